@@ -71,7 +71,7 @@ def devices(asked: DevicesOptions) -> int:
 
 
 def _measured(path: Path, form: Format, *, verbose: bool) -> int:
-    """The machine of a run, with what its links carried."""
+    """Shows the machine of a run with the bandwidths of its links. Returns the exit code."""
     from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.report.reading import judged
 
@@ -84,7 +84,7 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 
 
 def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
-    """This machine, or a simulated one."""
+    """The machine of this host, or a simulated one."""
     from linkgauge.engine import session
     from linkgauge.engine.request import RunRequest
     from linkgauge.model.settings import Settings
@@ -96,15 +96,15 @@ def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
 
 
 def read(root: Root) -> Machine:
-    """A captured machine."""
+    """Reads a captured machine."""
     from linkgauge.machine.capture import read_machine
 
     return read_machine(root)
 
 
 def open_root(path: Path) -> Root:
-    """A folder, or an archive held in memory: the machine in it, which may lie a folder or two
-    deeper. Raises InputError for neither, and where no machine is there."""
+    """Opens the root of a captured machine: a folder, or an archive held in memory. The machine may
+    be one or two folders deeper. Raises InputError if the path is neither, or holds no machine."""
     from linkgauge.machine.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import names_in
 

@@ -1,4 +1,4 @@
-"""Code shared by the tools: opens a machine as asked, and measures benchmarks on it."""
+"""Shared code of other tools' command lines: it opens a machine and measures benchmarks on it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from linkgauge.model.units import parse_size
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where a tool measures: `backend` null is the first accelerator backend that has devices, or
-    the simulated machine's. With `wait`, it waits for another run's end. `name` is the tool's."""
+    """Where a tool measures. A null `backend` means the first accelerator backend that has devices,
+    or the simulated machine's. `wait` waits for another run's end. `name` is the tool's name."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -40,8 +40,8 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring, and the devices of its backend: none for backend `host`.
-    `fabric` is what rows of benchmarks are laid out over."""
+    """A machine opened for measuring, and the devices of its backend (none for backend `host`).
+    `fabric` is the device set over which rows of benchmarks are laid out."""
 
     session: Session
     fabric: DeviceSet
@@ -65,7 +65,7 @@ class Context(msgspec.Struct, frozen=True):
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Of the processes that mpirun started, the first alone prints."""
+    """Lets only the first of the processes that mpirun started print."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -90,14 +90,13 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names them
-    (all if none), of the first backend that has any. With `tells`, a simulated machine is named
-    on stderr, where it does not disturb parsers of the tool's output. With `several`, all processes
-    that mpirun started measure benchmarks like those named `across` together; all but the first
-    leave here.
+    """Opens the machine for measuring with `settings`. `devices` are named as for
+    engine.plan.fabrics (all if none), on the first backend that has any. With `tells`, the name of
+    a simulated machine is printed on stderr, where it does not disturb parsers of the tool's
+    output. With `several`, all processes that mpirun started measure benchmarks like those named
+    `across` together, and all but the first leave here.
 
-    Raises InputError if there is no device, unless backend `host` is asked for.
-    """
+    Raises InputError if there is no device, unless backend `host` is asked for."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -135,19 +134,18 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks at these sizes (bytes; else the settings') and keeps nothing on disk.
-    After Ctrl-C the run has no end (`finished` is null) and holds what was measured. Callers that
-    measure several times number the cells consecutively: these begin at `first`.
+    """Measures the benchmarks at these sizes (bytes; by default the settings') and keeps nothing on
+    disk. After Ctrl-C `finished` is null, and the run holds what was measured. Callers that measure
+    several times number the cells consecutively: these begin at `first`.
 
-    Raises InputError if a size fits nowhere, Busy if another run measures a device.
-    """
+    Raises InputError if a size fits nowhere, Busy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)
 
 
 def digits(written: str) -> int | None:
-    """The number of a text of decimal digits only; with more than 18 digits, one beyond any bound.
-    None for any other text."""
+    """The number that a text of decimal digits means; for more than 18 digits, a number beyond any
+    bound. None for any other text."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
@@ -176,7 +174,7 @@ class UsageError(InputError):
 
 
 def size_of(option: str, written: str) -> int:
-    """Bytes, as linkgauge reads sizes. Raises UsageError."""
+    """A size in bytes, in linkgauge's notation. Raises UsageError."""
     try:
         return parse_size(written)
     except InputError as error:
@@ -185,7 +183,7 @@ def size_of(option: str, written: str) -> int:
 
 @contextmanager
 def hinting(hint: str) -> Iterator[None]:
-    """Adds a hint to the error for rejected arguments."""
+    """Adds a hint to an error for rejected arguments."""
     try:
         yield
     except UsageError as error:
@@ -193,9 +191,9 @@ def hinting(hint: str) -> Iterator[None]:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that neither exits nor prints: errors become UsageError with argparse's
-    message, or the tool's own if a pattern in `words` matches it. It has no --help of its own, and
-    accepts no abbreviated names unless `allow_abbrev`."""
+    """An argument parser that neither exits nor prints. Errors become UsageError with argparse's
+    message, or with the tool's own message if a pattern in `words` matches. It has no --help of its
+    own, and accepts abbreviated names only with `allow_abbrev`."""
 
     def __init__(self, words: Mapping[str, str] = MappingProxyType({}), **options: object) -> None:
         given = {"add_help": False, "allow_abbrev": False} | options
@@ -208,7 +206,8 @@ class Parser(argparse.ArgumentParser):
 
 
 class OnceAction(argparse.Action):
-    """An option that may be given once, and is absent until then: its default is suppressed."""
+    """An option that may be given only once; its default is suppressed, so that it is absent unless
+    given."""
 
     refusal = "option {given} is given more than once"
 
