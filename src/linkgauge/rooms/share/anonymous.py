@@ -1,8 +1,8 @@
-"""Replaces in a run's files what identifies a machine or its owner, by the pseudonyms of
-machine.anonymize: one value has one pseudonym in all files.
+"""Replaces identifying values in a run's files by the pseudonyms of machine.anonymize; a value has
+the same pseudonym in all files.
 
-What a run adds to a captured machine: its label, paths, names of users, and what was typed.
-"""
+Besides the values of a captured machine, these are the run's label, paths, names of users, and the
+command line."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _ENVIRONMENT = ("USER", "LOGNAME", "SUDO_USER")
 
 
 class RunAnonymizer:
-    """Pseudonyms for a run and for `texts`, its files as they are: users are found in their
-    paths."""
+    """Pseudonyms for a run and for `texts`, the contents of its files, in whose paths names of
+    users are found."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
         machine = run.machine
@@ -83,12 +83,13 @@ class RunAnonymizer:
         self._words = re.compile(rf"(?<![a-z0-9])(?:{either})(?![a-z0-9])", re.IGNORECASE)
 
     def document(self, content: bytes) -> bytes:
-        """A file of JSON."""
+        """The content of a JSON file with pseudonyms."""
         value = self._value(msgspec.json.decode(content), "")
         return escaped(msgspec.json.format(msgspec.json.encode(value), indent=1)) + b"\n"
 
     def lines(self, content: bytes) -> bytes:
-        """A file with a JSON value on each line; an unfinished last line is left out."""
+        """A file with a JSON value on each line, with pseudonyms; an unfinished last line is left
+        out."""
         values = map(msgspec.json.decode, content[: content.rfind(b"\n") + 1].splitlines())
         lines = (msgspec.json.encode(self._value(one, "")) for one in values)
         return b"".join(escaped(line) + b"\n" for line in lines)
@@ -140,7 +141,7 @@ class RunAnonymizer:
         return self.text(text)
 
     def _is_harmless(self, text: str) -> bool:
-        """Whether an argument of the command line, or several, say nothing of anybody."""
+        """Whether an argument of the command line, or several joined ones, identify nobody."""
         words = text.split()
         if all(word in self._public or _is_harmless(word) for word in words):
             return True
@@ -157,12 +158,12 @@ class RunAnonymizer:
 
 
 def _is_harmless(word: str) -> bool:
-    """A number, an option, a memory, or how a benchmark's name begins."""
+    """Whether a word is a number, an option, a memory, or the beginning of a benchmark's name."""
     return bool(_HARMLESS.fullmatch(word)) or any(name.startswith(word) for name in CATALOG)
 
 
 def anonymised(run: Run) -> Run:
-    """The run without what identifies its machine or its owner."""
+    """The run without values that identify its machine or owner."""
     content = msgspec.json.encode(document_of(run), enc_hook=encode_hook)
     who = RunAnonymizer(run, (content.decode(),))
     return run_of(who.lines(content + b"\n"), Path(RUN_FILE))
