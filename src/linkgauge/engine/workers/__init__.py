@@ -1,1 +1,3 @@
-"""Worker processes: their commands, their answers, and their supervisor."""
+"""Worker processes. The `supervisor` starts a `process` for each backend, which runs `child` and in
+it a `worker`; `messages` are the messages between them, `patience` has the deadlines.
+"""

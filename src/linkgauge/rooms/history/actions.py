@@ -162,7 +162,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
     """Deletes runs that are older than `keep` says, after a confirmation; folders stay as they
     are."""
     from linkgauge.history.writing import remove
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     from .trends import HistoryDocument
 
@@ -179,7 +179,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
             remove(store, [run.number for run in old])
             print(f"pruned: {len(old)} of {len(found)} runs; their folders are as they were")
             return 0
-    FORMATS[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
+    formats()[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
     print(
         f"would prune these {len(old)} of {len(found)} runs; to do it: add --yes", file=sys.stderr
     )
