@@ -1,5 +1,5 @@
-"""Host memory: the rate of its DIMMs, else the best figure that this run measured of others like
-it."""
+"""Host memory: the rate of its DIMMs, else the best figure that this run measured of other nodes
+like it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _alike(one: Node, other: Node) -> bool:
 
 
 class HostMemory:
-    """Host memory of one machine: a segment where its rate is known."""
+    """The host memory of one machine, as a segment of a path if its rate is known."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._machine = machine
