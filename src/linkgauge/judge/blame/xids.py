@@ -1,9 +1,10 @@
 """The meaning of lines in the kernel's log, and the parts that they concern; and of Xids, the
 numbers under which NVIDIA's driver logs errors of a GPU.
 
-From NVIDIA's catalog, https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Ampere
-and later). A failure is whatever it answers by resetting the GPU, restarting the machine or looking
-at its cables, and what tells of broken memory although work may go on (63, 92, 94, 157)."""
+The meanings are from NVIDIA's catalog (Ampere and later),
+https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. An Xid is a failure if the
+catalog's answer is to reset the GPU, restart the machine or look at its cables, or if it reports
+broken memory, even if work may go on (63, 92, 94, 157)."""
 
 from __future__ import annotations
 

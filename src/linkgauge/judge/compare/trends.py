@@ -37,7 +37,7 @@ class TrendChange(msgspec.Struct, frozen=True):
     first: The number of the first of the runs with which the new level may have begun, by 95 %.
     last: The number of the last of these.
     p: The probability of a change as clear if there is none, adjusted for all tries in this
-    series."""
+        series."""
 
     cell: SeriesId
     before: float
