@@ -195,8 +195,7 @@ class OwnCopies:
         return self._own(cast("CollectingGroup", self._group).iterations(count))
 
     def check(self) -> Wrong:
-        """The wrong elements, if they are in a rank of these places; those of other ranks are
-        reported there."""
+        """The wrong elements, if they belong to these copies; other ranks report their own."""
         found = cast("CollectingGroup", self._group).check()
         return found if found.rank in self._places else Wrong()
 

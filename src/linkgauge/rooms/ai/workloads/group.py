@@ -361,8 +361,7 @@ class Pipeline(Work):
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds the uses: the link is busy during the longer direction of copies, the device during
-        computing."""
+        """Adds how busy the link (longer direction of copies) and the device (computing) are."""
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 
