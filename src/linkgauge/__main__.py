@@ -1,4 +1,4 @@
-"""`python -m linkgauge` and `linkgauge` are the command line."""
+"""The command line, as `python -m linkgauge` and as `linkgauge`."""
 
 import os
 import signal

@@ -1,7 +1,6 @@
-"""What is added to the core, which imports none of it. Each folder of `linkgauge.rooms` has a
-`Room` record as its `ROOM`; another package offers one by an entry point of the group
-`linkgauge.rooms`. Whatever a record names is loaded only when it is used.
-"""
+"""The registry of features that are added to the core, which imports none of them. Each folder of
+`linkgauge.rooms` has a `Room` record as its `ROOM`; another package offers one by an entry point of
+the group `linkgauge.rooms`. Code that a record names is loaded only when it is used."""
 
 from __future__ import annotations
 
@@ -26,19 +25,18 @@ Listed = Literal["checks", "sections", "formats"]
 
 
 class Room(NamedTuple):
-    """What a feature adds to linkgauge, each thing as the `MODULE:NAME` where it is.
+    """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
     commands: By name, the function that `linkgauge NAME` calls with its options, one struct
         (`linkgauge.cli.options`), and that returns the exit code.
     benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
-    backends: By name, the function that makes one, as `create(engines, host)` of our own does.
-    ranks: By name, the function that makes a backend of one of several processes, as `create` of
-        our own `rank` modules does (`linkgauge.backends.open_rank`).
-    operations: By `BACKEND.OPERATION`, what carries out an operation that the backend leaves to a
-        room.
+    backends: By name, a function like our backends' `create(engines, host)`.
+    ranks: By name, the function that makes a rank's backend, like `create` in our `rank` modules
+        (`linkgauge.backends.open_rank`).
+    operations: By `BACKEND.OPERATION`, the code for an operation that a backend leaves to a room.
     checks: Functions of the doctor, from `Evidence` to findings.
-    sections: A `Section` of a report, each.
-    formats: A `Format` of documents, each.
+    sections: `Section` records of a report.
+    formats: `Format` records of documents.
     tools: By name, the function that acts as another tool, from its arguments and where it
         measures (`linkgauge.cli.tool`) to an exit code.
     kept: By the name of a file that is kept besides runs, the `Document` that it holds.
@@ -61,13 +59,13 @@ class Room(NamedTuple):
 
 
 def loaded(place: str) -> Any:
-    """What a `MODULE:NAME` stands for, or a `MODULE:NAME.ATTRIBUTE`."""
+    """The object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
 
 
 def named(kind: Named) -> dict[str, str]:
-    """All that rooms name of a kind; nothing of another package replaces ours."""
+    """All named additions of a kind, over all rooms; another package's never replaces ours."""
     found: dict[str, str] = {}
     for room in rooms():
         for name, place in getattr(room, kind).items():
@@ -76,17 +74,17 @@ def named(kind: Named) -> dict[str, str]:
 
 
 def operation(name: str) -> Any:
-    """What carries out a `BACKEND.OPERATION`."""
+    """The code for a `BACKEND.OPERATION`."""
     return loaded(named("operations")[name])
 
 
 def listed(kind: Listed) -> tuple[Any, ...]:
-    """All that rooms list of a kind, loaded."""
+    """All listed additions of a kind, over all rooms, loaded."""
     return tuple(loaded(place) for room in rooms() for place in getattr(room, kind))
 
 
 def rooms() -> tuple[Room, ...]:
-    """Our rooms, and those of other packages."""
+    """The rooms of linkgauge and of other packages."""
     return *our_rooms(), *_rooms_of_others()
 
 
@@ -119,7 +117,7 @@ def _rooms_of_others() -> tuple[Room, ...]:
 
 
 def _names_rooms(folder: str) -> bool:
-    """Whether a package in this folder names a room: to ask Python itself takes 20 ms."""
+    """Whether a package in this folder offers a room. Python's own look-up would take 20 ms."""
     try:
         files: Iterable[Path] = Path(folder).glob("*-info/entry_points.txt")
         return any(f"[{GROUP}]".encode() in file.read_bytes() for file in files)

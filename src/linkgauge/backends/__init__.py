@@ -72,9 +72,10 @@ def open_backend(
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """What this rank measures with, beside the ranks of `hosts`; one with network interfaces has a
-    GPU beside them `with_gpu`. Its module has `create` with the same arguments. Raises Unsupported
-    or InputError, in one line, if it has no such device."""
+    """Opens the backend with which this rank measures between the ranks of `hosts`; a rank with
+    network interfaces also opens its GPU if `with_gpu`. The backend's module has a `create` with
+    the same arguments. Raises Unsupported or InputError, in one line, if the rank has no such
+    device."""
     if name not in BY_RANKS:
         raise InputError(
             f"backend {name} does nothing between processes: use cuda, torch, mpi or net"

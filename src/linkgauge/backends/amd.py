@@ -1,8 +1,8 @@
-"""AMD's GPUs beside what a backend measures on them: amdsmi, where ROCm brings it, and sysfs.
+"""State and facts of AMD's GPUs that their backends do not report, from sysfs and from amdsmi,
+which ROCm brings.
 
-sysfs is read first, since a file answers in microseconds and needs no library; amdsmi fills what
-its driver shows to nothing else, as in virtual machines.
-"""
+sysfs is read first, since a file answers in microseconds and needs no library; amdsmi adds facts
+that the driver does not show in sysfs, as in virtual machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Mapping[str, Any]
 
 
 class AmdTelemetry:
-    """Those of these devices that are AMD's and have a PCI address."""
+    """Telemetry of the devices that are AMD's and have a PCI address."""
 
     def __init__(self, devices: Sequence[Device], root: Root = ROOT) -> None:
         self._root = root
@@ -35,7 +35,7 @@ class AmdTelemetry:
         self._library = AmdSmi() if self._devices else None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Everything that the driver and amdsmi show of each device."""
+        """All facts that the driver and amdsmi report of each device."""
         peers = {str(device.pci): memory for memory, device in self._devices.items()}
         return tuple(self._describe(device, peers) for device in self._devices.values())
 
@@ -51,7 +51,7 @@ class AmdTelemetry:
         return with_gaps(found if self._library is None else self._library.add_to(found))
 
     def sense(self, memories: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """The current state of those of these devices that are AMD's, by sysfs alone."""
+        """The current state, from sysfs alone, of those memories that are AMD devices."""
         known = (self._devices.get(str(memory)) for memory in memories)
         return tuple(
             sense(self._root, device.memory, str(device.pci)) for device in known if device
@@ -59,8 +59,8 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """ROCm's library for managing GPUs, through its own Python package; without it, it knows
-    nothing."""
+    """ROCm's library for managing GPUs, through its own Python package. Without that package it has
+    no devices."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class AmdSmi:
             self._handles.clear()
 
     def add_to(self, found: Accelerator) -> Accelerator:
-        """Fills what is null."""
+        """Fills the fields of an accelerator that are null."""
         handle = self._handles.get(found.pci or "")
         if handle is None:
             return found
@@ -111,7 +111,8 @@ class AmdSmi:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """A function's dictionary; empty where it fails: its exceptions differ between versions."""
+        """The dictionary that a function returns; empty if the function fails, because its
+        exceptions differ between versions."""
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None
@@ -126,7 +127,8 @@ def _part(answer: Answer, name: str) -> Answer:
 
 
 def _number(answer: Answer, name: str, scale: float = 1.0) -> float | None:
-    """A number; amdsmi writes "N/A" for what is not known."""
+    """A number of the answer, times `scale`; None if it is unknown, for which amdsmi writes
+    "N/A"."""
     found = answer.get(name)
     return found * scale if isinstance(found, int | float) and found >= 0 else None
 

@@ -1,4 +1,4 @@
-"""On-disk cache of what backends can recreate: compiled kernels, tuned settings."""
+"""A cache on disk of what backends can recreate: compiled kernels, tuned settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tuned_file(words: str, folder: Path | None = None) -> Path:
 
 
 def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
-    """What store() wrote there; empty if the file is missing or cannot be decoded."""
+    """The values that store() wrote there; empty if the file is missing or cannot be decoded."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=of)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):

@@ -16,7 +16,7 @@ _USER_MODE = 2
 
 
 def counters_of(counts: _native.Counts) -> Counters:
-    """What threads of the native core met with."""
+    """The counters of a team of the native core's threads."""
     return Counters(
         seconds=counts.seconds,
         page_faults=counts.page_faults,
@@ -37,7 +37,7 @@ def _refused_here(code: int) -> str:
 
 
 def refused(code: int, root: Root) -> str:
-    """Why perf_event_open does not count cycles, from its errno and the machine."""
+    """Explains why perf_event_open does not count cycles, from its errno and the machine."""
     level = read_text(root, _PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.lstrip("-").isdecimal() and int(level) > _USER_MODE:

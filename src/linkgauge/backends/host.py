@@ -56,7 +56,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer(NodeMemory):
-    """Host memory of a node, beyond whose last `cache` its figures are those of memory."""
+    """Memory of a host node. Beyond the size of the last `cache`, figures are those of memory."""
 
     def __init__(
         self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
@@ -68,7 +68,8 @@ class HostBuffer(NodeMemory):
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Looks again at what fresh pages it got. Raises Unsupported for pages of another size."""
+        """Reads again which pages the buffer has. Raises Unsupported if they have another size than
+        the memory's kind says."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
@@ -85,7 +86,7 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def near_cache(self) -> Iterator[NearCache]:
-        """That it is too small for a figure of the memory alone."""
+        """Yields a note if the buffer is too small to measure the memory alone."""
         if self.size < BEYOND * self._cache:
             yield NearCache(self.size, self._cache, BEYOND)
 
@@ -151,8 +152,8 @@ class PingPongGroup(Gated):
 
 
 class HostBackend(Offering):
-    """Host memories and threads. `nodes` are the NUMA nodes with memory, `kernels` chooses what
-    moves the bytes."""
+    """Host memories and threads. `nodes` are the NUMA nodes with memory; `kernels` chooses the code
+    that moves bytes."""
 
     name = "host"
     carried = ("copy", "chase", "ping-pong", "primes", "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
@@ -216,7 +217,7 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Requests to a server. Raises Unsupported for workloads of a device."""
+        """Sends requests to a server. Raises Unsupported for workloads of a device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -249,7 +250,8 @@ class HostBackend(Offering):
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Prepares the cycle and the caches, and measures the full rate of what runs beside."""
+        """Makes a group for a pointer chase: prepares the cycle and the caches, and measures the
+        full rate of the threads that load the memory."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
         first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
@@ -286,8 +288,8 @@ class HostBackend(Offering):
             return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """CPUs of each copy's threads. Copies of one node take its CPUs in turn; those that set no
-        number of threads share the CPUs evenly."""
+        """The CPUs of each copy's threads. Copies of one node take its CPUs in turn; copies without
+        a number of threads share the CPUs evenly."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -297,11 +299,12 @@ class HostBackend(Offering):
         return placed
 
     def close(self) -> None:
-        """Does nothing: the holders of buffers free them."""
+        """Does nothing: whoever has a buffer frees it."""
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """What threads do: what an operation on arrays says, else what the transfer's ends do."""
+    """The threads' operation: that of the arrays' work, else a read, write or copy, by the
+    transfer's ends."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:

@@ -1,4 +1,4 @@
-"""Host memory on which kernels take turns, larger than the caches or within them."""
+"""Host memory in which kernels take turns, larger than the caches or within them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Memory on `node` that threads on `cpus` move, each kernel in windows of it. Raises OSError
+    """Memory on `node` that threads on `cpus` move; each kernel moves windows of it. Raises OSError
     if it cannot be allocated."""
 
     def __init__(
@@ -73,14 +73,14 @@ class NativeArena:
         return paces
 
     def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
-        """Seconds per byte, of a window: all of the memory may be gigabytes."""
+        """Seconds per byte, measured on one window, because the whole memory may have gigabytes."""
         window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
         (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """A copy goes from one half of the memory to the other, a triad from two thirds of it to
-        the last."""
+        """The job of an operation. A copy goes from one half of the memory to the other, a triad
+        from two thirds of it to the last third."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

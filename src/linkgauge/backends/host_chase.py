@@ -1,8 +1,7 @@
 """Pointer chases by a host thread, alone or while other threads load the memory.
 
-The chased memory holds one random cycle, a pointer in each cache line. The others are endless: each
-moves its bytes at the share of its full rate that its transfer's load says.
-"""
+The chased memory holds one random cycle, a pointer in each cache line. The other threads' copies
+are endless: each moves bytes at the share of its full rate that its transfer's load says."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ RATE_RUNS, RATE_SECONDS = 4, 0.02
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for what is no chase by a host thread, or loads no memory beside it."""
+    """Raises Unsupported unless the first copy is a chase by a host thread and the others load
+    memory."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
@@ -42,7 +42,8 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """CPUs of each copy's threads: no two share one. Raises Unsupported if there are too few."""
+    """The CPUs of each copy's threads; no two threads share one. Raises Unsupported if there are
+    too few."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()
@@ -78,8 +79,8 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """Bytes/s of each job while all of them run, the highest of some runs. In the first, the first
-    job takes `warm_up` loops, so that the caches are as a chase leaves them."""
+    """The bytes/s of each job while all of them run, the highest of several runs. In the first run
+    the first job takes `warm_up` loops, so that the caches are as a chase leaves them."""
     most = [0.0] * len(jobs)
     loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:
@@ -96,6 +97,6 @@ def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
 
 
 def warm_up_loops(size: int, cache: int) -> int:
-    """Loops after which the last-level cache holds what a chase through `size` bytes leaves in it:
-    as many lines as it has, or a whole cycle."""
+    """The number of loops of a chase after which the last-level cache holds as many of the lines as
+    it ever will."""
     return math.ceil(min(size, cache) / _native.LINK / HOPS)

@@ -1,9 +1,9 @@
-"""Which kernel moves the bytes of a host job: the one set, the fastest measured, or a default.
+"""Chooses the kernel that moves the bytes of a host job: the one that was set, the fastest
+measured, or a default.
 
 The fastest kernel depends on the CPU (by a factor of four), on whether one thread or all run, and
 on whether the data fit into the caches. It is searched for once on each machine and remembered;
-each run that uses it tests it again.
-"""
+each run that uses it tests it again."""
 
 from __future__ import annotations
 
@@ -51,19 +51,20 @@ Remembered = dict[str, tuple[str, str]]
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A kernel, and why it is this one."""
+    """A kernel, with the reason for its choice."""
 
     kernel: str
     why: str
 
 
 def name_of(op: _native.Op) -> str:
-    """`read`, `copy`, `triad` …"""
+    """The operation's name: `read`, `copy`, `triad` …"""
     return op.name.lower()
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """What else the choice depends on. `crowd`: all threads of a node run, not one."""
+    """The conditions that the choice of a kernel depends on: whether all threads of a node run or
+    one (`crowd`), and whether data exceed the caches (`beyond`)."""
 
     crowd: bool
     beyond: bool
@@ -77,25 +78,25 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """The regime of a job. What it touches may fit into the last-level caches behind its CPUs.
-    Two or more threads count as all: they reach the memory's limit, one only its own."""
+    """The regime of a job. Its data may fit into the last-level caches of its CPUs. Two or more
+    threads count as all, because they reach the memory's limit, and one reaches only its own."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
-    """What STREAM does, whatever is fastest."""
+    """The kernel with linear accesses, as STREAM has it, even if another one is faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
 class Kernels:
-    """The default kernels; for operations that have the `forced` kernel, that one."""
+    """The default kernels, or the `forced` kernel for operations that have it."""
 
     def __init__(self, forced: str | None = None) -> None:
         self._forced = forced
 
     def prepare(self) -> None:
-        """Does slow work before a cell's time starts to count."""
+        """Does slow work before a cell's time begins to count."""
 
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
@@ -107,8 +108,7 @@ class Kernels:
 
 
 class RememberedKernels(Kernels):
-    """The kernels that earlier runs found to be the fastest, as `file` has them; measures
-    nothing."""
+    """The fastest kernels of earlier runs, from `file`; nothing is measured."""
 
     def __init__(self, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -123,7 +123,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class MeasuredKernels(Kernels):
-    """The fastest kernels found, stored in `file`; `course_of` opens the memory to search on."""
+    """The fastest kernels, measured here and stored in `file`; `course_of` opens the memory to
+    search on."""
 
     def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -147,7 +148,7 @@ class MeasuredKernels(Kernels):
             store(self._file, self._known)
 
     def _measure(self, where: Regime, until: float) -> None:
-        """Searches the kernels of all operations there."""
+        """Searches the fastest kernel of each operation in this memory."""
         self._measured.update((where, op) for op in OPS)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for done, op in enumerate(OPS):
@@ -165,7 +166,8 @@ class MeasuredKernels(Kernels):
         return Chosen(known[0], "chosen on this machine")
 
     def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
-        """Compares the best two and the safe ones again; searches all if the best was beaten."""
+        """Compares the best two kernels and the safe ones again, and searches all if another one
+        was faster."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
@@ -185,13 +187,13 @@ class MeasuredKernels(Kernels):
 
 
 def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
-    """Kernels good nearly everywhere: of those that stream past the caches, and of those that do
+    """Kernels that are good nearly everywhere: one that writes past the caches, and one that does
     not."""
     return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
 def _share(where: Regime) -> float:
-    """Share of the search's time."""
+    """The share of the search's time."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
 
@@ -206,13 +208,14 @@ def load(file: Path) -> Remembered:
 
 
 def store(file: Path, known: Remembered) -> None:
-    """Writes the file if possible; otherwise the next run searches again."""
+    """Writes the file if possible; without it the next run searches again."""
     with suppress(OSError):
         cache.store(file, known)
 
 
 def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
-    """The file for this processor, its microcode and hypervisor, and this number of threads."""
+    """The file of remembered kernels for this processor, its microcode and hypervisor, and this
+    number of threads."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -220,8 +223,8 @@ def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None)
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
-    """The kernels of a run with these settings on these nodes; of several nodes, the one with
-    the most CPUs stands for all."""
+    """The kernels for a run with these settings on these nodes; the node with the most CPUs stands
+    for all."""
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)

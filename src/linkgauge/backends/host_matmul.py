@@ -1,4 +1,4 @@
-"""Products of matrices by numpy's BLAS: what a machine without a GPU multiplies with."""
+"""Products of matrices by numpy's BLAS, for machines without a GPU."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """A loop is one product A · B of matrices of N(0, 1) numbers, by one call of the BLAS with as
-    many threads as the transfers' engines have together; each transfer's seconds are those that its
-    own threads would take alone, so that rates add up. The BLAS makes its threads itself: they may
-    run on any CPU of the process."""
+    """Products by the BLAS. A loop is one product A · B of matrices of N(0, 1) numbers, in one call
+    with as many threads as the transfers' engines have together. Each transfer's seconds are those
+    that its own threads alone would take, so that rates add up. The BLAS creates its threads
+    itself, and they may run on any CPU of the process."""
 
     on_host = True
     pace = Pace()
@@ -76,12 +76,12 @@ class HostProducts(Gated):
         return wrong_sum(len(found), row, block, *sums)
 
     def _folded(self, matrix: Any) -> Any:
-        """The signed sums of `BLOCK` columns each."""
+        """The signed sums of each `BLOCK` columns of a matrix."""
         firsts = range(0, len(matrix), BLOCK)
         return self._numpy.add.reduceat(matrix * self._signs, list(firsts), axis=1)
 
     def describe(self) -> str:
-        """The library, and the threads that it takes."""
+        """The BLAS library, and the number of its threads."""
         with self._pools.limit(limits=sum(self._threads), user_api="blas"):
             known = [one for one in self._pools.info() if one["user_api"] == "blas"]
         if not known:

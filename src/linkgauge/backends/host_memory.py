@@ -21,14 +21,13 @@ def usable_cpus() -> list[int]:
 
 
 class ByThreads:
-    """Base of buffers that the host reaches at `address`: threads on `cpus` fill and compare
-    them."""
+    """Base of buffers at a host `address`; threads on `cpus` fill and compare them."""
 
     address: int
     cpus: Sequence[int]
 
     def at(self) -> AbstractContextManager[int]:
-        """A context in which the bytes are at the address that it yields."""
+        """A context in which the buffer's bytes are at the address that it yields."""
         return nullcontext(self.address)
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -45,8 +44,8 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """Memory of the native core on a node (None: anywhere), touched first by `cpus` (none: all that
-    may be used); `alone` means that there is no other node. Raises as native.allocate does."""
+    """Memory of the native core on a node (None: anywhere), first touched by `cpus` (none: all
+    usable ones); `alone` says that there is no other node. Raises as native.allocate does."""
 
     def __init__(
         self,
@@ -81,5 +80,6 @@ runs would agree with each other but not show the device's spread."""
 
 
 def shift_within(size: int) -> int:
-    """Where in its allocation a device's buffer of `size` bytes begins: drawn."""
+    """A random offset in bytes at which a device's buffer of `size` bytes begins in its
+    allocation."""
     return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP

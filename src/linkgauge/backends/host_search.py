@@ -32,7 +32,7 @@ matters."""
 
 
 class Arena(Protocol):
-    """Memory on which kernels take turns."""
+    """Memory in which kernels take turns."""
 
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
@@ -92,12 +92,12 @@ _UNITS = ("avx512", "avx2")
 
 
 def _family(kernel: str) -> str:
-    """Its name without its vector unit."""
+    """The kernel's name without its vector unit."""
     return "-".join(part for part in kernel.split("-") if part not in _UNITS)
 
 
 def _widest(kernels: Sequence[str]) -> list[str]:
-    """One kernel of each family."""
+    """The widest kernel of each family."""
     widest = {_family(kernel): kernel for kernel in kernels if _UNITS[0] not in kernel}
     widest |= {_family(kernel): kernel for kernel in kernels if _UNITS[0] in kernel}
     return list(widest.values())

@@ -1,4 +1,4 @@
-"""C calls made over and over by the native core, each iteration timed by itself."""
+"""Repeated C calls by the native core, with each iteration timed by itself."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def single_iterations(steps: int) -> Pace:
 
 
 class IteratedGroup(Gated):
-    """`calls` in their order, by host time: a loop is one iteration, which has `steps` latencies.
-    `begin` is called before, with the number of iterations to come, and `error_of` turns what a
-    call returned, and its place among the calls, into an exception. `made` has what outlives the
-    calls, and is closed by close()."""
+    """`calls` in their order, timed by the host; a loop is one iteration, which has `steps`
+    latencies. `begin` is called first, with the number of iterations to come. `error_of` makes an
+    exception of a call's result and its place among the calls. `made` has resources that the calls
+    need; close() closes it."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class IteratedGroup(Gated):
         self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Raises what `error_of` makes of the first call that fails, and Unsupported where the
-        clock does not tell single iterations."""
+        """Makes the calls. Raises the exception that `error_of` makes of the first failed call, and
+        Unsupported if the clock is too coarse for single iterations."""
         loops, laps = self.pass_gate()
         count = WARM_UPS + loops * laps
         self._begin(count)
@@ -73,47 +73,48 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """Base of queues: those of one device, as C functions that the native core calls over and over,
-    with no Python between them. A backend overrides what it has operations for."""
+    """Base of the queues of one device, as C functions that the native core calls repeatedly, with
+    no Python between them. A backend overrides the methods for the operations that it has."""
 
     def address_of(self, name: str) -> int:
-        """The address of a function that is named below."""
+        """The address of a function that a method below names."""
         raise NotImplementedError
 
     def error_of(self, name: str, status: int) -> Exception:
-        """What is wrong if the function returns other than 0."""
+        """The exception for a function's result other than 0."""
         raise NotImplementedError
 
     def enter(self) -> None:
         """Prepares the calling thread."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
-        """A copy, enqueued."""
+        """The calls that enqueue a copy."""
         raise NotImplementedError
 
     def sync(self) -> Iterator[Named]:
-        """Until the queue has nothing to do."""
+        """The calls that wait until the queue is empty."""
         raise NotImplementedError
 
     def launch(self) -> Iterator[Named]:
-        """A kernel that does nothing, and its end."""
+        """The calls of an empty kernel and of the wait for its end."""
         raise NotImplementedError
 
     def event(self) -> Iterator[Named]:
-        """An event recorded on a queue that has nothing to do, and waited for."""
+        """The calls that record an event on an empty queue and wait for it."""
         raise NotImplementedError
 
     def graph_launch(self) -> Iterator[Named]:
-        """A graph of a kernel that does nothing, and its end."""
+        """The calls of a graph with an empty kernel and of the wait for its end."""
         raise NotImplementedError
 
     def doorbell(self) -> Iterator[Named]:
-        """A kernel that stores a number in the host's memory, until the host sees it there."""
+        """The calls of a kernel that stores a number in the host's memory, until the host sees it
+        there."""
         raise NotImplementedError
 
 
 def iterated(queue: Queue, named: Sequence[Named], steps: int, made: ExitStack) -> IteratedGroup:
-    """A group of calls on a queue, an iteration of which has `steps` latencies."""
+    """A group of calls on a queue; an iteration has `steps` latencies."""
     calls = [(queue.address_of(name), words) for name, words in named]
 
     def error_of(status: int, failed: int) -> Exception:

@@ -56,13 +56,12 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Host memory on `node` (None: anywhere), or spread over `nodes`, touched by `cpus`, and its
-    actual placement.
+    """Allocates host memory on `node` (None: anywhere), or spread over `nodes`, touched by `cpus`;
+    returns it with its actual placement.
 
     Raises AllocationError if it cannot be allocated, and Unsupported if it cannot be placed as its
     kind says (memory bound to a node that is `alone` is there anyway), if there is no pool of huge
-    pages, or if huge memory is not entirely in huge pages, or base memory partly is.
-    """
+    pages, or if huge memory is not entirely in huge pages, or base memory partly is."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -87,7 +86,7 @@ def allocate(
 
 
 def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: bool) -> Iterator[str]:
-    """Why memory is not of its kind."""
+    """Yields the reasons why memory is not of its kind."""
     if native.bind_error is not None and not alone:
         if memory.kind in POLICIES:
             since = " (Linux 6.9 has this policy)" if memory.kind == "weighted" else ""
@@ -99,7 +98,8 @@ def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: boo
 
 
 def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
-    """That memory does not lie in pages of its kind, of which `huge` bytes lie in huge pages."""
+    """Yields a reason if memory does not lie in pages of its kind; `huge` of its bytes lie in huge
+    pages."""
     if kind in _IN_HUGE_PAGES and huge < size:
         how = "allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
         if kind != Kind.TRANSPARENT:
@@ -111,7 +111,8 @@ def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
 
 
 def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
-    """Raises Unsupported if the pool of the node, or of all, never has so many huge pages."""
+    """Raises Unsupported if the pool of huge pages, of the node or in total, is too small for
+    `size` bytes."""
     pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
     places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
     counts = (number(read_text(root, place)) for place in places)
@@ -126,7 +127,8 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """The node that most of the pages lie on; None if the kernel does not report it."""
+    """The number of the node that most of the pages lie on; None if the kernel does not report
+    it."""
     return _most(_native.nodes_of(address, size))
 
 

@@ -1,4 +1,4 @@
-"""Numbers of NCCL's types as bytes, read and written without a device, and reduced."""
+"""Converts numbers of NCCL's types to bytes and back, and reduces them, without a device."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """The bytes of these numbers, which are not negative; what a type cannot hold is cut off."""
+    """The bytes of these numbers, which are not negative. In 8-bit types, a number beyond the
+    largest becomes the largest; in others, digits that do not fit are cut off."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -46,7 +47,7 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """What the numbers of all ranks give, index by index. For `mulsum`, those of ranks of odd
+    """The reduction of all ranks' numbers, index by index. In `mulsum`, numbers of ranks with odd
     numbers count twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]

@@ -1,9 +1,8 @@
-"""What a backend offers: the primitives upon which operations are written, once for all backends.
+"""The primitives that a backend offers. Operations are written upon them once for all backends.
 
-A backend states in `carried` which operations it carries out, and overrides the primitives that
-these take; its devices, memory and rules of refusal are those of `protocol.Backend`. Whoever adds a
-vendor's library has one file to write: docs/vendor.md shows one.
-"""
+A backend lists in `carried` the operations that it carries out, and overrides the primitives that
+these use; `protocol.Backend` describes its devices, memory and rules of refusal. Whoever adds a
+vendor's library has one file to write: docs/vendor.md shows one."""
 
 from __future__ import annotations
 
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Offering:
-    """Base of backends. A primitive that is not overridden says that the backend lacks what it is
-    for; `copies` have their buffers, and groups are made of them as `protocol.Backend.prepare`
-    says."""
+    """Base of backends. A primitive that is not overridden raises an error that names what the
+    backend lacks. `copies` have their buffers; `protocol.Backend.prepare` describes the groups that
+    primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()
@@ -40,7 +39,7 @@ class Offering:
     """Whether its arrays are those of kernels, in the memory of their own devices."""
 
     def carries(self, does: Operation) -> bool:
-        """Whether it carries out the operation, at least for some copies."""
+        """Whether the backend carries out the operation, at least for some copies."""
         return self.collects if does.collective is not None else does.name in self.carried
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -49,11 +48,11 @@ class Offering:
         return prepare(self, copies, named(operation))
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Forgets what it knows of the group prepared last."""
+        """Discards the remarks on the group that was prepared last."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Copies, or operations on arrays, that start together behind a gate; here by a queue and a
-        thread for each, which the host's clock times."""
+        """A group of copies, or of operations on arrays, that start together behind a gate. By
+        default a queue and a thread carry out each one, timed by the host's clock."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -65,7 +64,7 @@ class Offering:
         return group
 
     def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """The group while these copies load what it crosses."""
+        """The group, with copies that load the same links while it runs."""
         if loads:
             raise Unsupported("latencies are measured one at a time")
         return group
@@ -75,7 +74,7 @@ class Offering:
         raise NotImplementedError
 
     def returning(self, copy: Copy) -> Group:
-        """The copy and one back, a round trip an iteration."""
+        """A group whose iterations make the copy and one back, a round trip each."""
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)
@@ -84,14 +83,15 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """A chase through the first copy's source; the others load the memory."""
+        """A group of a pointer chase through the first copy's source; the other copies load the
+        memory."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """A kernel of the first copy's device that is to be fitted to the other copies, a group of
-        it, one of the copies, and one of all; `made` closes them."""
+        """Makes a kernel of the first copy's device that can be fitted to the other copies, and
+        groups of the kernel, of the copies and of both; `made` closes them."""
         raise NotImplementedError
 
     def multiplying(
@@ -101,15 +101,15 @@ class Offering:
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """The host's part of a copy, while the device is held."""
+        """A group that times the host's calls that enqueue a copy, while the device is held."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
-        """Flags that bounce between the ends of a copy."""
+        """A group of flags that bounce between the ends of a copy."""
         raise NotImplementedError
 
     def exchanging(self, copy: Copy) -> Group:
-        """A cache line that bounces between the ends of a copy."""
+        """A group of a cache line that bounces between the ends of a copy."""
         raise NotImplementedError
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
@@ -117,7 +117,7 @@ class Offering:
         raise NotImplementedError
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """A collective of which each copy is a rank's part."""
+        """A group of a collective; each copy is a rank's part."""
         raise NotImplementedError
 
 
@@ -158,7 +158,7 @@ class Filling(Offering, Generic[_Kind]):
 
 
 class Holding(Filling[_Kind]):
-    """Base of such backends of which `kept` groups end, and `held` buffers are freed, with them."""
+    """Base of backends that close open groups and free remaining buffers when they are closed."""
 
     def __init__(self) -> None:
         self._buffers: weakref.WeakSet[_Kind] = weakref.WeakSet()
@@ -173,7 +173,7 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Closes groups first: what is behind a closed gate still uses the buffers."""
+        """Closes groups first, because work behind a closed gate still uses the buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -39,8 +39,8 @@ from linkgauge.model.transfer import Engine, Transfer
 
 
 class Pattern(IntEnum):
-    """What a buffer holds. Word i (64-bit, little-endian) of seed s is
-    x = (i + s · 0xD1B54A32D192ED03) · 0x9E3779B97F4A7C15, then x ^= x >> 29, modulo 2^64."""
+    """The contents of a buffer. Word i (64-bit, little-endian) of seed s is x = (i + s ·
+    0xD1B54A32D192ED03) · 0x9E3779B97F4A7C15, then x ^= x >> 29, modulo 2^64."""
 
     WORDS = 0
     """Word i at word i."""
@@ -59,7 +59,7 @@ class Pattern(IntEnum):
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether only backends with operations on arrays have it."""
+        """Whether only backends with operations on arrays have this pattern."""
         return self >= Pattern.NUMBERS
 
 
@@ -95,19 +95,20 @@ class Buffer(Protocol):
 
 @runtime_checkable
 class Addressed(Protocol):
-    """A buffer with a fixed address in this process: other backends' engines may use it, too."""
+    """A buffer with a fixed address in this process, so that engines of other backends may use
+    it."""
 
     @property
     def address(self) -> int: ...
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers: `size` bytes of each, seeded by `seed`. A `null` has none; the
-    source of an operation on two arrays has twice as many.
-    `interference` only has to outlast the first copy of its group. An `endless` copy, by host
-    threads or as the load of a latency, runs until the other copies of its group have ended, or, if
-    there are none, until wait(); its seconds are those that all loops would have taken. A `tracked`
-    copy also reports progress within a launch that carries out all loops.
+    """A transfer with its buffers: `size` bytes of each, filled from `seed`. A `null` end has no
+    buffer; the source of an operation on two arrays has twice the size. An `interference` copy only
+    has to run longer than the first copy of its group. An `endless` copy, by host threads or as the
+    load of a latency, runs until the other copies of its group have ended or, if there are none,
+    until wait(); its seconds are what all loops would have taken. A `tracked` copy also reports
+    progress within a launch that carries out all loops.
 
     `warm_ups` are loops behind the gate before the clock starts. None leaves their number to the
     backend, and they end before any copy of the group starts. A number given follows nvbandwidth:
@@ -125,13 +126,16 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds that all loops of each copy took; `span` is from the first start to the last end.
+    """The seconds that all loops of each copy took; `span` is from the first start to the last end.
+    `checksums` has the xor of the 64-bit words that a pure read saw in its last loop, None for
+    other copies. `progress` has each copy's start and the end of each of its laps, in seconds since
+    the gate opened; only its start and end if the copy cannot distinguish laps. `counters` covers
+    all threads, if the backend counts events.
 
     `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
     other copies. `progress` holds each copy's start and the end of each of its laps, in seconds
     since the gate opened; only its start and end if the copy cannot distinguish laps. `counters`
-    are those of all threads, of a backend that counts.
-    """
+    are those of all threads, of a backend that counts."""
 
     seconds: tuple[float, ...]
     span: float
@@ -145,15 +149,15 @@ MOST_LAPS = 64
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How to sample a group: a sample lasts at least `seconds` and `loops`. In a cell that reports
-    its first copy, up to `laps` samples may follow each other behind one gate. For a `sustained`
-    total, all copies must run together for several loops of the slowest one in each sample. A loop
-    has `steps`: a latency is that of one, such as an access of a pointer chase, and a rate is of
-    steps per second. `most` is the upper limit of the samples of a visit: with a single one, a
-    visit costs more than it measures; beyond 32, the visit's median is known better, but not how
-    visits vary. More are worth taking only for percentiles. Where samples are `rehearsed`, one that
-    does not count precedes those that are shorter than `seconds`: the first after a pause takes
-    longer on devices, and on the CPU that calls them, and the first of all much longer."""
+    """How to sample a group. A sample lasts at least `seconds` and has at least `loops` loops. In a
+    cell that reports its first copy, up to `laps` samples may follow each other behind one gate.
+    For a `sustained` total, all copies must run together for several loops of the slowest one in
+    each sample. A loop has `steps`, such as the accesses of a pointer chase: a latency is the time
+    of one step, and a rate is in steps per second. `most` limits the samples of a visit: a single
+    sample makes a visit costly, and beyond 32 the visit's median gets more exact, but not the
+    variation between visits; only percentiles need more. If samples are `rehearsed`, one that does
+    not count precedes samples shorter than `seconds`, because the first one after a pause takes
+    longer on devices and on the CPU that calls them, and the first of all much longer."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -187,16 +191,16 @@ class Group(Protocol):
 
 @runtime_checkable
 class CheckedGroup(Protocol):
-    """A group whose operation computes what is in none of the copies' buffers."""
+    """A group whose operation computes results that are in none of the copies' buffers."""
 
     def mismatch(self) -> str | None:
-        """What is wrong with the result of the last loop, None if it is right."""
+        """Describes an error in the result of the last loop; None if it is right."""
         ...
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """What is wrong with the result of a collective: `count` elements, of which the first is at
-    index `first` of the receive buffer of the `rank`; of all right ones, 0."""
+    """The wrong elements in the result of a collective: there are `count`, of which the first is at
+    index `first` of the receive buffer of `rank`. All are 0 if none is wrong."""
 
     count: int = 0
     rank: int = 0
@@ -208,12 +212,13 @@ class CollectingGroup(Protocol):
     """A group that carries out a collective. Both calls come between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """The seconds of each of `count` single iterations, by rank: how long its own part took.
-        The rank that comes last is the one that waits least."""
+        """The seconds of each of `count` single iterations, by rank: the time of the rank's own
+        part. The rank that comes last waits least."""
         ...
 
     def check(self) -> Wrong:
-        """Fills the buffers, carries the collective out once, and checks what every rank has."""
+        """Fills the buffers, carries the collective out once, and checks the result of every
+        rank."""
         ...
 
 
@@ -229,13 +234,13 @@ class Works(Protocol):
     """A backend that carries out AI workloads."""
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """The group of a workload on the owner of the transfer's engine. Raises Unsupported if it
-        does not fit there."""
+        """The group of a workload on the owner of the transfer's engine. Raises Unsupported if the
+        workload does not fit there."""
         ...
 
 
 def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
-    """So many loops behind the group's gate."""
+    """Runs `laps` laps of `loops` loops behind the group's gate, and returns their timing."""
     group.arm(loops, laps)
     group.open()
     return group.wait()
@@ -260,7 +265,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Loops and laps of an opened group, which can then be armed again."""
+        """The loops and laps of an opened group, which can then be armed again."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -281,10 +286,10 @@ class Tuner(Protocol):
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A backend with its own clock, by which the time for a cell is spent."""
+    """A backend with its own clock, by which a cell's time is counted."""
 
     def clock(self) -> float:
-        """Seconds of its time."""
+        """The backend's time in seconds."""
         ...
 
 
@@ -295,46 +300,46 @@ class SimulatedClock(Clocked, Protocol):
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
-        """Starts a phase of the cells that are measured at the same time, keyed by their number in
-        the whole plan, from 0. `visit` is the number of this visit and `taken` the samples before
-        it, so that a scheduled fault hits its cell whichever process measures it. Raises the faults
-        that the phase's calls would."""
+        """Starts a phase of the cells that are measured at the same time; `cells` has their
+        transfers by the cell's number in the whole plan, from 0. `visit` is the number of this
+        visit and `taken` the samples before it, so that a scheduled fault hits its cell whichever
+        process measures it. Raises the faults that the phase's calls would."""
         ...
 
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """A backend whose vendor library reports the state of its devices. What the library does not
-    report is null; neither call raises for that."""
+    """A backend whose vendor library reports the state of its devices. Facts that the library does
+    not report are null; neither method raises for them."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Everything that the library reports on each device, by device index."""
+        """All facts that the library reports on each device, by device index."""
         ...
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """The current state of these devices. Called from another thread while they are measured:
-        it must neither wait for them nor use them."""
+        """The current state of these devices. It is called from another thread while they are
+        measured, so it must neither wait for them nor use them."""
         ...
 
 
 class Backend(Protocol):
-    """The interface of every backend. `name` is the space of its memories (`opencl`)."""
+    """The interface of every backend. `name` is the prefix of its memories (`opencl`)."""
 
     name: str
 
     def devices(self) -> tuple[Device, ...]:
-        """Its accelerators, by device index. The host backend has none."""
+        """The backend's accelerators, by device index. The host backend has none."""
         ...
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Why it cannot carry out this transfer here, or None; an exception if its type says more
-        than that the transfer is unsupported. Never raises; the first answer for a kernel may take
-        as long as compiling it."""
+        """Why the backend cannot carry out this transfer here, or None; an exception if its type
+        says more than "unsupported". Never raises. The first answer for a kernel may take as long
+        as compiling it."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """What a reader of the figure must know (two devices share one DRAM), including how the
-        group prepared last carries it out. Called only for a transfer that is not refused."""
+        """Remarks for readers of the figure (two devices share one DRAM), also on how the group
+        that was prepared last is carried out. Called only for transfers that are not refused."""
         ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:
@@ -352,7 +357,7 @@ class Backend(Protocol):
         ...
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Offset of the first byte that differs from the pattern, None if all agree."""
+        """The offset of the first byte that differs from the pattern; None if all agree."""
         ...
 
     def checksum(self, buffer: Buffer, size: int) -> int:
@@ -361,23 +366,21 @@ class Backend(Protocol):
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
         """A group that can be armed any number of times. Copies, operations on arrays and `primes`
-        can be several.
-        `chase`: one thread of the engine follows pointers through all of the source buffer;
-        what runs beside it, if the backend allows that, is endless.
-        `stream-…` and `peak-…`: host threads do what STREAM does with arrays (`model.arrays`).
-        `enqueue`: the seconds are the host time of the calls that enqueue all loops while the
-        device is held. `ping-pong`: a cache line bounces between two CPUs, one round trip a loop.
-        `copy-ping-pong`: a copy there and one back, each waited for by the host, a round trip a
-        loop. `flag-ping-pong`: a store by the source's side that the destination's polls for, and
-        one back. `timed-copy`: a copy, by the device's clock. `launch` and others of HAND_OVERS:
-        what the host calls, until it knows the end. Copies after the first of these load the link.
-        `overlap`: the first is a kernel that computes, the others are copies of its device; seconds
-        are those without the other, the span is that of all at once.
-        A Collective: each copy is a rank's part of it, with its send buffer and its receive buffer;
-        in place, it has the latter alone. Its seconds are the host's, until all is done.
-        `touch`: the destination's pages are given back and faulted in anew. `primes`: threads
-        search prime numbers, an event a loop. Raises Unsupported for an operation that it lacks,
-        in general or for this copy."""
+        can be several. `chase`: one thread of the engine follows pointers through all of the source
+        buffer; what runs beside it, if the backend allows that, is endless. `stream-…` and
+        `peak-…`: host threads do what STREAM does with arrays (`model.arrays`). `enqueue`: seconds
+        are the host time of the calls that enqueue all loops while the device is held. `ping-pong`:
+        a cache line bounces between two CPUs, one round trip a loop. `copy-ping-pong`: a copy there
+        and one back, each waited for by the host, a round trip a loop. `flag-ping-pong`: a store by
+        the source's side that the destination's polls for, and one back. `timed-copy`: a copy, by
+        the device's clock. `launch` and others of HAND_OVERS: what the host calls, until it knows
+        the end. Copies after the first of these load the link. `overlap`: the first is a kernel
+        that computes, the others are copies of its device; seconds are those without the other, the
+        span is that of all at once. A Collective: each copy is a rank's part of it, with its send
+        buffer and its receive buffer; in place, it has the latter alone. Its seconds are the
+        host's, until all is done. `touch`: the destination's pages are given back and faulted in
+        anew. `primes`: threads search prime numbers, an event a loop. Raises Unsupported for an
+        operation that it lacks, in general or for this copy."""
         ...
 
     def close(self) -> None:
@@ -390,8 +393,8 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Whether its type implements one of the protocols above. `isinstance` checks that again on
-    each call, which takes longer than a measurement on a simulated device."""
+    """Whether a value's type implements one of the protocols above. `isinstance` would check that
+    again on each call, which takes longer than a measurement on a simulated device."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)

@@ -1,9 +1,8 @@
-"""What a rank of several measures with: a backend, beside which it lends memory to the other ranks
-of its cells, and opens theirs.
+"""The backend of one of several ranks, which also lends memory to the other ranks of its cells and
+opens theirs.
 
 A rank has one device. Its own memory is `cuda:0@2` in the run's notation, where 2 is its rank, and
-`cuda:0` to a backend that knows nothing of ranks.
-"""
+`cuda:0` to a backend that knows nothing of ranks."""
 
 from __future__ import annotations
 
@@ -43,8 +42,8 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A buffer of a cell that several ranks measure. `here` is what this rank has of it: memory of
-    its own, or another rank's that it has opened by its `handle`. Without either it is a name."""
+    """A buffer of a cell that several ranks measure. `here` is the memory behind it in this rank:
+    its own, or another rank's, opened by its `handle`. Without that the buffer is only a name."""
 
     warnings: tuple[str, ...] = ()
 
@@ -70,7 +69,7 @@ def spanned(buffer: Buffer | None) -> SpannedBuffer:
 
 
 def held(buffer: Buffer | None) -> Buffer:
-    """What this rank has of it. Raises BackendError if that is nothing."""
+    """The memory behind the buffer in this rank. Raises BackendError if there is none."""
     own = spanned(buffer)
     if own.here is None:
         raise BackendError("buffer", f"{own.memory} is not allocated here")
@@ -78,14 +77,14 @@ def held(buffer: Buffer | None) -> Buffer:
 
 
 def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
-    """Whether they are on different machines."""
+    """Whether the memories of a copy are on different machines."""
     return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
 
 
 class RankBackend(Backend, Protocol):
-    """Copies have `SpannedBuffer`s, and groups time those whose engines are this rank's, in their
-    order. `others_wait` says that calls of other ranks may not end before this one makes progress,
-    even if it is idle."""
+    """A rank's backend. Its copies have `SpannedBuffer`s, and its groups time the copies whose
+    engines are this rank's, in their order. `others_wait` says that calls of other ranks may not
+    end before this one makes progress, even if it is idle."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
@@ -97,7 +96,7 @@ class RankBackend(Backend, Protocol):
     """Why there is none."""
 
     def make_progress(self) -> None:
-        """Nobody depends on that."""
+        """Makes progress on communication; by default no rank depends on that."""
         return
 
     def look(self) -> Inventory:
@@ -110,27 +109,28 @@ class RankBackend(Backend, Protocol):
         return False
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> Sequence[Buffer]:
-        """Memory as each of these, which all of these ranks call for at the same time."""
+        """Allocates memory like each of these buffers; all of these ranks call this at the same
+        time."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """What other ranks open a buffer of this one with; empty if they need nothing."""
+        """The handle by which other ranks open a buffer of this one; empty if they need none."""
         return b""
 
     def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """Of each copy why this rank's engine does not reach both memories; None if it does."""
+        """For each copy, why this rank's engine does not reach both memories; None if it does."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
-        """What founds a group of ranks, to all of which it comes before they prepare."""
+        """A new token that founds a group of ranks; all of them receive it before they prepare."""
         raise Unsupported("this backend founds no groups of ranks")
 
     def found(self, tokens: Sequence[bytes]) -> None:
-        """By these are founded the groups of what is prepared next, if it has any."""
+        """Sets the tokens of the groups that are prepared next."""
         self.tokens = tokens
 
     def leave(self) -> None:
-        """What was prepared last is over in all ranks, even if it came to nothing."""
+        """Ends what was prepared last, in all ranks, even if it failed."""
         return
 
 
@@ -139,12 +139,13 @@ class Punctual(Protocol):
     """A group that itself waits for the time at which its gate is to open."""
 
     def open_at(self, at: float | None) -> float:
-        """When the gate opens, by the monotonic clock: as soon as that reads `at`, if given."""
+        """Opens the gate and returns when it opened, by the monotonic clock: at the time `at`, if
+        given."""
         ...
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Opens the gate when the monotonic clock reads this, and returns what it reads then."""
+    """Opens the gate when the monotonic clock reads `at`, and returns the clock's reading then."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -153,7 +154,7 @@ def open_at(group: Group, at: float | None) -> float:
 
 
 def await_time(at: float | None) -> float:
-    """Waits until the monotonic clock reads this, and returns what it reads then."""
+    """Waits until the monotonic clock reads `at`, and returns the clock's reading then."""
     if at is not None:
         while (left := at - time.monotonic()) > 0:
             time.sleep(max(0.0, left - GATE_SPIN))  # at 0 it lets other threads go on
@@ -194,14 +195,14 @@ class OwnCopies:
         return self._own(cast("CollectingGroup", self._group).iterations(count))
 
     def check(self) -> Wrong:
-        """What is wrong counts where it is."""
+        """The wrong elements, if they belong to these copies; other ranks report their own."""
         found = cast("CollectingGroup", self._group).check()
         return found if found.rank in self._places else Wrong()
 
 
 class OfProcess(RankBackend):
-    """A backend of this process, which knows nothing of ranks, and its device as those of a rank.
-    Another rank's memory keeps its rank."""
+    """A backend without knowledge of ranks, with its device as a rank's device. Another rank's
+    memory keeps its rank."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -230,7 +231,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Another rank's reaches a memory through that's own device."""
+        """The engine as the backend knows it; another rank's engine becomes one of the memory's own
+        device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place
@@ -256,7 +258,7 @@ class OfProcess(RankBackend):
         return copy.transfer.engine.owner.rank == self.rank
 
     def places(self, copies: Sequence[Copy]) -> list[int]:
-        """Those of its own copies."""
+        """The places of this rank's own copies."""
         return [place for place, copy in enumerate(copies) if self.is_mine(copy)]
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:

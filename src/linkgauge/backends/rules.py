@@ -1,4 +1,5 @@
-"""What backends refuse alike: plain facts in, sentences out, or Unsupported raised."""
+"""Refusals that backends have in common: functions that turn plain facts into sentences, or raise
+Unsupported."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .protocol import Copy
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
-    """That the machine lacks the node of host memory or of an engine's owner."""
+    """Yields a refusal if the machine lacks the node of host memory or of an engine's owner."""
     if memory.index not in nodes:
         known = ", ".join(f"host:{index}" for index in nodes)
         yield f"no node {memory.place}: this machine has {known}"
@@ -25,7 +26,8 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[str]:
-    """What host threads cannot do, given each node's CPUs and the `kinds` of memory they use."""
+    """Yields refusals of transfers by host threads, given each node's CPUs and the `kinds` of
+    memory that they can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         if not memory.is_host:
@@ -46,14 +48,14 @@ def of_threads(
 
 
 def of_load(transfer: Transfer) -> Iterator[str]:
-    """That a backend cannot hold a transfer to a share of its rate."""
+    """Yields a refusal if a backend cannot limit a transfer to a share of its rate."""
     if transfer.load != FULL_LOAD:
         held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
         yield f"{held}: {transfer.load}%"
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[str]:
-    """What `ce` cannot do."""
+    """Yields refusals of transfers that `ce` cannot carry out."""
     if transfer.engine.kind == "ce" and len(transfer.memories) < 2:
         yield "ce copies between two memories: a pure read or write needs a kernel (sm)"
     if transfer.engine.kind == "ce" and transfer.both_ways:
@@ -61,13 +63,13 @@ def of_copy_engine(transfer: Transfer) -> Iterator[str]:
 
 
 def lacking(name: str, operation: OperationName) -> Unsupported:
-    """What backend `name` raises for an operation that it lacks."""
+    """The exception for an operation that backend `name` lacks."""
     return Unsupported(f"backend {name} {named(operation).lacking}")
 
 
 def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
-    """Why a cache line cannot bounce as this transfer says, given the CPUs that this process may
-    use; None if it can."""
+    """Why a cache line cannot bounce as this transfer says; None if it can. `cpus` are the CPUs
+    that this process may use."""
     for memory in transfer.memories:
         if memory.index not in cpus:
             return f"{memory} is absent, or this process may not use it (cpuset, affinity)"
@@ -80,13 +82,13 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several at once, from a backend that measures latencies alone."""
+    """Raises Unsupported for several copies at once, in a backend that measures latencies alone."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
 
 def check_copy_engine(copy: Copy) -> Copy:
-    """Raises Unsupported for what is no copy by a copy engine, from an operation that takes one."""
+    """Returns the copy if a copy engine carries it out. Raises Unsupported if not."""
     transfer = copy.transfer
     if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
         raise Unsupported(f"{transfer}: only copies by ce are timed one by one")
@@ -114,8 +116,9 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a copy from null to null, and for work that has a memory. What is
-    beside work that is handed over loads the link; what is beside a kernel that computes copies."""
+    """Raises Unsupported for copies from null to null, and for work with a memory that takes none.
+    Beside work handed to a device, the other copies load the link; beside a kernel that computes,
+    they are copies as usual."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
@@ -127,7 +130,8 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves the calling thread to this node's CPUs, if there are other nodes and it may."""
+    """Moves the calling thread to this node's CPUs, if there are other nodes and the thread may
+    move."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

@@ -1,9 +1,8 @@
-"""Work whose calls return only when it is done, or that no event times: a thread for each.
+"""Work whose calls return only when it is done, or that no event times, with a thread for each.
 
-Such work cannot wait behind a gate: the call that opens it would never be made. Instead, all
-threads start at a barrier and time themselves by the host's monotonic clock, as an application sees
-what they do.
-"""
+Such work cannot wait behind a gate, because the call that opens the gate would never be made.
+Instead, all threads start at a barrier and time themselves by the host's monotonic clock, as an
+application would."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ def _nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """What one thread does. `run` carries out so many loops, and returns when they are done;
-    `enter` prepares the calling thread, before all else; `checksum` is the xor of what a pure read
+    """The work of one thread. `run` carries out a number of loops, and returns when they are done;
+    `enter` first prepares the calling thread; `checksum` is the xor of the words that a pure read
     saw, None for other work."""
 
     run: Callable[[int], None]
@@ -40,8 +39,8 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """A copy as calls on a queue, those of all loops with no Python in between, and a wait for the
-    queue. `made` has what the calls need."""
+    """A copy as calls on a queue: the calls of all loops, with no Python in between, and a wait for
+    the queue. `made` has the resources of the calls."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
@@ -56,7 +55,7 @@ def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
 
 
 class ThreadedGroup(Gated):
-    """Works that start together, each in a thread of its own, which lives as long as the group:
+    """Works that start together, each in its own thread. Threads live as long as the group, because
     libraries keep pools of threads for each thread that calls them."""
 
     def __init__(self, works: Sequence[Worked], pace: Pace = Pace()) -> None:  # noqa: B008
@@ -111,7 +110,7 @@ class ThreadedGroup(Gated):
         self.works = ()
 
     def _run(self, work: Worked, loops: int, laps: int) -> list[float]:
-        """When the work began and ended its laps, by the host's clock."""
+        """When the work began and when each lap ended, by the host's clock."""
         try:
             work.enter()
             self._barrier.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""All benchmarks, by name, in the order in which they are listed and run."""
+"""All benchmarks by name, in the order in which they are listed and run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
-    """The row, with `vm` among its profiles if it is listed there."""
+    """The row, with `vm` among its profiles if that profile lists it."""
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
@@ -62,12 +62,11 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Benchmarks by name and by prefix, in the profile's order if it has one, else in the
-    catalog's; without either, those of the profile, or all without one. With `only_d2d`, only those
-    between devices.
+    """Selects benchmarks by name and by prefix, in the profile's order if it has one, else in the
+    catalog's. Without names and prefixes, selects those of the profile, or all without a profile.
+    `only_d2d` keeps only benchmarks between devices.
 
-    Raises InputError for a name or a prefix that matches nothing.
-    """
+    Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     for name in sorted(wanted - CATALOG.keys()):
         otherwise = ": see 'linkgauge list'"

@@ -34,7 +34,7 @@ LEAST = 8
 
 
 def by_fours(largest: int) -> tuple[int, ...]:
-    """Sizes by factors of 4, up to this one."""
+    """The sizes by factors of 4, up to this one."""
     steps = (largest // LEAST).bit_length() // 2 + 1
     return tuple(size for step in range(steps) if (size := LEAST << 2 * step) <= largest)
 
@@ -50,7 +50,7 @@ LARGEST_OF_HOSTS = 64 << 20
 
 
 def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
-    """Those whose devices carry out collectives."""
+    """The device sets whose devices carry out collectives."""
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
@@ -82,7 +82,7 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Why it cannot be measured over these, or None."""
+        """Why the collective cannot be measured over these devices; None if it can."""
         if fabric.backend in COLLECTING and len(fabric.devices) > 1:
             ranks, root = len(fabric.devices), max(fabric.collectives.roots)
             if has_root(self.collective) and root >= ranks:
@@ -96,7 +96,7 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """What its rows carry out."""
+        """The collectives of its rows."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -112,7 +112,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Those asked for, else the profile's, or up to the largest that was asked for."""
+    """The sizes that the user chose; else the profile's, or those up to the largest size that the
+    user chose."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest
@@ -124,20 +125,20 @@ def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
 
 
 def row_of(work: Collective) -> str:
-    """`float sum`, `float root 0 in place`."""
+    """The label of a row: `float sum`, `float root 0 in place`."""
     root = "" if work.root is None else f"root {work.root}"
     parts = (work.type, work.reduction, root, "in place" if work.in_place else "")
     return " ".join(part for part in parts if part)
 
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
-    """The cell of a collective of these devices, of `size` bytes, in a benchmark of size 1."""
+    """The cell of a collective of `size` bytes over these devices, in a benchmark of size 1."""
     transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
     return Cell(row, column, transfers, Report.TIME, operation=work)
 
 
 def _part(memory: Memory, size: int) -> Transfer:
-    """A rank's part: from its send buffer to its receive buffer."""
+    """A rank's part, from its send buffer to its receive buffer."""
     return Transfer(memory, memory, Engine(memory, "ccl"), size)
 
 

@@ -2,11 +2,10 @@
 host's own copies.
 
 In the notation d is the column's device, e every other device, h the host's node, r and c the row's
-and the column's device (or node). `by x` names whose copy engine (ce) or compute kernel (sm) does
-the work: a read is pulled by the destination, a write pushed by the source. Interference moves
-twice the bytes, so that it outlasts what is measured. Source of the definitions: nvbandwidth 0.8,
-testcases_ce.cpp and testcases_sm.cpp.
-"""
+and the column's device (or node). `by x` names the device whose copy engine (ce) or compute kernel
+(sm) does the work: the destination pulls a read, the source pushes a write. Interference moves
+twice the bytes, so that it runs longer than the measured copy. Source of the definitions:
+nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What a GPU does by itself: products of matrices, and its own memory; then its copies, once it is
+"""The work of a GPU alone: products of matrices and its own memory; then its copies, once it is
 warm.
 
-The product separates what the host does to figures from what the device does: it hardly depends on
-the host. The order of the table is that of a run: copies come when products have warmed the device.
-"""
+Products hardly depend on the host, so they separate its effects on figures from the device's. The
+order of the table is the order of a run: copies come after products have warmed the device."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class OnDevices(Sweep, frozen=True):
-    """A sweep over one backend's devices, which are its columns."""
+    """A sweep over one backend's devices, with a column for each."""
 
     on_host: ClassVar[bool] = False
 
@@ -42,7 +41,7 @@ class OnDevices(Sweep, frozen=True):
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Products by type and device; where no device multiplies, smaller ones by the host."""
+    """Products by type and device; if no device multiplies, smaller ones by the host."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -59,7 +58,8 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """Whether it has devices that multiply: a CPU by another name takes the host's product."""
+    """Whether there are devices that multiply. A CPU that a backend shows as a device does not
+    count, because the host's product measures it."""
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 
@@ -193,14 +193,14 @@ def _to_host(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Each device takes part once: 0 writes to 1, 2 to 3 and so on."""
+    """Copies in which each device takes part once: 0 writes to 1, 2 to 3 and so on."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     pairs = zip(memories[::2], memories[1::2], strict=False)
     return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
 
 
 def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """The first of the copies, the first two, the first four … and all of them."""
+    """Cells with the first of the copies, the first two, the first four … and all of them."""
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         there = copies(fabric)
@@ -211,7 +211,8 @@ def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
 
 
 def _over_streams(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Each of the copies once, twice, four times … at the same time, with buffers of their own."""
+    """Cells with each of the copies once, twice, four times … at the same time, each with its own
+    buffers."""
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for copy in copies(fabric):

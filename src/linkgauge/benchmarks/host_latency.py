@@ -1,5 +1,5 @@
-"""Latencies of the host's memory: by size, page and node, beside threads that load the memory, and
-of cache lines between CPUs."""
+"""Latencies of the host's memory by size, page and node, and under load by other threads; and
+latencies of cache lines between CPUs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _caches(fabric: DeviceSet) -> int:
 
 
 def half_octaves(least: int, most: int) -> Iterator[int]:
-    """4, 6, 8, 12, 16 … of `least` = 4, as far as they do not exceed `most`."""
+    """The sizes 4, 6, 8, 12, 16 … (for `least` = 4) up to `most`."""
     size = least
     while size <= most:
         yield size
@@ -62,8 +62,8 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """The nodes of the thread and of the memory: all pairs, or of many nodes each alone and the
-    first with all others."""
+    """The nodes of the thread and of the memory: all pairs or, of many nodes, each with itself and
+    the first with all others."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -97,7 +97,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Bytes beyond the caches, in whole MiB."""
+    """The size in bytes of memory beyond the caches, in whole MiB."""
     wanted = max(ALONE, BEYOND * _caches(fabric))
     free = [node.memory_available for node in fabric.nodes if node.memory_available is not None]
     most = min((wanted, *(one // SHARE // 2 for one in free)))
@@ -112,7 +112,7 @@ def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]:
-    """What the other threads do: a name; ends and number of threads of each transfer."""
+    """The loads by other threads: a name, and for each transfer its ends and number of threads."""
     memory, others = host(node.index), max(1, len(node.cpus) - 1)
     yield "read", [(memory, NULL, others)]
     for readers in MIXES:
@@ -147,9 +147,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """All CPUs; of too many, one of each core, evenly thinned out as far as needed. The quick
-    profile takes one of each core anyway, unless there is only one core. Where CPUs share no memory
-    with others, those that share it with the first."""
+    """The CPUs to measure: all of them; of too many, one of each core, evenly thinned out if
+    needed. The quick profile takes one of each core anyway, unless there is only one core. If some
+    CPUs share no memory with others, only CPUs that share memory with the first."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

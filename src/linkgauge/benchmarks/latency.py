@@ -1,4 +1,4 @@
-"""Latencies that the host sees of what devices do."""
+"""Latencies of devices' work as the host sees them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """A name, and the ends of a copy by an engine of the second: the host and each device, and
-    pairs of devices; of these the first with all others, or all of them in the full profile."""
+    """The paths of copies: a name, and the two ends (an engine of the second copies). They are
+    between the host and each device, and between pairs of devices: the first with all others, or
+    all pairs in the full profile."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for device, memory in zip(fabric.devices, memories, strict=True):
         yield f"host:{device.near}-{memory.label}", host(device.near), memory
@@ -37,7 +38,7 @@ def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Those asked for, if they are copies whose latency counts."""
+    """The chosen sizes that are small enough for latencies, else the default sizes."""
     asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
     return asked or (SIZES if fabric.full else FEW_SIZES)
 
@@ -51,7 +52,7 @@ def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
-    """Each way of each path: the device's part of a copy there and back."""
+    """The copies of each path in each direction, as timed by the device."""
     for name, far, owner in _paths(fabric):
         for size in _sizes(fabric):
             for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
@@ -61,7 +62,7 @@ def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
-    """Between the host and each device, within each device, and between pairs of devices."""
+    """Flags between the host and each device, within each device, and between pairs of devices."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for name, far, near in (*_paths(fabric), *((f"{m.label}-{m.label}", m, m) for m in memories)):
         first, second = (far, near) if far.is_host else (near, far)
@@ -71,8 +72,8 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Flags, copies there and back and launches while a kernel's copies one way load the same link:
-    of the first path to the host and the first between devices, or in the full profile of all."""
+    """Flags, round trips of copies and launches while a kernel's copies one way load the same link,
+    on the first path to the host and the first between devices, or on all in the full profile."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

@@ -2,9 +2,8 @@
 
 The row is the node of the threads and how they work, the column their number, with memory of their
 own node, or the node of the memory, with all threads. A machine of several nodes also has a row for
-all of its threads, each node's in their own memory. Where configurations are compared (profile
-`vm`), that alone is measured, as STREAM itself would, and the nodes apart.
-"""
+all of its threads, each node's in their own memory. To compare configurations (profile `vm`), only
+that row is measured, as STREAM itself would, and each node separately."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Tr
 
 
 def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """All threads of the machine, each node's in their own memory."""
+    """Cells with all threads of the machine, each node's in their own memory."""
     nodes = fabric.with_cpus
     if nodes:
         row = "all" if len(nodes) > 1 else str(nodes[0].index)
@@ -68,14 +67,14 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
 
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """All threads of each node with the memory of each."""
+    """Cells with all threads of each node on the memory of each node."""
     for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
         yield _cell(kind, mode, row, column, _work(kind, threads_of, memory_of))
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
-    """The triad by the threads of each node, and by those of all, on the memory of each."""
+    """The triad by the threads of each node, and by all threads, on the memory of each node."""
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)
@@ -87,7 +86,7 @@ def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None) -> Transfer:
-    """Threads of one node work on memory of one."""
+    """The work of one node's threads on the memory of one node."""
     work, place = ARRAYS[f"stream-{kind}"], host(memory.index)
     source: Memory = place if work.read else NULL
     destination: Memory = place if work.written else NULL

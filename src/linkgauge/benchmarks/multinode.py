@@ -2,10 +2,9 @@
 ping-pong: between processes, each of which has one device, on one machine or several.
 
 The notation is that of copies.py. Without devices, processes measure the memories of their hosts:
-then `ce` stands for MPI's one-sided accesses, which the other process has no part in, `sm` for
+`ce` then stands for MPI's one-sided accesses, in which the other process takes no part, `sm` for
 messages, and a broadcast for MPI's. Source of the definitions: nvbandwidth 0.8,
-multinode_testcases.cpp.
-"""
+multinode_testcases.cpp."""
 
 from __future__ import annotations
 

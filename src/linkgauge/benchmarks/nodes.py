@@ -1,15 +1,14 @@
-"""Many nodes: all pairs of few of them; of more, a ring on each rail and bisections, which cost a
-fixed number of cells a node.
+"""Benchmarks between many nodes: all pairs if there are few; otherwise a ring on each rail and
+bisections, which need a fixed number of cells for each node.
 
-A node is a host of ranks, or a simulated one: of its devices, each behind a network interface, the
-first of all nodes are one rail, and so on. All pairs are measured in the rounds of a tournament, in
-which each node is in one pair. All cells of the ring are measured at once, and so are those of a
-bisection: what many transfers share is full then, and shows.
+A node is a host of ranks, or a simulated one. Each of its devices is behind a network interface;
+the first devices of all nodes form a rail, and so do the second ones, and so on. All pairs are
+measured in the rounds of a tournament, in which each node is in one pair. All cells of the ring are
+measured at once, and so are those of a bisection, so that links that many transfers share are full.
 
-Nodes are taken in the order of their numbers, and each sends so many places further on: in a fat
-tree whose switches route by destination no two of these transfers need to share a link that
-carries one of them (E. Zahavi, see model/map.py).
-"""
+Each node sends to the node a fixed number of places further on, in the order of their numbers: in a
+fat tree whose switches route by destination no two of these transfers need to share a link that
+carries one of them (E. Zahavi, see model/map.py)."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-
 
 
 class Nodes(NamedTuple):
-    """The `memories` of each node, one for each of the `rails`, and what the node is called."""
+    """The nodes of a run: the name of each, and its `memories`, one on each of the `rails`."""
 
     labels: Sequence[str]
     rails: Sequence[str]
@@ -44,7 +43,7 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """From which node to which a transfer on each rail goes, and in which round."""
+    """A transfer on each rail from one node to another, and its round."""
 
     source: int
     target: int
@@ -56,8 +55,9 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark from node to node: a cell for each step and rail, or one `of_pairs` with the
-    transfers of all rails, as a matrix in the rounds of a tournament of at most so many nodes."""
+    """A benchmark between nodes: a cell for each step and rail. With `of_pairs`, a cell has the
+    transfers of all rails, in a matrix measured in the rounds of a tournament of at most that many
+    nodes."""
 
     steps: Steps
     of_pairs: int | None = None
@@ -105,8 +105,8 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
 
 def _nodes_of(fabric: DeviceSet) -> Nodes:
-    """Devices by their nodes, else by the hosts of their ranks if there are several, else each by
-    itself."""
+    """The devices grouped by node, else by the hosts of their ranks if there are several, else each
+    as its own node."""
     several = len(set(fabric.hosts)) > 1
     found: dict[str, dict[str, Memory]] = {}
     for device in fabric.devices:
@@ -128,9 +128,9 @@ def _ring(count: int, _: int) -> Iterator[Step]:
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """From each node of one half to the one so many places further on, which is half of all, then
-    a quarter, and so on: one half is then every other part of so many nodes. Every other bisection
-    goes the other way, so that what is slow in one direction is found."""
+    """The steps of bisections: from each node of one half to the node half of the nodes further on,
+    then a quarter, and so on. Every other bisection goes in the opposite direction, so that links
+    slow in one direction are found."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)

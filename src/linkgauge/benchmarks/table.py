@@ -1,8 +1,7 @@
-"""The parts of a benchmark table: rows, and the fabric they are laid out over.
+"""The parts of a table of benchmarks: rows, and the device sets over which they are laid out.
 
 A row is data: a name, a layout and the transfers of one cell in the transfer notation, with letters
-in place of memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells.
-"""
+in place of memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ HOST_ROW = "0"
 
 
 class DeviceSet(msgspec.Struct, frozen=True):
-    """What benchmarks are laid out over: the host's nodes and one backend's selected devices."""
+    """The devices over which benchmarks are laid out: the host's nodes and one backend's selected
+    devices."""
 
     backend: str
     nodes: tuple[Node, ...]
@@ -51,7 +51,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def across_ranks(self) -> bool:
-        """Whether each device is of another process."""
+        """Whether each device belongs to another process."""
         return any(parse_memory(device.memory).rank is not None for device in self.devices)
 
     @property
@@ -61,12 +61,12 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def brief(self) -> bool:
-        """Whether little is measured, for a first look."""
+        """Whether only a little is measured, for a first look."""
         return self.profile == "quick"
 
     @property
     def for_comparison(self) -> bool:
-        """Whether figures are measured that each configuration of a machine has, whatever its
+        """Whether only figures are measured that every configuration of a machine has, whatever its
         number of CPUs."""
         return self.profile == COMPARISON
 
@@ -77,7 +77,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
-        """All pairs of nodes whose CPUs can reach the memory of the other."""
+        """All pairs of nodes such that the first node's CPUs reach the second node's memory."""
         pairs = product(self.nodes, repeat=2)
         return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.apart)
 
@@ -121,14 +121,13 @@ which leave the other process alone, and messages, which take both."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One benchmark of a table.
+    """A benchmark of a table.
 
     `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
     `parts` names the matrices of single transfers; `size` is bytes if it has its own. With
-    `diagonal`, pairs of a device with itself are measured too. general `profiles` are those that
-    measure it if no benchmark is requested. One `across_ranks` is measured by several processes,
-    each of which has a device.
-    """
+    `diagonal`, pairs of a device with itself are measured, too. `profiles` lists the profiles that
+    measure it if the user names no benchmark. If `across_ranks`, several processes measure it, each
+    with one device."""
 
     name: str
     title: str
@@ -157,13 +156,13 @@ class Row(msgspec.Struct, frozen=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Those that it is laid out over, of each backend's and the host's."""
+        """The device sets over which the row is laid out: backends' or the host's."""
         if self.across_ranks:
             return fabrics[:1]
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """All cells of this row over the fabric, or the reason why there are none."""
+        """All cells of this row over the device set, or the reason why there are none."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -248,9 +247,9 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are not memories: `cells` computes them from the nodes. `size` is
-    bytes if it has its own, `reason` why there may be no cells; `left_out` ends the title where
-    only some of what there is are measured."""
+    """A benchmark whose columns are not memories: `cells` computes its cells from the device set.
+    `size` is its own size in bytes, if any, `reason` says why there may be no cells; `left_out`
+    ends the title if only some of the possible cells are measured."""
 
     name: str
     title: str
@@ -269,13 +268,13 @@ class Sweep(msgspec.Struct, frozen=True):
 
     @property
     def ranks_with(self) -> tuple[str, ...]:
-        """The backends that ranks open for it, if no other will do."""
+        """The backends that ranks open for it, if it needs certain ones."""
         return ()
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Those that it is laid out over, of each backend's and the host's."""
+        """The device sets over which the sweep is laid out: backends' or the host's."""
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
@@ -288,16 +287,17 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Flags are stored in the other side's memory, without its part: between hosts by rma."""
+    """The transfer for flags, which a side stores without help from the other side: between hosts
+    by rma."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """The transfers of a row's notation, parsed once and placed for every cell: a letter is parsed
-    as a memory whose index is the letter's code, on the host if only the host has such an
-    engine."""
+    """The transfers of a row's notation, parsed once and placed for every cell. A letter is parsed
+    as a memory whose index is the letter's code (on the host if only the host has such an
+    engine)."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -317,9 +317,9 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """The places of a transfer with these letters whose d is the memory at this index. The others
-    begin with the next one: kernels of one device run in this order, one after another, and so
-    those of all devices do not meet at one of them."""
+    """The memories for the letters of a transfer, with d as the memory at this index. Its partners
+    begin with the next memory: kernels of one device run one after another in this order, so the
+    kernels of all devices do not meet at the same partner."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}
@@ -330,7 +330,7 @@ def _partners(
 
 
 def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
-    """The transfer with each letter replaced by the memory it stands for."""
+    """The transfer with each letter replaced by its memory."""
 
     def at(letter: Memory) -> Memory:
         if letter.is_null:

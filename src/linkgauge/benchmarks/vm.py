@@ -1,9 +1,9 @@
-"""Profile `vm`: what configurations of a virtual machine, and its host, are compared by.
+"""Profile `vm`: the figures by which configurations of a virtual machine, and its host, are
+compared.
 
 The set and the order are those of the vCPU benchmark suite: topology (kept as files of the run),
-what CPUs compute, memory, the accelerator's own work, which warms it up, and only then the links to
-it. docs/vm-profile.md says of each what it tells.
-"""
+computing by CPUs, memory, the accelerator's own work, which warms it up, and last the links to it.
+docs/vm-profile.md explains each."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure that configurations are compared by. It is of the first benchmark of `sources` that
-    a run has, of the cells whose place (`row, column`) matches the pattern: the last of them (most
-    threads, largest size), or the worst (of several accelerators). With `for_each_cpu`, it is a
-    share: configurations may have different numbers of CPUs."""
+    """A figure by which configurations are compared. It comes from the first benchmark of `sources`
+    that a run has, from its cells whose place (`row, column`) matches the pattern: the last of them
+    (most threads, largest size), or the worst (of several accelerators). With `for_each_cpu`, it is
+    divided by the number of CPUs, in which configurations may differ."""
 
     name: str
     of: Literal["host", "accelerator"]

@@ -1,4 +1,4 @@
-"""Options that several commands have: single ones, and groups of them."""
+"""Options that several commands have, single or in groups."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def profile(default: str) -> Any:
 
 
 class Sampling(Options):
-    """How much is measured of each cell."""
+    """Options for the sampling of each cell."""
 
     samples: Count | None = option(
         PRECISION, "Take exactly N samples, whatever the precision.", "N"
@@ -124,7 +124,7 @@ class Sampling(Options):
 
 
 class Shape(Options):
-    """How devices copy."""
+    """Options for devices' copies."""
 
     kernel: Literal["plain", "bulk"] | None = option(
         ENGINES, "Use this kernel for copies by sm (cuda).", "plain|bulk"
@@ -139,7 +139,7 @@ class Shape(Options):
 
 
 class CollectiveOptions(Options):
-    """Which collectives are measured, and how they are called."""
+    """Options that choose collectives and how they are called."""
 
     types: str | None = option(
         COLLECTIVES, "Use these types of numbers, such as float,half, or all.", "TYPE[,TYPE…]"
@@ -162,14 +162,14 @@ class CollectiveOptions(Options):
 
 
 class Simulated(Options):
-    """What is measured instead of this machine."""
+    """Options for a simulated machine."""
 
     machine: str | None = MACHINE
     fault: tuple[str, ...] = FAULT
 
 
 class SimulatedOrListed(Simulated):
-    """The same, or only what can be broken of it."""
+    """Options for a simulated machine, and for listing its faults."""
 
     list_faults: bool = instead(
         MACHINES,
@@ -179,7 +179,7 @@ class SimulatedOrListed(Simulated):
 
 
 class Profiling(Options):
-    """What is to watch the measuring."""
+    """Options for a profiler."""
 
     nsys: bool = option(RUNS, "Measure under Nsight Systems, and keep its files with the run.")
     ncu: bool = option(RUNS, "Measure under Nsight Compute, and keep its files with the run.")

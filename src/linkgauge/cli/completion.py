@@ -25,7 +25,7 @@ it by itself."""
 
 
 def install() -> None:
-    """Raises InputError for a shell that is not known, OSError."""
+    """Installs completion. Raises InputError for an unknown shell, and OSError."""
     shell = _shell()
     path = Path.home() / _PLACES[shell]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,12 +41,12 @@ def install() -> None:
 
 
 def show() -> None:
-    """Raises InputError for a shell that is not known."""
+    """Prints the completion script. Raises InputError for an unknown shell."""
     click.echo(_script(_shell()))
 
 
 def _shell() -> str:
-    """The shell that called linkgauge, else the user's."""
+    """The shell that started linkgauge, else the user's shell."""
     try:
         caller = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
     except OSError:

@@ -71,7 +71,7 @@ def devices(asked: DevicesOptions) -> int:
 
 
 def _measured(path: Path, form: Format, *, verbose: bool) -> int:
-    """The machine of a run, with what its links carried."""
+    """Shows the machine of a run with the bandwidths of its links. Returns the exit code."""
     from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.report.reading import judged
 
@@ -84,7 +84,7 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 
 
 def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
-    """This machine, or a simulated one."""
+    """The machine of this host, or a simulated one."""
     from linkgauge.engine import session
     from linkgauge.engine.request import RunRequest
     from linkgauge.model.settings import Settings

@@ -60,7 +60,8 @@ def doctor(asked: DoctorOptions) -> int:
 
 
 def _look_at_a_run() -> Command:
-    """What shows more than the setup: this machine's latest run, else the first."""
+    """The command that shows more than the setup: `doctor` on this machine's latest run, or a first
+    run."""
     from linkgauge.engine.kept.runs import own_run
     from linkgauge.model.errors import InputError
     from linkgauge.report.words.remedies import Command
@@ -74,7 +75,7 @@ def _look_at_a_run() -> Command:
 
 
 def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
-    """All findings of a run that was kept, with its verdict. Returns the exit code."""
+    """Shows all findings of a kept run, with its verdict. Returns the exit code."""
     from linkgauge.engine.kept.runs import one_run, read_run, run_file
     from linkgauge.judge.outcome import outcome_of
     from linkgauge.judge.verdict import judge

@@ -1,4 +1,4 @@
-"""Earlier runs that show how much runs vary: of the folders that hold runs, and of the history."""
+"""Earlier runs from folders and from the history, which show how much runs vary."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """A judged run with what those of the history before it tell of it, and how it differs from
-    them in a line. Neither of what was not measured whole, of very many cells, and without any
-    before it."""
+    """A judged run with a comparison to earlier runs of the history, and that comparison in a line.
+    Both are left out for a run that was not measured completely, for very many cells, and if there
+    are no earlier runs."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -50,7 +50,7 @@ def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
 ) -> list[RunFigures]:
     """Earlier runs of the first side's machine, in the same state and with the same settings, that
-    are not compared themselves, the oldest first. A history that cannot be read is said."""
+    are not compared themselves, the oldest first. Prints a message if a history cannot be read."""
     found = list(_of_folders(below, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first)
@@ -60,7 +60,7 @@ def history_of(
 
 
 def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures]:
-    """Of runs below `below` but for the `known` ones: their labels' folders, and their ids."""
+    """The figures of runs below `below`, except the `known` ones (label's folder and id)."""
     folders = [p for p in run_folders(below) if (p.parent.name, p.name) not in known]
     latest = sorted(folders, key=lambda path: path.name)[-MOST:]
     for _, run in usable(latest, lambda line: None):
@@ -69,7 +69,7 @@ def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures
 
 
 def _of_history(first: Sequence[RunFigures]) -> Iterator[RunFigures]:
-    """Raises StoreError, InputError."""
+    """The figures of runs in the history. Raises StoreError and InputError."""
     if is_off():
         return
     try:

@@ -59,8 +59,8 @@ _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
 class _Offering(click.Parameter):
-    """A parameter for whose value the shell offers the names that `offer` returns, else the words
-    that its metavar consists of."""
+    """A parameter whose value the shell can complete: with the names that `offer` returns, else
+    with the words of its metavar."""
 
     def __init__(self, *args: Any, offer: Callable[[], Iterable[str]] | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -76,7 +76,7 @@ class _Offering(click.Parameter):
 
 
 class HelpOption(_Offering, click.Option):
-    """An option with the heading that the help shows it under."""
+    """An option with its heading in the help."""
 
     def __init__(self, *args: Any, heading: str, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -111,7 +111,7 @@ class HelpCommand(click.Command):
 
 
 class HelpGroup(click.Group):
-    """The overview: a line for each command."""
+    """The overview of commands, with a line for each."""
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         commands = [(name, _blocks(one.help)[0]) for name, one in self.commands.items()]
@@ -129,7 +129,7 @@ class _Layout(NamedTuple):
         return click.style(text, fg="cyan") if self.is_coloured else text
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
-        """Lines of whole words, `first` before the first one."""
+        """Lines of whole words, with `first` before the first line."""
         glued = _FIGURE.sub(_GLUE, text)
         glued = _NOTE.sub(lambda note: note[0].replace(" ", _GLUE), glued)
         lines = wrap(
@@ -139,12 +139,14 @@ class _Layout(NamedTuple):
         return [line.replace(_GLUE, " ") for line in lines]
 
     def column(self, records: Iterable[Record]) -> int:
-        """Where texts begin: behind the longest term, but for those that would leave no room."""
+        """The column where texts begin: behind the longest term, ignoring terms that would leave no
+        room."""
         room = max(self.width // 3, 20)
         return max((len(term) for term, _ in records if len(term) <= room), default=0) + 4
 
     def definitions(self, records: Iterable[Record], column: int) -> Iterator[str]:
-        """Each term, and from `column` on what it stands for; on lines below a longer term."""
+        """Each term with its text from `column` on; the text begins on the next line if the term is
+        longer."""
         for term, text in records:
             name = self.term(term)
             first, *more = self.filled(text, " " * column, column) or [""]
@@ -189,14 +191,14 @@ def _sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _blocks(docstring: str | None) -> list[str]:
-    """The paragraphs, each on one line; examples on lines of their own."""
+    """The paragraphs, each on one line, and examples on lines of their own."""
     texts = cleandoc(docstring or "").split("\n\n")
     return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]
 
 
 def _is_coloured() -> bool:
-    """On a terminal, unless NO_COLOR forbids it or FORCE_COLOR asks for it elsewhere, as for all
-    other output."""
+    """Whether help has colours: on a terminal, unless NO_COLOR forbids it; elsewhere only if
+    FORCE_COLOR requests it, as for all other output."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

@@ -78,7 +78,8 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """The benchmarks asked for, else those of the standard profile; with sizes, those of copies."""
+    """The benchmarks that the user named, else those of the standard profile; if sizes are given,
+    only those of copies."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

@@ -41,8 +41,8 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 def command(name: str, place: str) -> click.Command:
-    """The command that a function of a struct of options, or of nothing, carries out; with the
-    settings that its module passes to click (`CONTEXT`). Raises TypeError for another function."""
+    """The command of a function that takes a struct of options or nothing, with the settings for
+    click in its module (`CONTEXT`). Raises TypeError for another function."""
     module, _, function = place.partition(":")
     loaded = import_module(module, __package__)
     carried: Callable[..., int] = getattr(loaded, function)
@@ -59,7 +59,8 @@ def command(name: str, place: str) -> click.Command:
 
 
 def all_commands() -> dict[str, str]:
-    """With those of other packages' rooms, which come last and replace none of ours."""
+    """The commands with those of other packages' rooms, which come last and replace none of
+    ours."""
     others = {name: place for name, place in named("commands").items() if name not in COMMANDS}
     return COMMANDS | others
 
@@ -71,7 +72,7 @@ def _show_version() -> None:
 
 
 class RootOptions(Options):
-    """Those of linkgauge itself."""
+    """The options of linkgauge itself."""
 
     version: bool = instead(OTHER, "Show the version and exit.", _show_version)
     install_completion: bool = instead(
@@ -86,8 +87,8 @@ class RootOptions(Options):
 
 @cache
 def application(names: tuple[str, ...] | None = None) -> click.Group:
-    """The command line with these commands, or with all of them: to load and to prepare them all
-    takes a tenth of a second."""
+    """The command line with these commands, or with all of them; loading and preparing all takes a
+    tenth of a second."""
     app = HelpGroup(
         "linkgauge",
         params=[*parameters(RootOptions)],
@@ -113,10 +114,9 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0 all is well, 1 a failure or a low cell, 2 bad usage or
-    input, 3 an error cost results, 4 nothing measured; 130 after Ctrl-C, 143 after SIGTERM, 129
-    after SIGHUP.
-    """
+    """Runs the command line. Exit codes: 0 all is well; 1 a failure or a low cell; 2 bad usage or
+    input; 3 an error cost results; 4 nothing was measured; 130 after Ctrl-C, 143 after SIGTERM, 129
+    after SIGHUP."""
     interrupted = end_like_ctrl_c()
     streams.prepare()
     rooms()
@@ -145,7 +145,7 @@ def main() -> None:
 
 
 def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
-    """The commands that these arguments need, if that is known from the first of them."""
+    """The commands that these arguments need, if the first argument shows them; else None."""
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
@@ -154,7 +154,8 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _said(error: click.ClickException) -> str:
-    """What is wrong with the usage. Of an unknown option, whose it is and what it may have been."""
+    """The message for bad usage. For an unknown option it names the commands that have it and
+    similar options."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not hasattr(error, "possibilities"):
         return error.format_message()

@@ -1,9 +1,8 @@
 """The options of commands: a command is a function of one struct, whose fields are its options.
 
-`option` and `argument` say all but an option's name and type, which are the field's: `max_time:
-Time | None` is `--max-time`. A field whose type is such a struct itself (`sampling: Sampling`)
-stands for the options of that one, and a format (`form: RunFormat`) for a flag of each format.
-"""
+An option's name and type are the field's (`max_time: Time | None` is `--max-time`); `option` and
+`argument` give all else. A field whose type is such a struct itself (`sampling: Sampling`) adds its
+options, and a format (`form: RunFormat`) adds a flag for each format."""
 
 from __future__ import annotations
 
@@ -42,7 +41,8 @@ _S = TypeVar("_S", bound=str)
 
 
 class _Reading(click.ParamType[Any]):
-    """Of a value that a function reads, which is given the option's flag for its errors."""
+    """A type for click whose values a function reads; the function gets the option's flag for its
+    errors."""
 
     name = "value"
 
@@ -75,7 +75,7 @@ Count = Annotated[int, _Reading(_count)]
 
 
 def _reading(kind: Any) -> Any:
-    """How click is to read a value of this type: str, int, float, bool, Path, Time, Count, or words
+    """The type by which click reads a value of str, int, float, bool, Path, Time, Count, or words
     of a Literal."""
     if get_origin(kind) is Literal:
         return _Reading(lambda flag, given: one_of(flag, given, get_args(kind)))
@@ -85,7 +85,8 @@ def _reading(kind: Any) -> Any:
 
 
 class Field(NamedTuple):
-    """An option or argument, but for its name and type. Of a struct that lacks it, the default."""
+    """An option or argument without its name and type. A struct without the field has the
+    default."""
 
     make: type[HelpOption | HelpArgument]
     default: Any
@@ -96,8 +97,8 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def parameter(self, name: str, hint: Any) -> click.Parameter:
-        """The parameter of this name, whose field has this type: that of a value, or None, or any
-        number of values in a tuple."""
+        """click's parameter of this name for a field of this type: a value, a value or None, or a
+        tuple of any number of values."""
         is_several = get_origin(hint) is tuple
         is_plain = get_origin(hint) not in (tuple, Union, UnionType)
         kind = hint if is_plain else get_args(hint)[0]
@@ -120,16 +121,16 @@ def option(
     offer: Names | None = None,
     **more: Any,
 ) -> Any:
-    """An option, which the help shows under this heading: a flag if it has no `metavar`. `flags`,
-    with blanks between them, are given if the field's name is not the option's; `more` is passed to
-    click."""
+    """A field for an option, which the help shows under this heading; without a `metavar` it is a
+    flag. `flags`, separated by blanks, replace the flag made from the field's name; `more` is
+    passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(HelpOption, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object]) -> Any:
-    """A flag that has `action` carried out in place of the command."""
+    """A field for a flag that runs `action` in place of the command."""
 
     def carry_out(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
         if asked:
@@ -142,21 +143,22 @@ def instead(heading: str, help: str, action: Callable[[], object]) -> Any:
 def argument(
     metavar: str, help: str, *, default: Any = None, offer: Names | None = None, **more: Any
 ) -> Any:
-    """`more` is passed to click: an argument that has to be given is `required=True`."""
+    """A field for an argument. `more` is passed to click: `required=True` for an argument that must
+    be given."""
     settings = {"metavar": metavar, "help": help, "required": False, "offer": offer, **more}
     return Field(HelpArgument, default, None, settings)
 
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """What was given of the options that a command or a group has: a field each."""
+    """The values of a command's or a group's options, with a field for each."""
 
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
 
 
 def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
-    """All that the command line takes for such options, in their order."""
+    """All parameters for such options, in their order."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
             yield from parameters(hint)
@@ -168,7 +170,7 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any]) -> _O:
-    """The options, from the values of their parameters. Raises InputError for two formats."""
+    """The options with the values of their parameters. Raises InputError for two formats."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -190,7 +192,7 @@ def _is_format(hint: Any) -> bool:
 
 
 def _forms(hint: Any) -> list[Format]:
-    """Those that the document has."""
+    """The formats that the document has."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
@@ -198,7 +200,7 @@ def _forms(hint: Any) -> list[Format]:
 
 
 def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
-    """The format that was asked for, else the terminal's."""
+    """The format that the user chose, else the terminal's."""
     from linkgauge.report.formats import TERMINAL, formats
 
     asked = [form for form in _forms(hint) if given[form.name]]
@@ -209,7 +211,7 @@ def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
-    """Raises InputError for a name that is none of the known."""
+    """Returns the name. Raises InputError if it is not known."""
     there = tuple(known)
     found = next((one for one in there if one == name), None)
     if found is None:
@@ -220,7 +222,8 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Raises InputError for a number that its type (Threads, for example) does not allow."""
+    """Returns the number. Raises InputError if its type (Threads, for example) does not allow
+    it."""
     import msgspec
 
     try:

@@ -1,4 +1,4 @@
-"""The options of a command, as text: a run keeps them, and `--resume` compares them."""
+"""The options of a command as text, which a run keeps and `--resume` compares."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """The request of a command that measures, with its options and command line for the record.
-    `more` is what these options do not say, or say in another way."""
+    """The request of a measuring command, with its options and command line for the record. `more`
+    adds or replaces fields that these options do not set."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])
@@ -54,8 +54,8 @@ def request_of(
 
 
 def in_effect(settings: Settings) -> dict[str, str]:
-    """The command's options by name, with the profile's values for those not given, and the seed of
-    a sample."""
+    """The command's options by name, with the profile's values for those not given, and with the
+    seed of a sample."""
     context = click.get_current_context()
     of_profile = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
@@ -78,8 +78,8 @@ def given() -> dict[str, str]:
 
 
 def _written(context: click.Context, values: Mapping[str, Any]) -> dict[str, str]:
-    """Each as a person would write it, equal values in the same form; without those that are
-    off."""
+    """Each option as a person would write it, with equal values in the same form; options that are
+    off are left out."""
     names = {param.name: param.opts[0] for param in context.command.params}
     return {
         names[name]: valid(_write(names[name], value))

@@ -1,4 +1,5 @@
-"""Measures pairs of devices alone whose collective is slower than their links should be."""
+"""Measures pairs of devices alone after a collective over them was slower than their links should
+allow."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def with_pairs(
     report: LiveReport,
     pairs: Sequence[tuple[str, str]],
 ) -> Run:
-    """The run, and each of the pairs alone, by the backend of its first result."""
+    """The run with each of the pairs measured alone, by the backend of its first result."""
     if not pairs:
         return run
     report.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
@@ -40,7 +41,7 @@ def with_pairs(
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """Each pair of devices alone: a kernel of the first writes into the second."""
+    """A benchmark of each pair of devices alone: a kernel of the first writes into the second."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

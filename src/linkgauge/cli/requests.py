@@ -73,7 +73,7 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """The settings, to be repeated for a time if one is given. Raises InputError."""
+    """The settings, repeated for a time if one is given. Raises InputError."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -86,8 +86,8 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """The settings with the profiler that was asked for, if any. Raises InputError where it is not
-    installed, or of no use."""
+    """The settings with the profiler that the options choose, if any. Raises InputError if it is
+    not installed or has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings
@@ -106,7 +106,7 @@ def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> 
 def engines_of(
     shape: common.Shape, host_kernel: str | None = None, numa_node: int | None = None
 ) -> EngineSettings:
-    """Raises InputError for what no engine can do."""
+    """The settings of engines. Raises InputError for values that no engine supports."""
     if host_kernel is not None:
         from linkgauge.backends.host_kernels import check_kernel
 
@@ -125,7 +125,7 @@ def engines_of(
 
 
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
-    """Raises InputError for a sample that cannot be drawn."""
+    """The sample of pairs. Raises InputError for a sample that cannot be drawn."""
     if count is None and seed is not None:
         raise InputError("--seed needs --sample-pairs")
     seed = within("--seed", seed, Seed)
@@ -140,12 +140,13 @@ def command_line() -> tuple[str, ...]:
 
 
 def valid(text: str) -> str:
-    """Text that can be stored: bytes of another encoding from the shell are replaced."""
+    """The text in a form that can be stored: bytes of another encoding from the shell are
+    replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
 def since_earlier(run: Run) -> tuple[Run, str | None]:
-    """A run that is kept with what those before it tell; what tells is loaded then."""
+    """A kept run compared with earlier ones; the code for the comparison is loaded only then."""
     from .earlier_runs import since
 
     return since(run)

@@ -79,7 +79,7 @@ def show(asked: ShowOptions) -> int:
 
 
 def _compare(folder: Path, against: str | None, form: Format) -> int:
-    """The labels of all runs below a folder, by the folder of their accelerator."""
+    """The comparison of the labels of all runs below a folder, for each accelerator's folder."""
     from functools import partial
 
     from linkgauge.engine.kept.runs import none_in, run_folders, usable

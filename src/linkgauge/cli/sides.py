@@ -1,4 +1,5 @@
-"""The sides of a comparison, as people name them: a run, a folder of runs, a baseline, a label."""
+"""The sides of a comparison, which people name by a run, a folder of runs, a baseline, or a
+label."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def side_of(asked: Path) -> list[RunFigures]:
 
 
 def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
-    """The runs that a path or a label names, with their paths: of a folder of runs all. Raises
-    InputError if there are none, or for one that a profiler had a part in."""
+    """The runs that a path or a label names, with their paths; for a folder, all runs in it. Raises
+    InputError if there are none, or for a run under a profiler."""
     path = find_run(asked, command="gate --baseline REF --current")
     if is_run(path):
         run = read_run(path)
@@ -47,7 +48,7 @@ def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
 
 
 def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
-    """Raises InputError with all in which machines and settings differ that figures depend on."""
+    """Raises InputError with all differences in machines and settings that figures depend on."""
     facts = unlike([baseline, current])
     if facts:
         lines = [f"  {one.name}: {said(one, ('baseline', 'current'))}" for one in facts]
@@ -57,7 +58,8 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """With the cells of benchmarks that match a pattern, if there are any patterns."""
+    """The runs with only the cells of benchmarks that match a pattern, if there are any
+    patterns."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
@@ -66,8 +68,8 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """Raises InputError for what is no fraction. The loss that is to be found, and that must not
-    be unseen, is the one given, else twice the least one, and half of a figure."""
+    """The aim of a comparison. The loss to detect is by default twice the smallest loss that
+    counts. Raises InputError for text that is no fraction."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

@@ -1,4 +1,4 @@
-"""The machine that is measured instead of this one, as options name it."""
+"""The simulated machine that options name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from linkgauge.model.settings import Simulation
 
 
 def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
-    """What is measured instead of this machine, if anything. Raises InputError for an invalid
-    description or fault."""
+    """The simulation that the options describe; None for this machine. Raises InputError for an
+    invalid description or fault."""
     if machine is None:
         if faults:
             raise InputError("--fault needs a simulated machine: give --machine, too")

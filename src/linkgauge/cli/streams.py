@@ -1,4 +1,4 @@
-"""Standard output and error: they survive the loss of their reader, and pass on nothing that would
+"""Standard output and error, which survive the loss of their reader and pass on nothing that would
 control a terminal or a CI system."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """If stdout is closed nothing is shown; characters that its encoding lacks are shown as
-    question marks; and nothing fails for lack of a reader."""
+    """Prepares the streams: nothing is shown if stdout is closed, characters that its encoding
+    lacks become question marks, and a missing reader causes no failure."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     else:
@@ -59,8 +59,9 @@ def _outliving(stream: TextIO) -> TextIO:
 
 
 class _Printable:
-    """A stream on which text of others is harmless. A console, which cleans what it prints, writes
-    to the stream behind it (`rich_proxied_file` is rich's name for that): its colours stay."""
+    """A stream on which text from elsewhere is harmless. A console, which cleans its own output,
+    writes to the stream behind it (rich calls that `rich_proxied_file`), so that its colours
+    stay."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
@@ -74,19 +75,19 @@ class _Printable:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Inside, what is printed is harmless."""
+    """Makes all printed text harmless while this block runs."""
     out, err = (cast("TextIO", _Printable(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
 
 
 def command(line: str, stream: TextIO) -> None:
-    """Prints a command for a CI system, whose parts are harmless."""
+    """Prints a command for a CI system, with harmless parts."""
     print(line, file=getattr(stream, "rich_proxied_file", stream))
 
 
 def discard(descriptor: int) -> None:
-    """From here on output to this descriptor is discarded."""
+    """Discards all further output to this descriptor."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""Code shared by the tools: opens a machine as asked, and measures benchmarks on it."""
+"""Shared code of other tools' command lines: it opens a machine and measures benchmarks on it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .tool_options import hinting
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where a tool measures: `backend` null is the first accelerator backend that has devices, or
-    the simulated machine's. With `wait`, it waits for another run's end. `name` is the tool's."""
+    """Where a tool measures. A null `backend` means the first accelerator backend that has devices,
+    or the simulated machine's. `wait` waits for another run's end. `name` is the tool's name."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -119,14 +119,13 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """The machine, open for measuring with `settings`: `devices` as engine.plan.fabrics names them
-    (all if none), of the first backend that has any. With `tells`, a simulated machine is named
-    on stderr, where it does not disturb parsers of the tool's output. With `several`, all processes
-    that mpirun started measure benchmarks like those named `across` together; all but the first
-    leave here.
+    """Opens the machine for measuring with `settings`. `devices` are named as for
+    engine.plan.fabrics (all if none), on the first backend that has any. With `tells`, the name of
+    a simulated machine is printed on stderr, where it does not disturb parsers of the tool's
+    output. With `several`, all processes that mpirun started measure benchmarks like those named
+    `across` together, and all but the first leave here.
 
-    Raises InputError if there is no device, unless backend `host` is asked for.
-    """
+    Raises InputError if there is no device, unless backend `host` is asked for."""
     if where.simulation is not None and tells and not (several and launched().rank):
         print(f"SIMULATED {where.simulation.machine}", file=sys.stderr)
     request = RunRequest(
@@ -155,11 +154,10 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks at these sizes (bytes; else the settings') and keeps nothing on disk.
-    After Ctrl-C the run has no end (`finished` is null) and holds what was measured. Callers that
-    measure several times number the cells consecutively: these begin at `first`.
+    """Measures the benchmarks at these sizes (bytes; by default the settings') and keeps nothing on
+    disk. After Ctrl-C `finished` is null, and the run holds what was measured. Callers that measure
+    several times number the cells consecutively: these begin at `first`.
 
-    Raises InputError if a size fits nowhere, Busy if another run measures a device.
-    """
+    Raises InputError if a size fits nowhere, Busy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)
     return context.session.measure(plan, observer)

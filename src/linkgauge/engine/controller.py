@@ -52,19 +52,19 @@ class Observer:
         """A pass begins, with an estimate of the visits to come."""
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        """The first of the cells that are measured at once."""
+        """A pass begins; the message has an estimate of the visits to come."""
 
     def finished(self, cell: CellResult, /) -> None:
-        """A visit has ended."""
+        """The first of the cells that are measured at once has started."""
 
     def completed(self, result: Result) -> None:
-        """Only a doubt changes this result any more."""
+        """A result is whole; only a visit of cells in doubt changes it later."""
 
     def tried(self, tried: Tried) -> None:
         """A candidate was tried while tuning a device."""
 
     def failed(self, visit: FailedVisit) -> None:
-        """Of a run that repeats its plan for a time: a visit did not pass."""
+        """A visit did not pass, in a run that repeats its plan for a time."""
 
     def say(self, line: str) -> None:
         """A message for the user."""
@@ -83,12 +83,12 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures what these records of the plan lack; the first record is the plan itself. Cells
-    that are then in doubt are visited once more, unless the records say that they were. Beside each
-    visit, what the kernel wrote to its `log` is kept, and at the end the names of a profiler's
-    files. Ctrl-C ends the run with what was measured so far: `finished` is then null. The loss of a
-    rank ends it, too: that is kept, and `finished` is set. Raises ResultsError if the journal
-    cannot be written."""
+    """Measures what these records of a plan lack; the first record is the plan itself. Cells that
+    are in doubt at the end are visited once more, unless the records say that they were. Each visit
+    is kept with what the kernel wrote to its `log` meanwhile, and the end of the run with the names
+    of a profiler's files. Ctrl-C ends the run with what was measured so far, and so does the loss
+    of a rank: `finished` is null after Ctrl-C, and set after a loss. Raises ResultsError if the
+    journal cannot be written."""
     return go_on_with(book_of(records), worker, sink, observer, doubts, log)
 
 
@@ -100,8 +100,8 @@ def go_on_with(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """The same of a run whose records were read before. One that repeats its plan for a time has no
-    cells in doubt: it measures each often enough."""
+    """Measures what a run still lacks, as `execute` does, from records that were read before. A run
+    that repeats its plan for a time has no cells in doubt, as it measures each often enough."""
     opened = book.opened
     kept = _Records(book, sink, log)
 
@@ -127,7 +127,7 @@ def go_on_with(
 
 
 def _not_doubted(book: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
-    """The cells in doubt that were not before."""
+    """Returns the cells in doubt that were not in doubt before."""
     return tuple(cell for cell in doubts(book.run()) if cell not in book.doubted)
 
 
@@ -172,8 +172,8 @@ def _repeat(course: SoakState, kept: _Records, worker: Workers, observer: Observ
 
 
 class _Passed:
-    """The time of a repeated run: without those in which it was interrupted, and of a simulated
-    machine its own, in which a visit takes `VISIT_SECONDS` at least."""
+    """The time that a repeated run has measured, without interruptions. A simulated machine has a
+    time of its own, in which a visit takes at least `VISIT_SECONDS`."""
 
     def __init__(self, course: SoakState) -> None:
         self._before = course.at
@@ -181,7 +181,7 @@ class _Passed:
         self._is_virtual = course.opened.settings.simulation is not None
 
     def after(self, cells: Sequence[CellResult]) -> float:
-        """Seconds, once these cells are measured."""
+        """Returns the seconds that have passed once these cells are measured."""
         if self._is_virtual:
             self._before += max(VISIT_SECONDS, *(cell.seconds or 0.0 for cell in cells))
             return self._before
@@ -198,7 +198,7 @@ class _Records:
         self._interrupts = Interrupts()
 
     def keep(self, *records: Record) -> None:
-        """Keeps these, behind what the kernel has logged since the last."""
+        """Keeps these records, after a record of what the kernel has logged since the last call."""
         with self._interrupts.held():  # run.json must hold what the journal holds
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
@@ -207,8 +207,8 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """A signal within does not come between the parts of what is kept, nor before what the
-        kernel logged until then is."""
+        """Delays signals until all records of this block are kept, and the kernel's log before
+        them."""
         with self._interrupts:
             try:
                 yield
@@ -218,14 +218,15 @@ class _Records:
 
 
 def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:
-    """Ends what a profiler watches, if one does, and keeps the names of its files."""
+    """Ends the run's profiler, if it has one, and keeps the names of the profiler's files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         keep(Left(files))
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:
-    """The second pass runs in reverse, so that drift over time is not attributed to a sheet; later
-    passes are the last for most cells, and their results are wanted in the plan's order."""
+    """The order in which a pass visits the tables, as indices. The second pass runs in reverse, so
+    that drift over time is not attributed to a table; later passes are the last for most cells, and
+    keep the plan's order, in which their results are wanted."""
     return range(sheets)[:: -1 if turn == 1 else 1]
 
 
@@ -238,7 +239,7 @@ def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Ob
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    """Cells that are measured at the same time: those of one round, otherwise each alone."""
+    """Groups cells that are measured at the same time: all cells of a round, or one cell alone."""
     for number, of_round in groupby(cells, lambda cell: cell.round):
         if number is None:
             yield from ((cell,) for cell in of_round)

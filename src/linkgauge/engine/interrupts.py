@@ -15,9 +15,9 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def end_like_ctrl_c() -> Callable[[], int]:
-    """From here on SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored (`nohup`).
-    Returns a function that gives the exit code of an interrupted process: 128 plus the signal's
-    number."""
+    """Makes SIGTERM and SIGHUP interrupt this process as Ctrl-C does, unless they are ignored
+    (`nohup`). Returns a function that gives the exit code of an interrupted process: 128 plus the
+    signal's number."""
     came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -32,7 +32,7 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Another signal does not discard what was measured."""
+    """Ignores signals in this block, so that another signal does not discard what was measured."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
     try:
         yield
@@ -42,8 +42,8 @@ def undisturbed() -> Iterator[None]:
 
 
 class Interrupts:
-    """While this is entered, a signal that arrives within `held` takes effect at its end. Blocking
-    signals would not suffice: another thread of the process may receive them."""
+    """Delays a signal that arrives within `held` to the end of `held`. Blocking signals would not
+    suffice: another thread of the process may receive them."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}
@@ -65,7 +65,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """For a section that must complete."""
+        """Delays signals while this block runs, because the block must complete."""
         self._holds = True
         try:
             yield

@@ -4,8 +4,7 @@ A device is held by a listening Unix socket in the abstract namespace, `\\0linkg
 leaves no file behind, and the kernel removes it with the process, however that ends. A process that
 connects learns the holder's process id, and sees the connection end when the holder does. Such
 names are visible only within a network namespace: runs in separate containers do not see each
-other. Where there is no abstract namespace (not Linux), nothing is held.
-"""
+other. Where there is no abstract namespace (not Linux), nothing is held."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 
     A device with neither is not held, nor is host memory: CPUs serve any number of runs at once,
     like everything else on the machine. Simulated devices do not exist and are not held; those of
-    ranks are held by them.
-    """
+    ranks are held by them."""
     keys = {
         device.memory: device.pci or device.uuid
         for devices in machine.devices.values()
@@ -110,7 +108,8 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Which run holds this device now, as far as this process may know; None if none does."""
+    """Describes the run that holds this device, as far as this process may know; None if no run
+    does."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:

@@ -38,11 +38,11 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """One fabric for each accelerator backend, with the selected devices (all if none named; unless
-    `with_cpus`, all that are not the host's processor by another name). Host memory is that of
-    `host_node`, else of the node near each device. `devices` are names
-    (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI addresses. Raises
-    InputError for one that does not exist."""
+    """Makes a device set for each accelerator backend, with the selected devices. Without names,
+    these are all devices, but `with_cpus` false leaves out host processors that a backend shows as
+    devices. Host memory is that of `host_node`, else of the node near each device. `devices` are
+    names (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI addresses. Raises
+    InputError for a device that does not exist."""
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
     for name in devices:
@@ -55,7 +55,7 @@ def fabrics(
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
-        """The host node to use: a device's own may have no memory."""
+        """The host node for a device; the device's own node may have no memory."""
         if host_node is not None:
             return host_node
         return device.near if device.near in present else present[0]
@@ -91,8 +91,8 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """By notation, label, index, UUID (or its beginning, as in CUDA_VISIBLE_DEVICES) or address
-    (`0000:1b:00.0`, also without the domain)."""
+    """Whether a name means this device: by notation, label, index, UUID (or its beginning, as in
+    CUDA_VISIBLE_DEVICES) or PCI address (`0000:1b:00.0`, also without the domain)."""
     if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
@@ -109,11 +109,10 @@ def lay_out(
     profile: str | None = None,
     apart: frozenset[tuple[int, int]] = frozenset(),
 ) -> tuple[Benchmark, ...]:
-    """Lays out device rows over every fabric and host rows once over the nodes in `host`: over
-    everything these have with the profile `full`, but for nodes that are `apart`.
+    """Lays out device rows over every device set, and host rows once over the nodes in `host`. With
+    the profile `full`, host rows cover all pairs of nodes except those in `apart`.
 
-    Raises InputError if there is no row of either.
-    """
+    Raises InputError if there is no row of either."""
     of_host = (DeviceSet("host", tuple(host), profile=profile, apart=apart),) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
@@ -134,8 +133,7 @@ def make_plan(
     are numbered from `first`. Sizes that come from a `profile` grow where they would measure
     caches. With `parallel_pairs`, cells of device pairs are in the rounds of a tournament.
 
-    Raises InputError if a size is larger than every memory it would be measured on.
-    """
+    Raises InputError if a size is larger than every memory it would be measured on."""
     rooms = _rooms(machine)
     plan = [
         _sheet(
@@ -170,12 +168,12 @@ def make_plan(
 
 
 def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCell]]:
-    """The cells to be measured, with their sheets."""
+    """Yields the cells that can be measured, with their tables."""
     return ((sheet, cell) for sheet in plan for cell in sheet.cells if cell.reason is None)
 
 
 def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """The sheet's cells in the order of their rounds. Pairs of a round that do not fit at once (on
+    """The table's cells in the order of their rounds. Pairs of a round that do not fit at once (on
     devices that share the host's DRAM) are measured one by one."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in sheet.cells), *(c.column for c in sheet.cells)])
@@ -194,7 +192,7 @@ def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> Planned
 
 
 def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
-    """With the cells in these rounds, if there are any."""
+    """The table with a round number for each cell, if there are any."""
     if not rounds:
         return sheet
     numbered = zip(sheet.cells, rounds, strict=True)
@@ -232,7 +230,7 @@ def _sheet(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """Bytes a memory can hold, and the largest possible buffer in it. None: unknown."""
+    """The bytes that a memory can hold, and its largest possible buffer; None if unknown."""
 
     all: int | None
     one: int | None = None
@@ -255,14 +253,14 @@ def _rooms(machine: Machine) -> dict[Memory, Capacity]:
 
 
 def _buffers(cells: Sequence[Cell], size: int) -> Iterator[tuple[Memory, int]]:
-    """The place and the bytes of each buffer that cells hold."""
+    """Yields the memory and the bytes of each buffer that these cells hold."""
     for cell in cells:
         for memory, need in cell.buffers(size):
             yield memory.place, need
 
 
 def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
-    """The bytes that cells hold at once, by place."""
+    """The bytes that these cells hold at once, by memory."""
     held: dict[Memory, int] = {}
     for place, need in _buffers(cells, size):
         held[place] = held.get(place, 0) + need
@@ -270,8 +268,8 @@ def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
 
 
 def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
-    """Why the buffers of cells that run at once cannot fit, or None. Memory that shares the host's
-    DRAM counts there too."""
+    """Explains why the buffers of cells that run at once cannot fit; None if they can. Memory that
+    shares the host's DRAM counts as host memory, too."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):
@@ -303,7 +301,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
 
 
 def peak_memory(plan: Plan) -> dict[str, int]:
-    """The peak bytes of each memory over all cells."""
+    """The peak bytes in each memory over all cells."""
     peak: dict[str, int] = {}
     for sheet, cell in able(plan):
         for place, need in _held([cell], sheet.size).items():
@@ -320,9 +318,9 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Approximate upper bound on the plan's duration: each cell spends its whole time, which on a
-    simulated machine passes in no time. None with a fixed number of samples: their duration is what
-    is to be measured."""
+    """An approximate upper bound on the plan's duration in seconds: each cell spends its whole time
+    (almost none on a simulated machine). None with a fixed number of samples, whose duration is
+    unknown."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:

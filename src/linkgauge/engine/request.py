@@ -1,8 +1,7 @@
-"""What a session is asked for, as plain values: by a command line, another tool's, or a program.
+"""The request for a session as plain values, from a command line, another tool's or a program.
 
 A `RunRequest` holds everything that a run depends on except the machine itself; equal requests on
-one machine make equal plans.
-"""
+one machine make equal plans."""
 
 from __future__ import annotations
 
@@ -31,27 +30,28 @@ from .rewriting import DeviceEngine
 
 
 class What(Protocol):
-    """What is measured."""
+    """A description of what to measure."""
 
     @property
     def is_across_ranks(self) -> bool:
-        """Whether any of it is measured by several processes. Raises InputError for what does not
+        """Whether several processes measure any of it. Raises InputError for names that do not
         exist."""
 
     @property
     def of_one_process(self) -> tuple[str, ...]:
-        """The names of benchmarks that are not."""
+        """The names of benchmarks that only one process measures."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """The backends to open. Raises InputError for what is known to be wrong before that."""
+        """The backends to open. Raises InputError for mistakes that show before opening any."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """The benchmarks on this machine. Raises InputError for what it has not."""
+        """The benchmarks laid out on this machine. Raises InputError for memories or devices that
+        it lacks."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
     """Benchmarks of the catalog, by name and by prefix; without either, those of the settings'
-    profile. Host threads work on arrays in all modes, or in `host_mode` alone."""
+    profile. Host threads use all modes for arrays, or `host_mode` alone."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """What some rows need is opened beside those that were asked for."""
+        """The backends asked for, and those that single rows need besides."""
         named = bool(self.names or self.prefixes)
         rows = select(self.names, self.prefixes) if named else ()
         asked = request.backends
@@ -118,7 +118,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
-        """The benchmark without cells of another mode than the one that was asked for."""
+        """The benchmark without cells of other modes than the chosen one."""
         modes = [cell.does.mode for cell in benchmark.cells]
         if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
@@ -129,7 +129,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):
-    """Transfers in the notation, all at the same time."""
+    """Transfers in the notation, all measured at the same time."""
 
     transfers: str
 
@@ -146,8 +146,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Those that the transfers name; between hosts, MPI if no network interface does it, and
-        UCX does not."""
+        """The backends that the transfers name. Between hosts it is MPI, unless a network interface
+        or UCX carries out the transfers."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -179,16 +179,16 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`backends` (with `host` for the host's own benchmarks) and `devices` mean all of them if
-    empty; with `only_first`, only the first of the backends that has devices is used. A device that
-    is the host's processor by another name (PoCL) is measured `with_cpus`, else only if its backend
-    or benchmarks are named. Sizes that
-    come from the `profile` may grow; null: they were asked for. Pinned host memory is replaced by
-    `memory` of another kind, the engine of devices' copies by `engine`; with `graphs`, graphs are
-    launched in place of kernels. Collectives are those of `collectives`, AI workloads those of
-    `workloads`. What is `stated` about the machine is kept with it. With `tune`, devices are tuned
-    first; with `wait`, the run waits for another run's end. The run is kept below the folder `out`,
-    or nowhere if null; `label`, `command` and `options` are for the record."""
+    """A request for a run, complete except for the machine. Empty `backends` (`host` stands for the
+    host's own benchmarks) or `devices` select all; with `only_first`, only the first of the
+    backends that has devices is used. A device that is the host's processor by another name (PoCL)
+    is measured `with_cpus`, or if its backend or benchmarks are named. Sizes from a `profile` may
+    grow; without one the user chose them. `memory` is a kind of host memory to use in place of
+    pinned memory, `engine` an engine for devices' copies; `graphs` launches graphs in place of
+    kernels. `collectives` and `workloads` choose the operations of those benchmarks. `stated` facts
+    about the machine are kept with it. `tune` tunes devices first; `wait` waits for another run's
+    end. The run is kept below the folder `out`, or nowhere if that is null; `label`, `command` and
+    `options` are for the record."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -211,7 +211,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """The device sets to lay out benchmarks over: none if only the host is asked for."""
+        """The device sets to lay out benchmarks over; none if only the host was named."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
@@ -234,7 +234,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether it says what to measure. Configurations are compared by their accelerators."""
+        """Whether the request names what to measure. A comparison of configurations does not count:
+        it uses the accelerators."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON
@@ -242,7 +243,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
-    """Accelerator backends to open. Raises InputError for one that does not exist."""
+    """The accelerator backends to open. Raises InputError for a name that does not exist."""
     here = ACCELERATORS if simulation is None else (SIMULATED,)
     there = (*KNOWN, ACROSS_RANKS, NETWORK) if simulation is None else here
     for name in asked:

@@ -1,5 +1,5 @@
-"""What a plan takes if nothing else is asked for: sizes, a random sample of very many pairs of
-devices, and rounds in which disjoint pairs are measured at the same time."""
+"""Defaults of a plan: sizes, a random sample of very many pairs of devices, and rounds in which
+disjoint pairs are measured at the same time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from linkgauge.model.transfer import Benchmark, Place
 
 
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:
-    """A round for each ordered pair, so that no player meets two others in one round.
+    """The round number of each ordered pair, such that no player meets two others in one round.
 
     N − 1 rounds of disjoint pairs (N for an odd number). Each round is played twice, once per
     direction, hence twice as many numbers. Pairs that share no player and have the same round
-    number can be measured at once.
-    """
+    number can be measured at once."""
     rounds: dict[tuple[str, str], int] = {}
     meetings = _exchanges if len(players).bit_count() == 1 else _circle
     for number, met in enumerate(meetings(players)):
@@ -34,14 +33,16 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Of a power of two: in each round, those whose numbers differ in the same bits. Neighbours
-    then meet neighbours, and what groups of them share is shared evenly."""
+    """Rounds for a power of two players: in each round, the numbers of paired players differ in the
+    same bits. Neighbours then meet neighbours, and links that groups of them share are loaded
+    evenly."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:
-    """Of any number, by the circle method: one player stays, the others move on by one place."""
+    """Rounds for any number of players, by the circle method: one player stays, the others move on
+    by one place."""
     circle: list[str | None] = list(players)
     if len(circle) % 2:
         circle.append(None)
@@ -59,8 +60,8 @@ def _circle(players: Sequence[str]) -> Iterator[_Met]:
 
 
 def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:
-    """The benchmarks, with the cells of drawn pairs alone where there are more pairs. Cells of a
-    device with itself stay. Raises InputError if no benchmark is of pairs."""
+    """The benchmarks with a random sample of pairs if there are more; cells of a device with itself
+    stay. Raises InputError if no benchmark has pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
         raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
     return tuple(_drawn(one, sample) if one.pairs else one for one in benchmarks)
@@ -100,7 +101,8 @@ SHARE = 8
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Bytes of a benchmark if the profile has `size`; with `profile` None the user asked for it."""
+    """The bytes of a benchmark if the profile's size is `size`: more on the host if that would
+    measure its caches. `profile` is None if the user chose the size."""
     if benchmark.size is not None:
         return benchmark.size
     if benchmark.backend != "host" or profile not in ENLARGED:
@@ -117,8 +119,8 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """The title. Sweep sizes that fit in the caches do not measure memory, and their titles say
-    so."""
+    """The table's title. It says so if a size of a sweep fits in the caches and does not measure
+    memory."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -5,8 +5,7 @@
         run = session.measure(plan, observer)
 
 It surveys the machine, lays out and plans what was asked, holds the devices, tunes them if asked,
-keeps a journal if the run is to be kept, and measures.
-"""
+keeps a journal if the run is to be kept, and measures."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ from .rounds import draw
 
 
 class Session:
-    """`machine` is the result of the last survey; `folder` is where the run is kept, null until it
-    exists and if the run is not kept."""
+    """A machine opened for measuring. `machine` is the result of the last survey. `folder` is where
+    the run is kept; it is null until it exists, and always for a run that is not kept."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self.request = request
@@ -66,7 +65,8 @@ class Session:
         return state(found, self.request.stated)
 
     def _first(self) -> Machine:
-        """With the devices of the first backend that has any: opening one takes seconds."""
+        """The machine with the devices of the first backend that has any; the others stay closed,
+        because opening takes seconds."""
         unavailable: dict[str, str] = {}
         for name in self._accelerators:
             machine = self._worker.survey((name,))
@@ -98,18 +98,16 @@ class Session:
     def plan_of(
         self, benchmarks: Sequence[Benchmark], sizes: Sequence[int] | None = None, first: int = 0
     ) -> Plan:
-        """These benchmarks at these sizes (bytes; else the settings'). A caller that measures
-        several plans numbers their cells consecutively: this plan's begin at `first`."""
+        """Plans these benchmarks at these sizes (bytes; by default the settings'). A caller that
+        measures several plans numbers their cells consecutively: this plan's begin at `first`."""
         sizes = sizes or self.request.settings.sizes
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan, then once more the cells in doubt, and keeps each visit, if the run is
-        to be kept. After Ctrl-C the run has no end (`finished` is null) and holds what was
-        measured.
+        """Measures the plan and then, once more, the cells in doubt; keeps each visit if the run is
+        kept. After Ctrl-C `finished` is null, and the run holds what was measured.
 
-        Raises Busy if another run measures a device, ResultsError if nothing can be kept.
-        """
+        Raises Busy if another run measures a device, ResultsError if nothing can be kept."""
         request = self.request
         collect_seldom()
         with ExitStack() as held:
@@ -135,8 +133,8 @@ class Session:
                 raise
 
     def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures a plan whose results the caller adds to those of a run: it has no folder of its
-        own. Raises as `measure` does."""
+        """Measures a plan whose results the caller adds to those of a run, without a folder. Raises
+        as `measure` does."""
         request, folder = self.request, self.folder
         self.request, self.folder = msgspec.structs.replace(request, out=None), None
         try:
@@ -180,8 +178,8 @@ class Session:
 
 
 def unasked(machine: Machine) -> list[str]:
-    """The backends that are asked for their devices although nobody named them: those that are
-    installed, where the machine has an accelerator and no other backend reaches any."""
+    """The optional backends to try although nobody named them: all that are installed, if the
+    machine has an accelerator and no other backend reaches any."""
     reached = any(not device.is_cpu for device in machine.all_devices)
     there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
     # Their names are those of the packages that they use.
@@ -190,19 +188,19 @@ def unasked(machine: Machine) -> list[str]:
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """`first` is a worker process that was started ahead."""
+    """Opens a session as the request says; `first` is a worker process that was started ahead."""
     with closing(Supervisor(request.settings, first)) as worker:
         yield Session(request, worker)
 
 
 def survey(request: RunRequest) -> Machine:
-    """Surveys the machine only."""
+    """Surveys the machine without measuring."""
     with opened(request) as session:
         return session.machine
 
 
 def check_thermometer(settings: Settings, machine: Machine) -> None:
-    """Raises InputError for a limit on temperatures that no accelerator reports."""
+    """Raises InputError if the settings limit temperatures and no accelerator reports any."""
     soak = settings.soak
     if soak is None or soak.max_temperature is None or machine.simulated is not None:
         return
@@ -212,8 +210,8 @@ def check_thermometer(settings: Settings, machine: Machine) -> None:
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
-    """A note if some of the backends involved ignore given options for the shape of copies. Raises
-    InputError if all do."""
+    """A note if some of the backends involved ignore options for the shape of copies, else None.
+    Raises InputError if all of them do."""
     given = {
         "--kernel": engines.kernel,
         "--blocks": engines.blocks,

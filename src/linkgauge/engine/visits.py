@@ -1,11 +1,11 @@
-"""Visits: a run measures a cell several times, with different buffers, gates and moments, because
-those are what differs in another run.
+"""Plans visits: a run measures a cell several times, with different buffers, gates and moments,
+because these differ in another run.
 
 A run goes over its plan in passes. The first passes visit every cell, as often as it takes to know
 how alike cells vary between visits; further passes visit cells whose interval is not yet narrow
-enough, until it is, until their time is spent, or until neither can be expected (`noise`). What is
-visited next depends on the earlier visits only: an interrupted run resumes where it was.
-"""
+enough, until it is, until their time is spent, or until no narrower interval can be expected
+(`noise`). The next visit depends on the earlier visits only, so an interrupted run resumes where it
+was."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _LEAST_TO_JUDGE = 9
 
 
 class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A cell by the number of its sheet in the plan, and by its place there."""
+    """A cell by the index of its table in the plan, and by its place in the table."""
 
     sheet: int
     place: Place
 
 
 def least_visits(alike: int) -> int:
-    """The fewest visits of each of `alike` cells that show how they vary."""
+    """The fewest visits of each of `alike` cells that show how these cells vary."""
     return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
 class Visits:
-    """What a run has measured, and what it will measure next."""
+    """The visits that a run has made, and those that it will make next."""
 
     def __init__(self, plan: Sequence[PlannedTable], settings: Settings) -> None:
         self._plan = plan
@@ -90,12 +90,12 @@ class Visits:
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def _is_due(self, key: CellId) -> bool:
-        """In the first passes, until the cell has its least number of visits; then, until it is
-        precise enough."""
+        """Whether a cell is due: in the first passes until it has its least number of visits, then
+        until it is precise enough."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
     def _pick(self) -> Iterator[CellId]:
-        """Picks evenly from each class; with a cell, all that are measured at the same time."""
+        """Picks cells evenly from each class, together with all cells measured at the same time."""
         of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
             some = keys[:: max(1, len(keys) // _PICKED)]
@@ -124,8 +124,8 @@ class Visits:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Once the run is at its end: one more pass, over these cells and what is measured at the
-        same time. Each has the time of a visit, whatever it took before."""
+        """Adds a pass at the end of the run, over these cells and those measured at the same time.
+        Each cell gets the time of a visit, whatever time it took before."""
         asked = {self._keys[cell.sheet][cell.place] for cell in cells}
         for together in self._rounds.values():
             if not asked.isdisjoint(together):
@@ -134,7 +134,7 @@ class Visits:
         self._ask_for(asked)
 
     def lost(self) -> dict[CellId, int]:
-        """The cells that the loss of a rank cost their figures, with that rank."""
+        """The cells without figures because of the loss of a rank, each with that rank."""
         return {
             key: visit.lost
             for key, visits in self._taken.items()
@@ -143,8 +143,8 @@ class Visits:
         }
 
     def restore(self) -> None:
-        """As the run goes on: what the loss of a rank cost is visited anew, beside what this pass
-        has left. The visits before it count."""
+        """Makes a resumed run visit the cells that lost a rank, besides the rest of this pass.
+        Visits before the loss count."""
         lost = self.lost()
         if not lost:
             return
@@ -157,7 +157,7 @@ class Visits:
         self._ask_for({*lost, *self._due})
 
     def _ask_for(self, keys: Collection[CellId]) -> None:
-        """These are due: in a pass of their own, unless one goes on."""
+        """Makes these cells due, in a pass of their own unless a pass is under way."""
         if not self._due:
             self.turn += 1
         self._due = dict.fromkeys(key for key in self._class_of if key in keys)
@@ -180,7 +180,7 @@ class Visits:
         )
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
-        """The visit of a cell in this pass."""
+        """The next visit of a cell in this pass."""
         key = self._keys[sheet][cell.place]
         visits = self._taken.get(key, ())
         samples = sum(len(visit.samples) for visit in visits)
@@ -188,13 +188,13 @@ class Visits:
         return Visit(self.turn, samples, used, self._plan[sheet].benchmark)
 
     def is_whole(self, sheet: int) -> bool:
-        """Whether a sheet is final: its cells are done, and so are all that their intervals depend
-        on."""
+        """Whether a table is final: its cells are done, and so are all cells that their intervals
+        depend on."""
         kinds = {self._class_of[key] for key in self._keys[sheet].values()}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
-        """The visited cells of a sheet in the plan's order, each with all its visits."""
+        """The visited cells of a table in the plan's order, each with all its visits merged."""
         taken = [key for key in self._keys[sheet].values() if key in self._taken]
         return [self._merge(self._class_of[key])[key].cell for key in taken]
 
@@ -234,7 +234,7 @@ class Visits:
 
 
 def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
-    """The keys of each sheet's cells, in the plan's order."""
+    """The keys of each table's cells, in the plan's order."""
     return [
         {cell.place: of.cell(cell.place, repeat) for cell in sheet.cells}
         for sheet, of, repeat in numbered(plan)
@@ -242,8 +242,8 @@ def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
 
 
 def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more visits, none would help (of noise), or it can have none: its
-    device was set aside."""
+    """Whether a cell needs no more visits, would gain nothing from them (`noise`), or can have none
+    because its device was set aside."""
     cell = merged.cell
     settings = settings.of(cell)
     used, error = spent(cell), merged.error
@@ -261,8 +261,8 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
 
 
 def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
-    """Cells of a class are alike: the same figure of transfers by the same kinds of engines between
-    the same kinds of memories, whatever the devices and the direction."""
+    """The class of a cell. Cells of a class are alike: the same figure of transfers by the same
+    kinds of engines between the same kinds of memories, whatever the devices and the direction."""
     shapes = tuple(
         (
             transfer.engine.bare,

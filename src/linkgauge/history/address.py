@@ -1,4 +1,4 @@
-"""Where the history is: a URL, a file, or nowhere."""
+"""The address of the history: a URL, a file, or none."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _DRIVERS = {
 
 
 def address(asked: str | None = None) -> URL | None:
-    """What was asked for, else what LINKGAUGE_HISTORY names, else the file in the user's data
-    folder; None if it is `none`. Raises InputError, which shows no password."""
+    """The address of the history: the given one, else the one in LINKGAUGE_HISTORY, else the file
+    in the user's data folder; None for `none`. Raises InputError, without showing a password."""
     text = asked if asked is not None else os.environ.get(VARIABLE, "")
     if text.strip().lower() == NOWHERE:
         return None
@@ -50,7 +50,7 @@ _HOW = "give sqlite:///FILE, postgresql://USER@HOST/DATABASE, a file, or none"
 
 
 def shown(url: URL) -> str:
-    """The address for people: the file, or the URL without what is secret."""
+    """The address for people: the file, or the URL without its secrets."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
@@ -69,7 +69,7 @@ def without_secrets(text: str, url: URL) -> str:
 
 
 def default_file() -> Path:
-    """history.db in linkgauge's folder of $XDG_DATA_HOME, else of ~/.local/share. Raises
+    """The file history.db in linkgauge's folder of $XDG_DATA_HOME, else of ~/.local/share. Raises
     InputError for a user without a home."""
     base = os.environ.get("XDG_DATA_HOME") or ""
     # The XDG specification requires relative paths to be ignored.

@@ -1,5 +1,5 @@
-"""Adds a run to the history when it is kept: a history that cannot be written costs a warning,
-never the run. What talks to databases is loaded here, when it is needed."""
+"""Adds a run to the history when it is kept. A history that cannot be written causes a warning, but
+never costs the run. Code for databases is loaded only when it is needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _to_stderr(line: str) -> None:
 
 
 def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) -> bool:
-    """Adds a judged run that is kept in this folder. Returns whether it is there now; never
+    """Adds a judged run that is kept in this folder. Returns whether the history has it now. Never
     raises."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
@@ -43,8 +43,8 @@ def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) 
 
 
 def not_added(run: Run, folder: Path | None) -> str | None:
-    """Adds a judged run; `folder` keeps it, if one does. Returns why that was not possible. Never
-    raises."""
+    """Adds a judged run; `folder` keeps it, if any. Returns the reason if that failed, else None.
+    Never raises."""
     try:
         with _store() as store:
             if store is not None:
@@ -57,9 +57,8 @@ def not_added(run: Run, folder: Path | None) -> str | None:
 
 
 def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
-    """The `last` runs before this one, of the same machine and setup, and of this label if there is
-    one, the latest first; none where there is no history. Raises LinkgaugeError, whatever a
-    database raises."""
+    """The `last` runs before this one of the same machine and setup (and label, if given), the
+    latest first; none without a history. Raises LinkgaugeError for any error of a database."""
     try:
         with _store() as store:
             if store is None:
@@ -78,7 +77,7 @@ def _why(error: Exception) -> str:
 
 @contextmanager
 def _store() -> Iterator[Store | None]:
-    """None where the history is turned off."""
+    """The opened history; None if it is turned off."""
     if is_off():
         yield None
         return

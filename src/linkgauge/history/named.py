@@ -1,4 +1,5 @@
-"""What names the history. It loads fast: every run asks whether there is one."""
+"""The environment variable and words that name the history. This module loads fast, because every
+run asks whether there is a history."""
 
 from __future__ import annotations
 
@@ -9,5 +10,5 @@ NOWHERE = "none"
 
 
 def is_off() -> bool:
-    """Whether runs go to no history."""
+    """Whether the history is turned off."""
     return os.environ.get(VARIABLE, "").strip().lower() == NOWHERE

@@ -1,4 +1,4 @@
-"""Reads the history: lists of runs, series of figures, earlier runs to judge a later one by."""
+"""Reads the history: lists of runs, series of figures, and earlier runs for comparison."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _Kind = TypeVar("_Kind")
 
 
 class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A cell of the history, which has a `number` for it."""
+    """A cell of the history with its `number` there."""
 
     number: int
     unit: str
@@ -40,20 +40,21 @@ class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """The rows, whose columns have the names of the kind's fields. Raises ValidationError where a
-    value is of another type: a damaged file of SQLite may hold anything anywhere."""
+    """The rows as values of a kind whose fields have the columns' names. Raises ValidationError if
+    a value is of another type, since a damaged file of SQLite may hold anything."""
     return msgspec.convert(list(rows), list[kind], from_attributes=True)  # type: ignore[valid-type]
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """The same of tuples, whatever the names."""
+    """The rows as tuples of a kind, whatever the columns' names. Raises ValidationError as `_of`
+    does."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs: of a host, a label, an accelerator (a part of its model's name), those that
-    measured all of the benchmarks, and those that began from `since` on and before `until`
-    (microseconds). With `last`, the latest of them."""
+    """A filter for runs: a host, a label, an accelerator (a part of its model's name), benchmarks
+    that a run must have measured, and a start from `since` on and before `until` (microseconds).
+    `last` limits it to the latest runs."""
 
     host: str | None = None
     label: str | None = None
@@ -75,9 +76,9 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
 def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
-    """The figures of a benchmark's cells, or of those at some places, one history for each machine
-    and setup: the oldest run first. Runs under a profiler, and those that were interrupted, are
-    left out, as are cells that did not pass. Raises StoreError."""
+    """The figures of a benchmark's cells, or of those at some places: a history for each machine
+    and setup, with the oldest run first. Runs under a profiler, interrupted runs, and cells that
+    did not pass are left out. Raises StoreError."""
     with store.reading() as connection:
         wanted = [sheets.c.benchmark == benchmark]
         named = {
@@ -101,7 +102,7 @@ def histories_of(
 def _points(
     connection: Connection, wanted: Sequence[int], found: Iterable[int]
 ) -> dict[int, dict[int, Point]]:
-    """By cell and run."""
+    """The points by cell and run."""
     known = set(found)
     points: dict[int, dict[int, Point]] = {}
     own = figures.c.run_id.label("run"), figures.c.figure, figures.c.low, figures.c.high
@@ -158,9 +159,9 @@ def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[st
 def earlier_runs(
     store: Store, run: ComparableRun, *, label: str | None = None, last: int | None = None
 ) -> tuple[EarlierRun, ...]:
-    """The whole runs of the same machine under the same setup that began before this one, with all
-    of their cells, the latest first: those of a label, or all; the `last` of them, or all. Runs
-    under a profiler are left out. Raises StoreError."""
+    """The complete runs of the same machine and setup that began before this one, with all of their
+    cells, the latest first: those of a label, or all; the `last` of them, or all. Runs under a
+    profiler are left out. Raises StoreError."""
     where = [
         machines.c.digest == machine_row(run.machine)["digest"],
         setups.c.digest == setup_row(run.settings)["digest"],
@@ -198,7 +199,7 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[F
 
 
 def _figure_of(cell: _NumberedCell, row: Row[Any]) -> Figure:
-    """Of a row that ends with the columns of figures."""
+    """The figure in a row that ends with the columns of figures."""
     own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
     return msgspec.convert(
         {**own, "id": cell.cell, "unit": cell.unit, "better": cell.better}, Figure
@@ -243,7 +244,8 @@ def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
 
 
 def _is_of(machine: Any, which: Filter) -> bool:
-    """`nvidia-h200`, `H200` and `NVIDIA H200` all name NVIDIA's H200."""
+    """Whether the machine matches the filter: `nvidia-h200`, `H200` and `NVIDIA H200` all match
+    NVIDIA's H200."""
     if which.host is not None and machine.host != which.host:
         return False
     asked = slug(which.accelerator or "", "")
@@ -261,7 +263,7 @@ _RUNS = (
 def _runs(
     connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
 ) -> list[PastRun]:
-    """The latest first."""
+    """The runs that match, the latest first."""
     asked = (
         select(*_RUNS)
         .join(machines, machines.c.id == runs.c.machine_id)
@@ -287,13 +289,13 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:
-    """The names of all benchmarks that some run measured. Raises StoreError."""
+    """The names of all benchmarks that any run measured. Raises StoreError."""
     with store.reading() as connection:
         return tuple(connection.execute(select(sheets.c.benchmark).distinct()).scalars())
 
 
 def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
-    """The latest runs, the last one first, at most `each` of a label on a host; those under a
+    """The latest runs, the last one first, at most `each` for a label on a host; runs under a
     profiler are left out. Raises StoreError."""
     order = runs.c.started.desc(), runs.c.id.desc()
     group = machines.c.host, machines.c.simulated, runs.c.label
@@ -311,7 +313,7 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 
 
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
-    """The figures of these runs, each behind its run's number. Raises StoreError."""
+    """The figures of these runs, each with its run's number. Raises StoreError."""
     with store.reading() as connection:
         both = _select_cells().add_columns(*_FIGURES)
         asked = both.join(figures, cells.c.id == figures.c.cell_id)

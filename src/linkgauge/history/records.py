@@ -1,4 +1,4 @@
-"""A run as rows of the tables, and the digests by which content is found again."""
+"""A run as rows of the tables, with the digests by which equal content is found."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """Since 1970, of an ISO 8601 text. Raises ValueError."""
+    """The microseconds since 1970 of an ISO 8601 text. Raises ValueError."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -36,7 +36,7 @@ def microseconds(moment: str | None) -> int | None:
 
 
 class ComparableRun(Protocol):
-    """A run, or what a comparison reads of one."""
+    """A run, or the part of it that comparisons read."""
 
     @property
     def id(self) -> str: ...
@@ -49,7 +49,8 @@ class ComparableRun(Protocol):
 
 
 def began(run: ComparableRun) -> int:
-    """Microseconds since 1970. Raises InputError for a run whose start is no time."""
+    """When the run began, in microseconds since 1970. Raises InputError if its start is not a
+    time."""
     try:
         return microseconds(run.started) or 0
     except ValueError as error:
@@ -64,8 +65,8 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """What tells machines apart: the host's name, the models of its accelerators, and how many
-    ranks measure. How many accelerators there are is of its state: one may be lost."""
+    """The row that identifies a machine: the host's name, the models of its accelerators, and the
+    number of ranks. The number of accelerators belongs to its state, since one may be lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -77,9 +78,8 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """The settings that figures depend on, as far as they differ from the defaults; not how
-    precisely, for how long and at which sizes is measured. A simulated machine's faults are of its
-    state."""
+    """The settings that figures depend on, if they differ from the defaults; precision, durations
+    and sizes do not count. A simulated machine's faults belong to its state."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
@@ -110,7 +110,7 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """The state, and its facts without their state's number."""
+    """The row of the state, and the rows of its facts without the state's number."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -119,14 +119,14 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 
 def sheet_row(result: Result) -> Row:
-    """Its title may change its words: it identifies nothing."""
+    """The row of a table of cells. The title may change its words, so it identifies nothing."""
     of = (*sheet_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
 
 
 def cell_row(sheet: Row, of: SeriesId) -> Row:
-    """Without its sheet's number."""
+    """The row of a cell, without its table's number."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     return {"digest": digest(bytes.fromhex(sheet["digest"]), *kept.values()), **kept}
 
@@ -136,14 +136,14 @@ _OF_FIGURES = ("status", "verdict", "n", "median", "low", "high", "slow_p95", "s
 
 
 def figure_row(figure: Figure) -> Row:
-    """Without the numbers of its run and its cell."""
+    """The row of a figure, without the numbers of its run and its cell."""
     return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
 
 
 def run_row(run: Run, path: str | None, figures: Iterable[Figure]) -> Row:
-    """Without the numbers of its machine, state and setup. Two runs are the same if they have the
-    same id and label, and began on the same host at the same time; `content` shows whether one
-    was resumed since."""
+    """The row of a run, without the numbers of its machine, state and setup. Two runs are the same
+    if they have the same id and label and began on the same host at the same time; `content`
+    differs if one was resumed since."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
     content = [[STATUSES.index(one.status), one.n, one.median] for one in figures]

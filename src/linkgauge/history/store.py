@@ -1,4 +1,4 @@
-"""Opens the history, and turns what databases raise into one line."""
+"""Opens the history, and turns database errors into one line."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _LOCK = {"key": 0x6C67_6869}
 
 
 class StoreError(LinkgaugeError):
-    """The history cannot be read or written; what it held before is as it was."""
+    """The history cannot be read or written; its content is unchanged."""
 
 
 class Store:
-    """An open history. `reading` and `writing` are transactions: all of one, or nothing."""
+    """An open history. `reading` and `writing` are transactions."""
 
     def __init__(self, engine: Engine, url: URL) -> None:
         self._engine = engine
@@ -58,8 +58,8 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Committed at the end, or rolled back if anything is raised. SQLite has one writer at a
-        time; PostgreSQL has several, unless one is to be `alone`."""
+        """A transaction that is committed at the end, or rolled back after an error. SQLite has one
+        writer at a time; PostgreSQL has several, unless this one is to be `alone`."""
         with problems(self._url), self._engine.begin() as connection:
             if self.is_postgresql:
                 shared = "" if alone else "_shared"
@@ -69,7 +69,7 @@ class Store:
             yield connection
 
     def compact(self) -> None:
-        """Gives the space of what was deleted back to the file system."""
+        """Returns the space of deleted content to the file system."""
         with problems(self._url), self._engine.connect() as connection:
             if not self.is_postgresql:
                 connection.exec_driver_sql("VACUUM")
@@ -77,7 +77,7 @@ class Store:
 
 
 def is_there(url: URL) -> bool:
-    """Whether there is a history: a server is asked only when it is opened."""
+    """Whether there is a history; a server counts as one without being contacted."""
     if not url.drivername.startswith("sqlite"):
         return True
     try:
@@ -88,9 +88,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """The history at this address, with its tables made where they are not. Raises InputError if
-    it `must_exist` and does not, or is of a later version; MissingPackage without PostgreSQL's
-    driver; StoreError if it cannot be opened."""
+    """The history at this address; missing tables are created. Raises InputError if it `must_exist`
+    and does not, or is of a later version; MissingPackage without PostgreSQL's driver; StoreError
+    if it cannot be opened."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -109,15 +109,15 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
 
 
 def _version_of(connection: Connection) -> str | None:
-    """The store's version; None of an empty database."""
+    """The store's version; None for an empty database."""
     if not inspect(connection).has_table(versions.name):
         return None
     return connection.execute(select(versions.c.version_num)).scalar()
 
 
 def _bring_up(store: Store) -> None:
-    """Makes the tables in an empty database, all or none. Raises InputError for a store of a later
-    version."""
+    """Creates the tables in an empty database, all or none. Raises InputError for a store of a
+    later version."""
     with store.reading() as connection:
         found = _version_of(connection)
     if found is None:
@@ -158,8 +158,8 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether other machines may open the same file: SQLite's WAL is of one machine alone
-    (sqlite.org/wal.html)."""
+    """Whether other machines may open the same file, since SQLite's WAL works on a single machine
+    only (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -175,7 +175,7 @@ def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
 
 @contextmanager
 def problems(url: URL) -> Iterator[None]:
-    """What a database or the file system raises, as one line without secrets."""
+    """Turns errors of the database or the file system into one line without secrets."""
     try:
         yield
     except LinkgaugeError:
@@ -203,6 +203,6 @@ def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def rows_in(
     connection: Connection, asked: Select[Any], column: ColumnElement[Any], values: Iterable[object]
 ) -> Iterator[Any]:
-    """What is asked for, of any number of values in this column."""
+    """The rows of a query, for any number of values in this column."""
     for some in in_parts(list(values)):
         yield from connection.execute(asked.where(column.in_(some)))

@@ -1,13 +1,12 @@
-"""The tables of the history, stated here alone. A change of them takes another `VERSION`, and
-in store.py a step to it from each earlier one.
+"""The tables of the history, which only this module defines. A change of them needs another
+`VERSION`, and in store.py a step to it from each earlier version.
 
-A run's figures refer to their run and their cell by number; what many runs share (machines, their
-states, settings, sheets, cells) is kept once, and found by the digest of its content. The key of
-figures begins with the cell, since a trend reads those of a cell together.
+A run's figures refer to their run and their cell by number. Content that many runs share (machines,
+their states, settings, tables, cells) is kept once, and found by its digest. The key of figures
+begins with the cell, since a trend reads those of a cell together.
 
-Rows hold plain values on both sides: a column says how one is kept. What a damaged file of SQLite
-holds instead raises ValidationError when it is read.
-"""
+Rows hold plain values for reading and writing; a column defines how its values are stored. Other
+content of a damaged SQLite file raises ValidationError when it is read."""
 
 from __future__ import annotations
 
@@ -46,7 +45,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Kept(TypeDecorator[Any]):
-    """A value that is `stored` in another form: `keep` makes that, and `read` the value again."""
+    """A type of column whose values are `stored` in another form: `keep` converts a value to it,
+    `read` converts it back."""
 
     impl = Text
     cache_ok = True
@@ -69,7 +69,7 @@ class _Kept(TypeDecorator[Any]):
 
 
 def _word(name: str, words: Sequence[str]) -> Column[str]:
-    """One of these words, kept as its number."""
+    """A column for one of these words, stored as its number."""
     kind = _Kept(SmallInteger(), words.index, dict(enumerate(words)).__getitem__)
     return Column(name, kind, nullable=False)
 

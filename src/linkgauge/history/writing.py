@@ -1,4 +1,4 @@
-"""Adds runs to the history, and takes them out."""
+"""Adds runs to the history, and removes them."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def _add_results(
 
 
 def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
-    """The number of each row by its digest; those that are new are added. In the order of digests:
-    two writers would else wait for each other."""
+    """The number of each row by its digest; new rows are added. Rows are in the order of digests,
+    because two writers might otherwise wait for each other."""
     wanted = {row["digest"]: row for row in rows}
     known = _known(connection, table, list(wanted))
     missing = [wanted[key] for key in sorted(wanted.keys() - known.keys())]
@@ -135,7 +135,7 @@ def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Adds rows that another writer may add at the same time."""
+    """Adds rows that another writer may be adding at the same time."""
     if not rows:
         return
     if connection.dialect.name == "postgresql":
@@ -147,7 +147,7 @@ def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:
-    """Takes these runs out, and what no other refers to. Raises StoreError."""
+    """Removes these runs, and shared content that no other run uses. Raises StoreError."""
     with store.writing(alone=True) as connection:
         for some in in_parts(numbers):
             for table, column in (

@@ -1,9 +1,8 @@
-"""Figures held against limits: what is beyond one fails, and a limit that no figure can miss is a
-mistake.
+"""Compares figures with limits: figures beyond a limit fail, and a limit that fits no figure is an
+error.
 
-A limit in bytes a second fits bandwidths of any kind: payload, STREAM's, and the bus bandwidth of
-collectives, at the largest size of each row: at small sizes a collective only shows its latency.
-"""
+A limit in bytes/s fits bandwidths of any kind: payload, STREAM's, and the bus bandwidth of
+collectives, at the largest size of each row: at small sizes a collective only shows its latency."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """The run, with each passed cell beyond a limit failed, and with a warning in cells that lack
-    what a limit needs. Expectations come from `judge`."""
+    """The run with each passed cell beyond a limit failed, and with a warning in cells that lack a
+    figure that a limit needs. Expectations come from `judge`."""
     if not limits:
         return run
     models = _MachineModels(run.machine)
@@ -50,9 +49,9 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError, with the names that come nearest, for a limit whose benchmark or unit fits
-    none of what was measured, or will be; and where all limits are of other models of devices: one
-    file may be for several models."""
+    """Raises InputError, with the nearest names, for a limit whose benchmark or unit fits no table.
+    Raises it also if all limits are for other models of devices; some may be, since a file may
+    serve several models."""
     for limit in limits:
         named = [sheet for sheet in sheets if fnmatchcase(sheet.benchmark, limit.benchmark)]
         if not named:
@@ -70,7 +69,7 @@ def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) 
 
 
 def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The limits that fit no device that takes part."""
+    """The limits that fit none of the devices that take part."""
     if not limits:
         return ()
     models = _MachineModels(machine)
@@ -87,7 +86,7 @@ def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -
 
 
 def _unknown(pattern: str, sheets: Sheets) -> str:
-    """What comes nearest to a benchmark that is not measured."""
+    """The names that are nearest to a benchmark that is not measured."""
     known = [name for name in CATALOG if fnmatchcase(name, pattern)]
     if known:
         return f"this run does not measure {_listed(known)}: limit only what it measures"
@@ -96,7 +95,7 @@ def _unknown(pattern: str, sheets: Sheets) -> str:
 
 
 def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
-    """The nearest of the names, else of the others."""
+    """The nearest of these names, or else of the others."""
     known, bare = list(names), pattern.strip("*?[]")
     near = get_close_matches(bare, known) or get_close_matches(bare, list(others))
     return f"did you mean {' or '.join(near)}?" if near else f"there are {_listed(known)}"
@@ -119,13 +118,13 @@ class _MachineModels:
         yield from dict.fromkeys((*self._devices.values(), self._processor))
 
     def fit(self, places: Iterable[object], limit: Limit) -> bool:
-        """Whether the limit fits any of these devices, or the processor if there is none."""
+        """Whether the limit fits any of these devices, or the processor if there are no devices."""
         models = [self._devices[name] for p in places if (name := str(p)) in self._devices]
         return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
 
 
 def _fits(limit: Limit, unit: str) -> bool:
-    """Whether figures in this unit can be held against the limit."""
+    """Whether figures in this unit can be compared with the limit."""
     asked = limit.bound.unit
     if unit == COLLECTIVE.symbol:
         return asked in (None, LATENCY.symbol, BANDWIDTH.symbol)
@@ -149,13 +148,14 @@ def _limited(result: Result, limits: tuple[Limit, ...], models: _MachineModels) 
 
 
 def _is_of_bus(result: Result, limit: Limit) -> bool:
-    """Whether it is of a collective's bus: a rate, or a share of what is expected."""
+    """Whether the limit is for a collective's bus bandwidth: a rate, or a share of the expected
+    one."""
     of_bus = limit.bound.unit == BANDWIDTH.symbol or limit.bound.of is not None
     return result.unit == COLLECTIVE.symbol and of_bus
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """The places of the cells that the limit is for."""
+    """The places of the cells that the limit covers."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}
@@ -192,7 +192,7 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
 
 
 def _figure(cell: CellResult, limit: Limit, result: Result) -> tuple[float | None, str]:
-    """The statistic that the limit is for, with its unit; None of what has no such figure."""
+    """The statistic that the limit covers, with its unit; None for a cell without it."""
     is_of_bus = _is_of_bus(result, limit)
     statistic = _SLOW.get(limit.bound.statistic, limit.bound.statistic)
     statistic = _OF_TIME.get(statistic, statistic) if is_of_bus else statistic

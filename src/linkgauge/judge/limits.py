@@ -50,9 +50,9 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """What a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s, s,
-    FLOP/s, 1/s, tokens/s, requests/s, or % for a fraction of time that is hidden), or as a share of
-    the expected figure that `of` names."""
+    """A limit that a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s,
+    s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time), or as a share of the
+    expected figure that `of` names."""
 
     statistic: str
     at_least: bool
@@ -82,7 +82,7 @@ def read_limits(path: Path) -> tuple[Limit, ...]:
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """The limits in a document, which errors and reasons call `name`. Raises InputError."""
+    """The limits in a document; `name` is its name in errors and reasons. Raises InputError."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -132,7 +132,7 @@ def parse_bound(text: str, where: str = "") -> StatisticLimit:
 
 
 class _LimitParser(Cursor):
-    """Each method reads one rule of the grammar above."""
+    """A parser of a limit. Each method reads one rule of the grammar above."""
 
     blanks = frozenset(" \t\u00a0")
     word = re.compile(".", re.DOTALL)

@@ -105,7 +105,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
 
 def with_levels(result: Result) -> Result:
-    """The result with the levels of each of its curves, if it is of latencies by size."""
+    """The result with the levels of each of its curves, if it has latencies by size."""
     if not _is_curve(result):
         return result
     rows: dict[str, list[Point]] = {}
@@ -131,19 +131,19 @@ def _ends(chase: Transfer) -> tuple[Memory, Memory]:
 
 
 def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
-    """Of the levels those that share most sizes with one of the others each, numbered anew."""
+    """The levels that share most sizes with one of the others each, numbered anew."""
     kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
     ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
     return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))
 
 
 def _shared(one: Level, other: Level) -> float:
-    """Octaves of size that both have; the last level has no end."""
+    """The octaves of size that both levels share; the last level has no end."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 
 
 def _is_curve(result: Result) -> bool:
-    """Whether its cells chase pointers through many sizes of their own."""
+    """Whether the cells chase pointers through many sizes of their own."""
     alone = all(c.does.follows_pointers and len(c.transfers) == 1 for c in result.cells)
     return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) >= LEAST

@@ -26,7 +26,7 @@ COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge v
 
 
 def kernel_log(*words: str) -> str:
-    """The kernel's lines that hold one of these words."""
+    """A command for the kernel's lines that hold one of these words."""
     return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
 
 
@@ -35,7 +35,7 @@ DEVICE_LOST = (kernel_log("xid", "fallen off", "aer", "pciehp"), POWER_CYCLE)
 
 
 def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
-    """What lspci shows of a PCI function's link."""
+    """The command with which lspci shows a PCI function's link."""
     return f"sudo lspci -vv -s {address} | grep -E '{fields}'"
 
 

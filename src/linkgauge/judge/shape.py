@@ -1,9 +1,8 @@
-"""The shape of results: patterns of matrices and of curves, each named in a sentence with the
-cells that it rests on.
+"""Patterns in the shape of matrices and curves, each named in a sentence with the cells that it
+rests on.
 
 A slow device against a slow pair, and spikes, are slow_parts.py's and steadiness.py's. What is here
-is no failure by itself: it shows how the machine is built, or where to look.
-"""
+is no failure by itself: it shows how the machine is built, or where to look."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ def _shown(figure: float, result: Result) -> str:
 
 
 def check_directions(evidence: Evidence) -> Iterator[Finding]:
-    """One pair of memories, the same benchmark, one way much slower than the other."""
+    """Checks for pairs of memories that are much slower in one direction, in the same benchmark."""
     by_result = grouped((id(case.result), case) for case in cases_of(evidence))
     for cases in by_result.values():
         if cases[0].result.better == "higher" and not cases[0].result.sweep:
@@ -85,7 +84,8 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """A matrix whose figures have two levels, one a multiple of the other: as many links."""
+    """Checks for matrices whose figures have two levels, one a multiple of the other, as with
+    different numbers of links."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -115,7 +115,7 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_pairs(result: Result) -> bool:
-    """Whether rows and columns are both places: a class of pairs, not of devices."""
+    """Whether rows and columns are both places, so that classes are of pairs and not of devices."""
     rows = {cell.row for cell in result.cells}
     columns = {cell.column for cell in result.cells}
     return len(rows) > 2 and rows == columns
@@ -126,8 +126,8 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """The medians of two classes; None where there is one, or more, or one slow figure alone.
-    `figures` ascend."""
+    """The medians of two classes; None if there is one class, more than two, or only a single slow
+    figure. `figures` ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -141,7 +141,7 @@ def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Figures of one thing over a setting that grows: sizes, or threads."""
+    """Figures over a setting that grows: sizes, or threads."""
 
     name: str
     result: Result
@@ -150,7 +150,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
-    """Of cells that were measured at three sizes or more, and of the rows of a sweep."""
+    """The curves of cells that were measured at three sizes or more, and of the rows of a sweep."""
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
         for case in cases_of(evidence)
@@ -171,14 +171,14 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
 
 
 def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
-    """Of three settings or more."""
+    """A curve of three settings or more."""
     if len({setting for setting, _, _ in found}) >= 3:
         points = tuple((setting, figure) for setting, figure, _ in found)
         yield Curve(name, result, points, tuple(place for _, _, place in found))
 
 
 def _swept(result: Result) -> Iterator[Curve]:
-    """Rows of a sweep whose columns are numbers; of threads, the number that they have."""
+    """The rows of a sweep whose columns are numbers; for threads, by their actual number."""
     rows = grouped(
         (cell.row, (setting, figure, spoken(result, cell)))
         for cell in result.cells
@@ -197,8 +197,8 @@ def _setting(cell: CellResult) -> float | None:
 
 
 class _Bend(msgspec.Struct, frozen=True):
-    """Where a curve bends (`at`), the figure that it has from there on, that figure's share of the
-    curve's peak, and the cells that it rests on."""
+    """The setting at which a curve bends (`at`), its figure from there on, that figure's share of
+    the curve's peak, and the cells that this rests on."""
 
     curve: Curve
     at: str
@@ -208,7 +208,7 @@ class _Bend(msgspec.Struct, frozen=True):
 
 
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
-    """Curves that fall again behind their peak and stay below it."""
+    """Checks for curves that fall after their peak and stay below it."""
     why = (
         "small sizes may fit in a cache, and too many threads compete: the plateau is the "
         "sustained figure"
@@ -232,7 +232,7 @@ def _plateau(curve: Curve) -> _Bend | None:
 
 
 def check_knee(evidence: Evidence) -> Iterator[Finding]:
-    """Where curves that grew with their setting stop doing so."""
+    """Checks for curves that stop growing with their setting."""
     why = "beyond this point something else is the limit"
     for alike in _alike(map(_knee, curves(evidence))):
         who = "the figures" if len(alike) == 1 else f"the figures of {len(alike)} curves"
@@ -249,7 +249,7 @@ def _knee(curve: Curve) -> _Bend | None:
 
 
 def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
-    """Those of one benchmark on one backend that bend at the same setting, in their order."""
+    """Groups bends of one benchmark on one backend at the same setting, in their order."""
     return grouped(
         ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
         for bend in bends
@@ -265,16 +265,16 @@ def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
 
 
 def _range(alike: Sequence[_Bend]) -> str:
-    """Their figures, from the least to the largest."""
+    """The range of their figures, from the lowest to the highest."""
     result, figures = alike[0].curve.result, [bend.figure for bend in alike]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """The place at which growth breaks off: the slope of the logarithms before it is at least half
-    of proportional, behind it at most half of that before. None where there is no such place, or
-    where a point has no logarithm."""
+    """The place at which growth breaks off: before it the slope of the logarithms is at least half
+    of proportional, and behind it at most half of the slope before. None if there is no such place,
+    or if a point has no logarithm."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -291,8 +291,8 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """The slope up to each point, by the median of all pairs' slopes (Theil and Sen): one bad point
-    does not matter."""
+    """The slope up to each point, as the median of all pairs' slopes (Theil and Sen), which a
+    single bad point does not change much."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

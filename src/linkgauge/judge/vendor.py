@@ -1,4 +1,4 @@
-"""Vendors' own tools, for remedies: only those of the devices present."""
+"""Vendors' own tools for remedies, as far as the vendors' devices are present."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _TOOLS: dict[Matter, dict[int, str]] = {
 
 
 def vendor_of(evidence: Evidence, memory: str) -> int | None:
-    """The PCI vendor ID of a device; if PCI does not show it, CUDA devices are NVIDIA's."""
+    """The PCI vendor ID of a device; CUDA devices that PCI does not show are NVIDIA's."""
     function = evidence.machine.functions.get(evidence.machine.addresses.get(memory, ""))
     vendor = function.vendor if function else None
     return NVIDIA if vendor is None and memory.startswith("cuda:") else vendor
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """The commands that show this for the machine's accelerators; none if no tool is known."""
+    """The commands that show this fact for the machine's accelerators; none if no tool is known."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)

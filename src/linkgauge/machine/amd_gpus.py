@@ -42,7 +42,7 @@ _XGMI = 11
 
 class ComputeNode(msgspec.Struct, frozen=True):
     """A GPU of the topology: its node's number, its PCI address, its instruction set (`gfx950`),
-    and the bits and the highest clock of its memory, Hz."""
+    and the bus width (bits) and highest clock (Hz) of its memory."""
 
     number: int
     address: str
@@ -52,7 +52,7 @@ class ComputeNode(msgspec.Struct, frozen=True):
 
 
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
-    """The GPUs of the topology by their PCI addresses. Never raises: without the driver none."""
+    """The GPUs of the topology by their PCI addresses; none without the driver. Never raises."""
     found = (_node(root, name) for name in sorted(names_in(root, NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
@@ -60,9 +60,9 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """The XGMI links of the GPU at this address, one for each peer: the driver adds up those that
-    lead to the same one, and its rate is what all of them signal in one direction. `peers` are the
-    memories of devices by PCI address; a link to another one names that."""
+    """The XGMI links of the GPU at this address, one for each peer: the driver adds up links to the
+    same peer, and its rate is their total signalling rate in one direction. `peers` are the
+    memories of devices by PCI address; a link to another device names its address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -91,7 +91,7 @@ def _links(
 
 
 def _node(root: Root, name: str) -> ComputeNode | None:
-    """A node of the topology; None for a CPU's."""
+    """A node of the topology; None for a CPU's node."""
     found = _properties(root, f"{NODES}/{name}/properties")
     place = found.get("location_id")
     if not found.get("simd_count") or place is None:
@@ -110,13 +110,13 @@ def _node(root: Root, name: str) -> ComputeNode | None:
 
 
 def _isa(version: int) -> str:
-    """`gfx950` of 90500: two decimal digits each for minor version and stepping, the latter shown
-    as a hexadecimal digit."""
+    """The instruction set of a version, `gfx950` for 90500: minor version and stepping have two
+    decimal digits each, and the stepping is shown as a hexadecimal digit."""
     return f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
 
 
 def _properties(root: Root, path: str) -> dict[str, int]:
-    """Lines of a name and a number; empty if unreadable."""
+    """The properties in lines of a name and a number; empty if unreadable."""
     words = (line.split() for line in (read_text(root, path) or "").splitlines())
     pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
     return {name: value for name, value in pairs if value is not None}
@@ -157,7 +157,7 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 def parse_metrics(table: bytes | None) -> Metrics:
-    """The table's values; all null for a version that is not known here, or for no table."""
+    """The values of the table; all null without a table or for an unknown version."""
     if table is None or len(table) < _HEADER.size:
         return Metrics()
     version = _HEADER.unpack_from(table)[1:]
@@ -212,8 +212,8 @@ def is_amd(root: Root, address: str) -> bool:
 
 
 def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accelerator:
-    """Adds what the driver shows to what is `known`, whose PCI address is. `peers` are the memories
-    of all devices by PCI address. Never raises."""
+    """Adds what the driver shows to what is `known`, which has the GPU's PCI address. `peers` are
+    the memories of all devices by PCI address. Never raises."""
     address = known.pci or ""
     nodes = compute_nodes(root)
     node = nodes.get(address)
@@ -279,7 +279,7 @@ def _slot(root: Root, address: str) -> str:
 
 
 def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:
-    """The highest clock of its memory, and the bits of its bus."""
+    """The highest clock of the GPU's memory, and the width of its bus in bits."""
     if node is not None and node.memory_clock:
         return node.memory_clock, node.memory_bus
     highest = _highest(_text(root, address, "pp_dpm_mclk"))
@@ -322,7 +322,7 @@ def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None
 
 
 def with_gaps(found: Accelerator) -> Accelerator:
-    """Adds what could not be read of it."""
+    """Adds the gaps: facts of the accelerator that could not be read."""
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 

@@ -1,7 +1,6 @@
 """The limits of this process: its control groups, its allowed CPUs and nodes, its memory.
 
-For a captured machine: those of the process that captured it, as far as its /proc/self is included.
-"""
+A captured machine has those of the process that captured it, if its /proc/self is included."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """The memory groups around this process, innermost first, of version 2, then 1: the common
-    prefix of their files' paths, and the suffixes of the limit's and of the usage's file."""
+    """The memory groups around this process, innermost first, of version 2, then of version 1: the
+    common prefix of their files' paths, and the suffixes of the limit's and of the usage's file."""
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -33,7 +32,7 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
 
 
 def _mounted(root: Root, what: str) -> str:
-    """Where version 2 (`cgroup2`) or a controller of version 1 is mounted."""
+    """The folder where version 2 (`cgroup2`) or a controller of version 1 is mounted."""
     mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
@@ -51,8 +50,8 @@ def _chain(group: str) -> tuple[str, ...]:
 
 
 def memory_limit(root: Root) -> tuple[int | None, bool]:
-    """Bytes that the tightest memory group allows (None if unlimited), and whether that could be
-    read."""
+    """The bytes that the tightest memory group allows (None if unlimited), and whether that could
+    be read."""
     read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # If there are groups but none has a limit (it reads `max`), memory is unlimited.
@@ -60,8 +59,8 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
-    """The `Cpus` or `Mems` (nodes) that this process may use, from its status, else its cpuset.
-    None if neither is readable."""
+    """The `Cpus` or `Mems` (nodes) that this process may use, from its status, else from its
+    cpuset. None if neither is readable."""
     status = read_text(root, "proc/self/status") or ""
     match = re.search(rf"^{resource}_allowed_list:\s*(\S+)$", status, re.MULTILINE)
     if match:
@@ -80,7 +79,7 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
-    """Bytes that this process may lock (None if unlimited), and whether that could be read."""
+    """The bytes that this process may lock (None if unlimited), and whether that could be read."""
     limits = read_text(root, "proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:

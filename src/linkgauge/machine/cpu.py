@@ -52,7 +52,8 @@ _ARM_CORES = {
 
 
 def online_cpus(root: Root) -> tuple[int, ...]:
-    """Online CPUs; on old kernels, which show no list, those whose folder does not deny it."""
+    """The online CPUs; on old kernels, which show no list, those whose folder does not say that
+    they are offline."""
     listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
     return listed or tuple(
         cpu
@@ -73,7 +74,8 @@ def microcode(cpuinfo: str) -> str | None:
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Sockets, cores, and the most threads that a core has; of sysfs, else of /proc/cpuinfo."""
+    """The numbers of sockets and cores, and the most threads that a core has, from sysfs or else
+    from /proc/cpuinfo."""
     packages: set[tuple[int | None, str | None]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -92,7 +94,8 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
 
 
 def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
-    """The first of these CPUs on each core; all of them if sysfs does not show shared cores."""
+    """The first of these CPUs on each core; all of them if sysfs does not show which share a
+    core."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
         first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
@@ -100,7 +103,8 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def _siblings(root: Root, folder: str) -> str | None:
-    """The threads of the same core, as the kernel writes them: a list, or the mask of old ones."""
+    """The threads of the same core, as the kernel writes them: a list, or the mask of old
+    kernels."""
     names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
     return _first_of(root, folder, names)
 
@@ -116,7 +120,7 @@ def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
 
 
 def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
-    """The CPUs of the same core; this one alone where the kernel does not say."""
+    """The CPUs of the same core; this one alone if the kernel does not report them."""
     folder = f"{CPUS}/cpu{cpu}/topology"
     pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
     found = (read_cpus(root, f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
@@ -124,7 +128,7 @@ def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
-    """The topology in /proc/cpuinfo, which only x86 reports there."""
+    """The numbers of sockets and cores in /proc/cpuinfo, which has them on x86 only."""
     cores: Counter[tuple[str, str]] = Counter()
     for paragraph in cpuinfo.split("\n\n"):
         ids = dict(re.findall(r"^(physical id|core id)\s*:\s*([0-9]+)$", paragraph, re.MULTILINE))
@@ -137,7 +141,7 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 def isa(cpuinfo: str) -> str | None:
     """The instruction set: x86-64 with its psABI level, RISC-V as the kernel writes it, Arm with
-    its version and vector extension. None if /proc/cpuinfo does not say."""
+    its version and vector extension. None if /proc/cpuinfo lacks it."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
     fields = dict(lines)
@@ -155,7 +159,8 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """The highest level whose features are present, with those of all lower ones; empty for v1."""
+    """The highest x86-64 level whose features are all present, with those of all lower levels;
+    empty for v1."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
@@ -181,12 +186,13 @@ def arm_core(cpuinfo: str) -> str | None:
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
-    """The frequency governor; several, with commas, where CPUs differ; None where none is shown."""
+    """The frequency governor; several, with commas, if CPUs differ; None if there is none."""
     return _of_cpus(root, cpus, "scaling_governor")
 
 
 def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
-    """The driver that carries out what the governor says, in the same form."""
+    """The driver that sets the frequency; several, with commas, if CPUs differ; None if there is
+    none."""
     return _of_cpus(root, cpus, "scaling_driver")
 
 
@@ -216,7 +222,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Total bytes of the distinct last-level caches of these CPUs; None if sysfs shows none."""
+    """The total bytes of the distinct last-level caches of these CPUs; None if sysfs shows none."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -230,8 +236,8 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Each kind of cache that these CPUs have, from the innermost on, and how many of them share
-    one: kernels also list CPUs there that are offline."""
+    """Each kind of cache that these CPUs have, from the innermost on, with the number of them that
+    share one cache (kernels also list offline CPUs there)."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

@@ -1,4 +1,4 @@
-"""CPU time since the machine's start: of all CPUs, and of each process; and the time in which a
+"""CPU time since the machine's start: of all CPUs, of each process, and the time in which a
 hypervisor ran something else on a CPU that had work to do."""
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ and both times of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
-    """Seconds, the sum over all CPUs, in which they ran something, and in which a hypervisor ran
-    something else."""
+    """CPU time in seconds, over all CPUs together: in which they ran something, and in which a
+    hypervisor ran something else."""
 
     busy: float
     stolen: float
 
 
 class ProcessTime(NamedTuple):
-    """A process: its name, its parent, the seconds of CPU time that it has used, and those of its
-    children that have ended and were waited for."""
+    """A process: its name, its parent, the seconds of CPU time that it has used, and the seconds of
+    its children that have ended and were waited for."""
 
     name: str
     parent: int
@@ -60,7 +60,7 @@ def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """None of a process that does not exist, or that this one may not see."""
+    """The CPU time of a process; None if it does not exist, or if this process may not see it."""
     text = read_text(root, f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -79,15 +79,15 @@ def _numbers(words: Iterable[str]) -> list[int]:
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """Seconds of CPU time of a process and of its children, whether they still run or not; of what
-    those have started, what has ended."""
+    """The seconds of CPU time of a process and of its children, running or ended; of its children's
+    children, only ended ones count."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
 
 
 def _children(pid: int, root: Root) -> list[int]:
-    """The living children of all threads; none where the kernel does not list them."""
+    """The living children of all threads of a process; none if the kernel does not list them."""
     found: list[int] = []
     for thread in names_in(root, f"proc/{pid}/task"):
         text = read_text(root, f"proc/{pid}/task/{thread}/children") or ""
@@ -96,7 +96,7 @@ def _children(pid: int, root: Root) -> list[int]:
 
 
 def process_times() -> dict[int, ProcessTime]:
-    """All processes of this machine that this one may see."""
+    """The CPU time of all processes of this machine that this one may see, by process id."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
     except OSError:
@@ -115,8 +115,8 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
-    """Seconds since the machine's start, the sum over these CPUs, each in steps of a clock tick
-    (mostly 10 ms); None if the kernel does not report all of them."""
+    """The seconds that a hypervisor took from these CPUs since the machine's start, each in steps
+    of a clock tick (mostly 10 ms); None if the kernel does not report all of them."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(read_text(root, "proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))

@@ -28,9 +28,9 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """A memory device that is in place. `width` in data bits and `rate` in transfers/s, null if
-    the firmware does not know; `kit` numbers those that belong together, 0 if none do; `stacked`
-    is HBM."""
+    """An installed memory device. `width` is in data bits and `rate` in transfers/s, null if the
+    firmware does not know; `kit` is equal for devices of one kit, 0 for none; `stacked` means
+    HBM."""
 
     locator: str
     bank: str
@@ -42,7 +42,8 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Total and free huge pages by their size in bytes, from sysfs, else from /proc/meminfo."""
+    """The total and free huge pages by their size in bytes, from sysfs or else from
+    /proc/meminfo."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
@@ -52,7 +53,8 @@ def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
 
 
 def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
-    """Total and free huge pages by their size, in a folder of pools: the machine's, or a node's."""
+    """The total and free huge pages by their size, in a folder of pools: the machine's, or a
+    node's."""
     found = {}
     for name in names_in(root, pools):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
@@ -64,18 +66,19 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def transparent_huge_pages(root: Root) -> str | None:
-    """The bracketed word of the kernel's choice: `always [madvise] never` is madvise."""
+    """The mode of transparent huge pages, which the kernel marks with brackets: `always [madvise]
+    never` is madvise."""
     choice = read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
     match = re.search(r"\[(\w+)\]", choice or "")
     return match[1] if match else None
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Bytes/s of all DIMMs together, or why it is unknown: channels × data bits ÷ 8 × transfers/s.
+    """The bytes/s of all DIMMs together, or why it is unknown: channels × data bits ÷ 8 ×
+    transfers/s.
 
-    DIMMs on one channel share it, so channels are counted: those that EDAC's driver found, else
-    those that the firmware names.
-    """
+    DIMMs on one channel share it, so the channels are counted that EDAC's driver found or, without
+    it, that the firmware names."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -106,7 +109,8 @@ def _no_dimms(root: Root) -> str:
 
 
 def edac_channels(root: Root) -> int | None:
-    """Channels with a DIMM, over all memory controllers; None if EDAC does not report them."""
+    """The number of channels with a DIMM, over all memory controllers; None if EDAC does not report
+    them."""
     found = set()
     for controller in names_in(root, EDAC):
         for name in names_in(root, f"{EDAC}/{controller}"):
@@ -121,13 +125,13 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Channels with a DIMM, from the names of the slots; None if those do not show them.
+    """The number of channels with a DIMM, from the names of the slots; None if the names do not
+    show them.
 
     A name has the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or a letter for it (`DIMM_B1`,
     `P1-DIMMB1`). If there are no more letters than sockets, a letter is a socket; then each DIMM
     has its own channel only if those of a socket form one kit (as Dell's firmware numbers the first
-    slots of all channels).
-    """
+    slots of all channels)."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     spelled = [_spelled_channel(dimm) for dimm in dimms]
@@ -145,7 +149,7 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """The text before the word channel, and the channel, from either name."""
+    """The text before the word channel, and the channel, from either of the DIMM's names."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -166,7 +170,8 @@ def is_all_stacked(root: Root) -> bool:
 
 
 def _structures(root: Root) -> tuple[bytes, ...]:
-    """SMBIOS structures of type 17, with their strings: from the table, else single entries."""
+    """The SMBIOS structures of type 17 with their strings, from the table or else from single
+    entries."""
     table = read_bytes(root, TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
@@ -194,7 +199,7 @@ def _dimm(structure: bytes) -> Dimm | None:
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
-        """0 if the table is too old or truncated."""
+        """The number at an offset in the structure; 0 if the table is too old or truncated."""
         return int.from_bytes(body[offset : offset + size], "little")
 
     if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
@@ -215,7 +220,7 @@ def _dimm(structure: bytes) -> Dimm | None:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Transfers/s; 0xFFFF means that the extended field has it, 0 that it is unknown."""
+    """The rate in transfers/s; 0xFFFF refers to the extended field, 0 means unknown."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

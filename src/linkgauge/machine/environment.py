@@ -84,22 +84,23 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
 
 
 def _words(root: Root, place: str) -> str:
-    """A file in lower case, with spaces for the zeros that separate words in device trees."""
+    """A file's text in lower case, with spaces for the zeros that separate words in device
+    trees."""
     return (read_text(root, place) or "").replace("\0", " ").strip().lower()
 
 
 def firmware(root: Root) -> str | None:
-    """The version of the BIOS and its date, as its tables have them (Documentation/ABI/testing/
-    sysfs-class-dmi: `bios_version`, `bios_date`)."""
+    """The version of the BIOS and its date from the firmware's tables
+    (Documentation/ABI/testing/sysfs-class-dmi: `bios_version`, `bios_date`)."""
     texts = (read_text(root, f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
     return " of ".join(text.strip() for text in texts if text and text.strip()) or None
 
 
 def container(root: Root) -> str | None:
-    """The kind of container that this process runs in, by the traces that each leaves; None: none.
+    """The kind of container that this process runs in, recognized by the traces that each kind
+    leaves; None: no container.
 
-    A root file system made only of layers (overlay) counts as a container of unknown kind.
-    """
+    A root file system made only of layers (overlay) counts as a container of unknown kind."""
     if read_text(root, "run/.containerenv") is not None:
         return "Podman"
     environment = (read_text(root, "proc/1/environ") or "").split("\0")
@@ -125,12 +126,12 @@ def aspm_policy(root: Root) -> str | None:
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """What the IOMMU does to devices' addresses, or why that is unknown.
+    """The IOMMU's mode for devices' addresses, or why it is unknown.
 
     Groups show the type of their domain: DMA and DMA-FQ translate, identity passes through
-    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Groups of accelerators and RDMA adapters
-    count, or all groups if these are in none; one that translates suffices.
-    """
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Only groups of accelerators and RDMA
+    adapters count, or all groups if there are none of these; a single group that translates
+    suffices."""
     groups = names_in(root, GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {read_text(root, f"{GROUPS}/{group}/type") for group in groups}
@@ -159,9 +160,9 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """`variable` is set to `value` on a machine with a PCI device of this `vendor`, one of these
-    `devices` if there are any, `because` of what happens without; `source` says so. Some are of
-    guests of a hypervisor alone."""
+    """An environment variable that hardware needs: `variable` is set to `value` on a machine with a
+    PCI device of this `vendor` (one of these `devices` if there are any), `because` of what happens
+    without it; `source` documents that. Some needs apply only to guests of a hypervisor."""
 
     variable: str
     value: str
@@ -202,15 +203,15 @@ NEEDS: tuple[EnvironmentNeed, ...] = (
 
 
 def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that this machine needs and that are not set in `environment`, which always
-    wins."""
+    """The variables that this machine needs and that `environment` does not set. Variables that it
+    does set are left alone."""
     return {
         need.variable: need.value for need in _applying(root) if need.variable not in environment
     }
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables of the table that concern the PCI function at this address, as they are set:
+    """The needed variables for the PCI function at this address, as they are set:
     `HSA_NO_SCRATCH_RECLAIM=1`."""
     is_of = _identity(root, address)
     return tuple(
@@ -238,7 +239,7 @@ def _present(root: Root) -> Iterator[tuple[int, int]]:
 
 
 def _identity(root: Root, address: str) -> tuple[int, int] | None:
-    """Vendor and device of the PCI function at this address; None if unreadable."""
+    """The vendor and the device of the PCI function at this address; None if unreadable."""
     vendor, device = (
         hexadecimal(read_text(root, f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
     )

@@ -1,4 +1,4 @@
-"""Packages that only some commands need: imported when they are used."""
+"""Packages that only some commands need, imported when they are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linkgauge.model.errors import MissingPackage
 
 
 def needed(module: str, extra: str) -> Any:
-    """The module. Raises MissingPackage, with the extra that installs it."""
+    """The module of a package. Raises MissingPackage, which names the extra that installs it."""
     try:
         return import_module(module)
     except ImportError as error:

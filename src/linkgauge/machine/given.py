@@ -1,4 +1,4 @@
-"""Files that a person gives: read up to a size, and what is wrong with their YAML."""
+"""Reads files that a person names, up to a size, and explains errors in their YAML."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """The content of a file that has at most `most` bytes; of one that does not begin with
-    `begins`, only as many as that has. Raises OSError where it cannot be read; InputError where it
-    is larger, which of a file is known before it is read, or a pipe that nobody writes to."""
+    """The content of a file of at most `most` bytes; if it does not begin with `begins`, only as
+    many bytes as that has. Raises OSError if it cannot be read; InputError if it is larger (a
+    regular file is then not read at all), or if it is a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -41,7 +41,7 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
 
 
 def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
-    """At most so many bytes, for which memory is taken as they come."""
+    """Reads at most `most` bytes; memory grows with the bytes that arrive."""
     parts = []
     while most > 0 and (part := file.read(min(most, chunk))):
         parts.append(part)

@@ -1,8 +1,8 @@
-"""hardware.yml: a machine in a few lines that people keep with their results.
+"""hardware.yml: a few lines about a machine that people keep with their results.
 
-Values that the machine reports are filled in. Those that it cannot report (the revision of its SoC,
-the firmware of its fabric) are left empty; what a user fills in is kept as a stated value.
-"""
+Values that the machine reports are filled in. Values that it cannot report (the revision of its
+SoC, the firmware of its fabric) are left empty; a value that a person fills in is kept as a stated
+value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 
 def hardware_yaml(machine: Machine) -> str:
-    """The file's text. A stated value appears at the key that asked for it."""
+    """The file's text. A stated value appears at its key."""
     stated = dict(machine.inventory.stated) if machine.inventory else {}
     known = known_values(machine)
     lines = ["# linkgauge devices --yaml; fill in the empty values, then pass it with --hardware"]
@@ -59,7 +59,8 @@ def known_values(machine: Machine) -> dict[str, str | None]:
 
 
 def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
-    """Models, count and drivers: from the libraries if they report any, else from the backends."""
+    """Models, numbers and drivers of accelerators, from the libraries if they report any, else from
+    the backends."""
     inventory = machine.known
     listed = [device for devices in machine.devices.values() for device in devices if device.pci]
     found = inventory.accelerators or listed
@@ -72,7 +73,7 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 
 def _scalar(value: str) -> str:
-    """A string on one line, quoted where YAML would read something else."""
+    """A string on one line, quoted if YAML would read it as something else."""
     # YAML has escapes for what is not printable, too.
     text: str = yaml.safe_dump(value, width=1 << 16, allow_unicode=value.isprintable())
     return text.removesuffix("...\n").strip()
@@ -100,7 +101,7 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """The machine with its stated values, except those that equal what it reports itself."""
+    """The machine with its stated values, except values that equal those that it reports itself."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

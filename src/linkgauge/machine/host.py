@@ -1,4 +1,4 @@
-"""The host as a whole: names, processors, memory and the limits that shape a measurement."""
+"""The host as a whole: names, processors, memory, and limits that affect measurements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from .tree import ROOT, Root, least, number, parse_meminfo, read_text
 def read_host(root: Root = ROOT) -> Host:
     """Reads the host below `root`; what cannot be read is null.
 
-    This machine's CPUs and limits are those of this process. A captured machine has no process:
-    its CPUs are those online, and what limits them is null. Memory is that of the nodes: what the
-    kernel counts beside may be a GPU's.
-    """
+    For this machine, CPUs and limits are those of this process. For a captured machine, CPUs are
+    those online, and limits are null. Memory is the memory of the nodes, since the kernel's total
+    may include a GPU's."""
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -48,7 +47,7 @@ def read_host(root: Root = ROOT) -> Host:
 
 
 def unread(host: Host) -> tuple[Gap, ...]:
-    """Why names and sizes are missing."""
+    """The gaps: why names and sizes are missing."""
     unsized = [str(node.index) for node in host.nodes if node.memory_total is None]
     reasons = {
         "processor": (host.cpu_model, "neither /proc/cpuinfo nor a device tree names it"),
@@ -70,7 +69,7 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 def cpu_model(root: Root) -> str | None:
     """The processor's name: from /proc/cpuinfo (x86, POWER, some Arm and RISC-V), else from the
-    numbers of Arm's cores, else the board's."""
+    numbers of Arm's cores, else the board's name."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
         if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
@@ -84,10 +83,9 @@ def cpu_model(root: Root) -> str | None:
 
 
 def cgroup_headroom(root: Root) -> int | None:
-    """Bytes that the tightest of this process's memory cgroups still allows; None if unlimited.
+    """The bytes that the tightest of this process's memory cgroups still allows; None if unlimited.
 
-    Checks the group and each group above it, in both versions.
-    """
+    Checks the group and each group above it, in both versions."""
     return least(*(_room(root, *group) for group in memory_groups(root)))
 
 
@@ -103,7 +101,8 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """File cache of the group; version 1 includes the groups below it in entries with `total_`."""
+    """The bytes of file cache in the group; version 1 counts the groups below it in entries with
+    `total_`."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 

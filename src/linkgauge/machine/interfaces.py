@@ -48,8 +48,8 @@ _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
-    """All interfaces of this process's network namespace. Their addresses of IPv4 are known on this
-    machine only. Never raises, whatever the files hold."""
+    """All interfaces of this process's network namespace. IPv4 addresses are known on this machine
+    only. Never raises, whatever the files hold."""
     names = names_in(root, INTERFACES)
     order = {name: number(read_text(root, f"{INTERFACES}/{name}/ifindex")) or 0 for name in names}
     devices = dict(_rdma_devices(root))
@@ -66,9 +66,8 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """The interfaces, with their steps over PCI from the device at this address: along the folders
-    of sysfs, up to the bridge that both are below, and down. Null where they have none in
-    common."""
+    """The interfaces, each with its steps over PCI from the device at this address: along the
+    folders of sysfs, up to the common bridge and down again. Null if there is no common bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics
@@ -125,8 +124,8 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
 
 
 def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
-    """The devices with RDMA by the interfaces that they belong to: a software device (rxe, siw)
-    names its interface in `parent`, others share their PCI device with it."""
+    """The devices with RDMA by the interfaces that they belong to. A software device (rxe, siw)
+    names its interface in `parent`; others share their PCI device with it."""
     for name in sorted(names_in(root, ADAPTERS)):
         parent = read_text(root, f"{ADAPTERS}/{name}/parent")
         if parent:
@@ -141,20 +140,21 @@ def _driver(root: Root, folder: str) -> str | None:
 
 
 def _node(root: Root, folder: str) -> int | None:
-    """The NUMA node of its device; null where the kernel knows none (-1)."""
+    """The NUMA node of the interface's device; null if the kernel knows none (-1)."""
     node = number(read_text(root, f"{folder}/device/numa_node"))
     return None if node is None or node < 0 else node
 
 
 def _pci(root: Root, folder: str) -> str | None:
-    """The PCI function below which the interface is: itself, or what its device is a part of."""
+    """The PCI function of the interface: its own device, or the one that its device is a part
+    of."""
     real = resolve(root, f"{folder}/device")
     steps = re.findall(ADDRESS, real or "")
     return steps[-1] if steps else None
 
 
 def _addresses(root: Root, name: str) -> Iterator[str]:
-    """The first address of IPv4, and all of IPv6 but those of the link alone."""
+    """The first IPv4 address, and all IPv6 addresses except link-local ones."""
     if root == ROOT:
         yield from _address_v4(name)
     for line in (read_text(root, _ADDRESSES_V6) or "").splitlines():

@@ -1,4 +1,4 @@
-"""Follows the kernel's log from a moment on, by /dev/kmsg, as far as it may be read."""
+"""Follows the kernel's log from a moment on, by /dev/kmsg, if it may be read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _BRIDGE = 0x06
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """`level` is 0 (emergency) to 7 (debug), `number` counts records since the kernel's start and
-    `seconds` by its own clock; `properties` name the device (SUBSYSTEM, DEVICE)."""
+    """A record of the kernel's log. `level` is 0 (emergency) to 7 (debug), `number` counts records
+    since the kernel's start, and `seconds` is by the kernel's clock; `properties` name the device
+    (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -45,7 +46,7 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_record(data: bytes) -> LogRecord | None:
-    """One record as a read of /dev/kmsg returns it; None if it is none."""
+    """Parses a record as a read of /dev/kmsg returns it; None if it is not one."""
     head = _HEAD.match(data)
     if head is None:
         return None
@@ -61,7 +62,8 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""The kernel writes `\xNN` for each byte that is not printable ASCII, and for a backslash."""
+    r"""The text of a record. The kernel writes `\xNN` for a backslash and for each byte that is not
+    printable ASCII."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
@@ -119,8 +121,7 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """The record as a line that is kept, at this time; None if it concerns nothing that is
-    measured."""
+    """The record as a line to keep, at this time; None if it does not concern measured devices."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -143,7 +144,7 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
 
 
 def _addresses(text: str) -> list[str]:
-    """The PCI functions that a text names, as sysfs writes them."""
+    """The PCI functions that a text names, in sysfs's form."""
     full = [
         f"{int(domain, 16):04x}:{bus}:{slot}.{function or 0}".lower()
         for before, domain, bus, slot, function in _FULL.findall(text)
@@ -153,12 +154,12 @@ def _addresses(text: str) -> list[str]:
 
 
 def _addresses_of(record: LogRecord) -> list[str]:
-    """The device that the kernel itself names beside a driver's message."""
+    """The address of the device that the kernel itself attaches to a driver's message."""
     return _addresses(record.properties.get("DEVICE", "").removeprefix("+pci:"))
 
 
 def _with_escapes(text: str) -> str:
-    """The text with escapes for control characters and others that are not shown as they are."""
+    """The text with escapes for control characters and other unprintable ones."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -180,8 +181,8 @@ overwritten before they were read, as reads of /dev/kmsg do."""
 
 
 class Follower:
-    """Reads what is new in the log and concerns the `machine`: from `source`, or not at all for a
-    reason. The time of the first call is `since` seconds after the run's start."""
+    """Reads new lines of the log that concern the `machine`, from `source`; a text in its place
+    says why there is no log. The first call is `since` seconds after the run's start."""
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """What appeared since the last call, None if nothing. The first time says in any case
+        """The lines since the last call, None if there are none. The first call always reports
         whether the log can be read. Never raises."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
@@ -252,7 +253,7 @@ def _read(source: Source) -> tuple[list[LogRecord], bool]:
 
 @contextmanager
 def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterator[Follower | None]:
-    """Follows the log from here on; None for a simulated machine, which no kernel speaks of."""
+    """Follows the log from now on; None for a simulated machine, which no kernel reports on."""
     if machine.simulated is not None:
         yield None
         return
@@ -267,7 +268,7 @@ def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterat
 
 
 def _open(path: Path) -> int | str:
-    """The descriptor of the log, at its end; or why there is none."""
+    """The descriptor of the log, at its end; or the reason why there is none."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)

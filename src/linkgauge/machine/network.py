@@ -18,7 +18,7 @@ _ETHERNET, _MELLANOX = 0x0200, 0x15B3
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """One adapter per port; those of a device with several ports are named `mlx5_0:1`, as in UCX.
+    """One adapter for each port; ports of a device with several are named `mlx5_0:1`, as in UCX.
     Never raises, whatever the files hold."""
     return tuple(
         adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in read_adapter(root, name)
@@ -26,18 +26,19 @@ def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether a PCI function does InfiniBand or RoCE, by what it is, with or without a driver."""
+    """Whether a PCI function is an adapter for InfiniBand or RoCE, by its class and vendor, with or
+    without a driver."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 
 
 def has_class(root: Root) -> bool:
-    """Whether the kernel lists adapters with RDMA at all: else PCI's classes have to do."""
+    """Whether the kernel lists adapters with RDMA at all; if not, PCI's classes are used."""
     return listed(root, ADAPTERS) is not None
 
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
-    """The adapters that PCI shows, by their addresses."""
+    """The adapters by PCI's classes, by their addresses."""
     why = f"no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(
@@ -68,7 +69,8 @@ def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
 
 
 def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Gap, ...]) -> Adapter:
-    """One port: state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, link_layer `InfiniBand`."""
+    """One port, from its state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, and link_layer
+    `InfiniBand`."""
     state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
     rate = re.match(
         r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", read_text(root, f"{folder}/rate") or ""
@@ -90,7 +92,7 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Ga
 
 
 def _address(root: Root, folder: str) -> str | None:
-    """The PCI function of a class device: the target of its link `device`."""
+    """The address of the PCI function of a class device: the target of its link `device`."""
     real = resolve(root, folder)
     target = link_name(root, f"{real}/device") if real else None
     match = re.fullmatch(ADDRESS, target or "")

@@ -1,4 +1,4 @@
-"""NUMA nodes: which CPUs and how much memory each has."""
+"""NUMA nodes, with their CPUs and memory."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ HBM3 of MI300A has no DRAM beside it."""
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """The kinds that are known, by node, of nodes with their CPUs.
+    """The kinds of memory, by node, as far as they are known; only nodes with known kinds are
+    included.
 
-    Memory beside CPUs is DRAM, unless all chips are HBM, or a cache of memory lies before it: then
-    nothing tells what is behind. A node of memory alone is what its DAX device is; what the
-    firmware set aside for special purposes is HBM where it is much faster than the DRAM. What a
-    device tree lists as memory is DRAM.
-    """
+    Memory of a node with CPUs is DRAM, unless all chips are HBM, or a memory-side cache hides what
+    is behind it. A node without CPUs has the kind of its DAX device. Memory that the firmware
+    reserved for special purposes is HBM if it is much faster than the DRAM. Memory that a device
+    tree lists is DRAM."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -65,7 +65,8 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """Nodes of the memory that a device tree lists (Documentation/devicetree/bindings/numa.txt)."""
+    """The nodes of the memory that a device tree lists
+    (Documentation/devicetree/bindings/numa.txt)."""
     tree = "proc/device-tree"
     names = (name for name in names_in(root, tree) if name.startswith("memory@"))
     ids = (read_bytes(root, f"{tree}/{name}/numa-node-id") for name in names)
@@ -73,7 +74,7 @@ def _in_device_tree(root: Root) -> set[int]:
 
 
 def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
-    """Nodes made of DAX devices by the driver kmem, with their kind where their place tells."""
+    """The nodes made of DAX devices by the driver kmem, with their kind if their place shows it."""
     found: dict[int, MemoryKind | None] = {}
     for name in names_in(root, "sys/bus/dax/drivers/kmem"):
         place = resolve(root, f"{DAX}/{name}") if re.fullmatch(r"dax[0-9.]+", name) else None
@@ -92,7 +93,7 @@ def _kind_of_device(place: str) -> MemoryKind | None:
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """MB/s of reads by the nearest initiators, as the firmware's HMAT has it."""
+    """The MB/s of reads by the nearest initiators, from the firmware's HMAT."""
     access = f"{NODES}/node{index}"
     rates = (
         number(read_text(root, f"{access}/{kind}/initiators/read_bandwidth"))
@@ -107,13 +108,11 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Nodes that have memory, by number; `allowed` are the CPUs that may be used.
+    """The nodes that have memory, by number; `allowed` are the CPUs that may be used.
 
-    A kernel without NUMA shows no nodes: then everything is node 0. A node that is the only one
-    has all of the machine, unless some of the CPUs are another's, which is absent.
-    `memory_available` (bytes) bounds what a node can offer. Memory of GPUs that the kernel shows as
-    nodes is not the host's.
-    """
+    On a kernel without NUMA, everything is node 0. A single node has all CPUs and memory of the
+    machine, unless some of the CPUs belong to a node that is not shown. `memory_available` (bytes)
+    bounds what a node can offer. Nodes of GPU memory are left out."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -134,7 +133,7 @@ def read_nodes(
 
 
 def host_nodes(root: Root) -> tuple[int, ...]:
-    """All nodes but those of GPUs' memory."""
+    """All nodes except those of GPU memory."""
     return tuple(sorted(set(node_numbers(root)) - _gpu_nodes(root)))
 
 
@@ -151,13 +150,13 @@ def _gpu_nodes(root: Root) -> set[int]:
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
-    """All CPUs of a node: from the list, or from the mask of old kernels."""
+    """All CPUs of a node, from the list or from the mask of old kernels."""
     return read_cpus(root, f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """The firmware's table by node: a column for each node that is `listed`, in that order, as
-    there is a row. Rows that are garbled or of another length than there are nodes are left out."""
+    """The firmware's distances by node: each row has a column for each `listed` node, in that
+    order. Rows that are garbled or of another length are left out."""
     shown = node_numbers(root)
     listed = [index for index in listed if index in shown]
     found = {}

@@ -1,4 +1,4 @@
-"""How this system installs packages: the commands that root would give."""
+"""The commands that root would run to install packages on this system."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .tree import ROOT, Root, read_text
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """A package manager's commands; `names` are packages that it calls otherwise. `driver` are the
-    commands that install NVIDIA's driver (empty: not the system's to install)."""
+    """A package manager's commands; `names` maps names of packages to its own ones. `driver` has
+    the commands that install NVIDIA's driver (empty: this system has none)."""
 
     install: str
     refresh: str = ""

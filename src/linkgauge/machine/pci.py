@@ -1,8 +1,7 @@
-"""The PCI tree: accelerators, network adapters with RDMA, and every bridge above one.
+"""The PCI tree: accelerators, network adapters with RDMA, and every bridge above them.
 
 Read from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci) or, where those are missing,
-from configuration space. Garbled values are null, and `unknown` says why.
-"""
+from configuration space. Garbled values are null, and `unknown` says why."""
 
 from __future__ import annotations
 
@@ -54,7 +53,8 @@ Value = TypeVar("Value")
 
 
 class _Location(msgspec.Struct, frozen=True):
-    """The location of a function: its folder, the bridge above, why that is unknown."""
+    """The location of a function: its folder and the bridge above it, or why the bridge is
+    unknown."""
 
     folder: str
     parent: str | None
@@ -84,7 +84,8 @@ def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
-    """Accelerators and RDMA adapters with the bridges above them, and what could not be read."""
+    """The accelerators and RDMA adapters with the bridges above them, and what could not be
+    read."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
     names = names_in(root, PCI)
@@ -131,7 +132,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """The function and the bridges above it: nested folders below a host bridge's
+    """The function and the bridges above it, from the nested folders below a host bridge's
     (sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0)."""
     steps = folder.split("/")
     first = len(steps)
@@ -151,8 +152,8 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
 
 
 def lineage(address: str, folder: str) -> tuple[str, ...]:
-    """The addresses from below a host bridge down to the function in this folder; none where its
-    path does not show them."""
+    """The addresses from below a host bridge down to the function in this folder; none if its path
+    does not show them."""
     line = _line(address, folder)
     return () if line[address].why else tuple(line)
 
@@ -306,18 +307,20 @@ def _short(text: str) -> str:
 
 
 def gigatransfers(text: str) -> float | None:
-    """GT/s as kernels write it: `8 GT/s`, `8.0 GT/s PCIe`, `Unknown speed`, `Unknown`."""
+    """The GT/s in a kernel's text: `8 GT/s`, `8.0 GT/s PCIe`, `Unknown speed`, `Unknown`."""
     match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
     return float(match[1]) if match and float(match[1]) in SPEEDS else None
 
 
 def lanes(text: str) -> int | None:
-    """Lanes; kernels and hardware report 0, 63 or 255 if they do not know."""
+    """The number of lanes; None for 0, 63 and 255, which kernels and hardware report if they do not
+    know."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 
 
 def _total(text: str) -> int | None:
-    """All errors of an aer_dev_* attribute: its line TOTAL_ERR_…, else the sum of the others."""
+    """The number of all errors in an aer_dev_* attribute: its line TOTAL_ERR_…, else the sum of the
+    others."""
     counts: dict[str, int] = {}
     for line in text.splitlines():
         match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())

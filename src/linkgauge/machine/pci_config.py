@@ -44,11 +44,10 @@ VIRTUAL = "this is a virtual function: only its physical function, not visible h
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A function as far as its configuration space describes it; `silent` if all of it reads as
-    ones. `why` is the reason for null fields of the header and the PCI Express capability,
-    `why_extended` for null `acs` and `aer`. A capability that is certainly absent leaves `acs` null
-    and `aer` false without a reason.
-    """
+    """A function as its configuration space describes it; `silent` if all bytes read as ones. `why`
+    is the reason for null fields of the header and the PCI Express capability, `why_extended` for
+    null `acs` and `aer`. A capability that is certainly absent leaves `acs` null and `aer` false
+    without a reason."""
 
     address: str = ""
     aer: bool | None = None
@@ -101,7 +100,7 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """Little-endian words; None beyond the end of what was read."""
+    """Configuration space as little-endian words; None beyond the end of the content."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -113,7 +112,7 @@ class _Space:
 
     @property
     def end(self) -> str:
-        """Why everything beyond the end is unknown."""
+        """Why everything beyond the end of the content is unknown."""
         size = len(self.content)
         if size == _HEADER:
             return "only 64 bytes of config space are readable: run as root"
@@ -167,14 +166,14 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
     """Whether all fields are 0 that a virtual function reserves (9.3.5.4, 9.3.5.8): packet sizes,
-    and the link's speed and width, which are never 0 on a link."""
+    and the link's speed and width, which are never 0 on a real link."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Link registers; capabilities from version 2 on have a `second` set."""
+    """The link from its registers; capabilities from version 2 on have a `second` set."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -204,13 +203,13 @@ def _width(register: int) -> int | None:
 
 
 def _size(register: int) -> int | None:
-    """Bytes of a size code: 0 for 128 up to 5 for 4096."""
+    """The bytes of a size code, from 0 for 128 to 5 for 4096."""
     code = register & 7
     return 128 << code if code <= 5 else None
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """ACS redirections, whether there is AER, and why either is unknown."""
+    """The ACS redirections and whether there is AER, and why either is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:
@@ -222,7 +221,7 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """Offsets of extended capabilities by number, and why there may be others."""
+    """The offsets of extended capabilities by number, and why there may be others."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL
@@ -251,15 +250,15 @@ PLACES = (
 
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
-    """Names of (vendor, device): `NVIDIA Corporation GH100 [H200 SXM 141GB]`; a device that is not
-    in the database is named by its number, as in lspci. None if there is no database."""
+    """The names of (vendor, device): `NVIDIA Corporation GH100 [H200 SXM 141GB]`; a device that is
+    not in the database is named by its number, as in lspci. None if there is no database."""
     texts = (read_text(root, place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Looks up names in a database's text. Vendors that are not in it get no name."""
+    """Looks up names in the text of a database. Vendors that are not in it get no name."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

@@ -1,4 +1,4 @@
-"""Everything that a machine's files show besides its host's names and sizes."""
+"""Reads all that a machine's files show besides its host's names and sizes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _command_line(root: Root) -> str | None:
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Fields that are empty only if they could not be read, and the reason."""
+    """The fields that are empty only if they could not be read, with the reasons."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
@@ -138,8 +138,8 @@ _decoder = msgspec.json.Decoder(tuple[Accelerator, ...], dec_hook=decode_hook())
 
 
 def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, ...]]:
-    """The accelerators that a tree holds, and why they cannot be read, if so. Never raises: a tree
-    without the file has none."""
+    """The accelerators that a tree holds, and the reason if they cannot be read. Never raises; a
+    tree without the file has none."""
     text = read_text(root, ACCELERATORS)
     if text is None:
         return (), ()
@@ -151,15 +151,14 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, .
 
 
 def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
-    """The content of the file that holds these accelerators."""
+    """The content of the file that holds these accelerators in a tree."""
     return msgspec.json.format(msgspec.json.encode(accelerators, enc_hook=encode_hook))
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """What can be read below `root`; each part says what could not, and why. Never raises.
+    """All that can be read below `root`; each part lists its gaps with the reasons. Never raises.
 
-    For this machine the accelerators are missing: only their libraries report them.
-    """
+    For this machine the accelerators are missing, because only their libraries report them."""
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(

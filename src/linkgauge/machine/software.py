@@ -1,9 +1,8 @@
 """The software that drives the devices: kernel modules and vendors' libraries, what DKMS built,
 and which CPUs serve the devices' interrupts.
 
-Everything is read below a filesystem root, by names that are known beforehand wherever a folder may
-hold what is nobody's business: a capture keeps the names in every folder that was listed.
-"""
+Everything is read below a filesystem root. Files in folders that may hold private names are read by
+known names only, because a capture keeps the names in every folder that was listed."""
 
 from __future__ import annotations
 
@@ -56,15 +55,15 @@ _PACKAGES = {
 
 
 class Module(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A loaded kernel module: its version as its authors write it, and the kernel's checksum of its
-    sources, which differs where the version was forgotten."""
+    """A loaded kernel module: the version that its authors gave it, and the kernel's checksum of
+    its sources, which also changes if the version does not."""
 
     version: str | None = None
     srcversion: str | None = None
 
 
 class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A module that DKMS knows: its sources alone (`added`), or what it built of them."""
+    """A module that DKMS knows: only its sources (`added`), or also what it built from them."""
 
     module: str
     version: str
@@ -75,7 +74,7 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     """An interrupt of a device (`msi`, `msix` or `line`): the CPUs that may serve it, and those
-    that the kernel chose among them, as the kernel lists CPUs."""
+    that the kernel chose among them, in the kernel's list format."""
 
     number: int
     kind: str
@@ -84,8 +83,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """By name or PCI address, in their order. `libraries` are those of the system: what Python
-    packages bring is the interpreter's, not a tree's."""
+    """The software of a machine, by name or PCI address. `libraries` are those of the system;
+    libraries in Python packages belong to the interpreter, not to the tree."""
 
     modules: dict[str, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
@@ -94,7 +93,7 @@ class Software(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_software(root: Root = ROOT) -> Software:
-    """Reads below `root`. Never raises, whatever the files hold."""
+    """The software below `root`. Never raises, whatever the files hold."""
     return Software(
         modules=dict(_modules(root)),
         dkms=tuple(_dkms(root)),
@@ -104,7 +103,7 @@ def read_software(root: Root = ROOT) -> Software:
 
 
 def installed_packages() -> dict[str, str]:
-    """Versions of the Python packages that this interpreter would measure with."""
+    """The versions of the Python packages with which this interpreter would measure."""
     found = {
         re.sub(r"[-_.]+", "-", str(name)).lower(): one.version
         for one in distributions()
@@ -116,7 +115,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
-    """The network interfaces that have a device: no bridges, tunnels or containers' ends."""
+    """The network interfaces that have a device, without bridges, tunnels and containers' ends."""
     names = sorted(names_in(root, INTERFACES))
     return tuple(name for name in names if resolve(root, f"{INTERFACES}/{name}/device"))
 
@@ -131,8 +130,9 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 
 
 def _dkms(root: Root) -> Iterator[DkmsModule]:
-    """As `dkms status` finds them: VERSION/KERNEL/ARCHITECTURE/module is what was built, and a link
-    `kernel-KERNEL-ARCHITECTURE` beside the version leads to what was installed."""
+    """The modules of DKMS, found as `dkms status` does: VERSION/KERNEL/ARCHITECTURE/module was
+    built, and a link `kernel-KERNEL-ARCHITECTURE` next to the version leads to what was
+    installed."""
     for module in sorted(names_in(root, DKMS)):
         folder = f"{DKMS}/{module}"
         names = sorted(names_in(root, folder))

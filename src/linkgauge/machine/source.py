@@ -1,4 +1,4 @@
-"""Which commit of linkgauge runs, if it runs from a checkout."""
+"""The commit of linkgauge that runs, if it runs from a checkout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _head(git: Path) -> str | None:
 
 
 def _packed(git: Path, name: str) -> str | None:
-    """A reference from the file of those that git packed."""
+    """A reference from the file packed-refs of git."""
     packed = read_text(git, "packed-refs") or ""
     found = re.search(rf"^(\S+) {re.escape(name)}$", packed, re.MULTILINE)
     return found[1] if found else None

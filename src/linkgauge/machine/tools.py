@@ -1,5 +1,5 @@
-"""The output of vendors' own tools, and the topology as tools print it: text for people, on
-which no reader depends."""
+"""The output of vendors' own tools, and the topology in the form that tools print: text for people,
+which no reader parses."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _SECONDS = 20.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A command that was run. `exit` is its code, `problem` why there is none; `file` holds its
-    output, `errors` what it wrote to stderr, if anything."""
+    """A command that was run. `exit` is its exit code, or `problem` says why there is none; `file`
+    holds its output, `errors` its stderr, if any."""
 
     command: str
     exit: int | None = None
@@ -53,7 +53,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """COMMANDS, and ethtool's about these network interfaces where it is installed."""
+    """COMMANDS, and ethtool's commands for these network interfaces if ethtool is installed."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
         ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES
@@ -65,7 +65,7 @@ def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
     """Runs the commands one after the other, each for at most `seconds`. Returns the result of
-    each, and their texts by path. Never raises: a machine lacks most of them."""
+    each, and their outputs by path. Never raises; a machine lacks most of the tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 
@@ -106,7 +106,7 @@ _TOPOLOGY_SECONDS = 10.0
 
 
 def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
-    """Each file's name and text. Never raises."""
+    """The names and texts of the topology files. Never raises."""
     return {
         "numa_topology.txt": _said(machine, ("numactl", "--hardware"), numa_lines),
         "cpu_topology.txt": _said(machine, ("lscpu",), cpu_lines),
@@ -180,8 +180,8 @@ def cpu_lines(machine: Machine) -> Iterator[str]:
 
 
 def _huge_pages(machine: Machine, root: Root) -> str:
-    """The lines of /proc/meminfo on huge pages; above them the pools of each size, and whether
-    transparent ones are given."""
+    """The lines of /proc/meminfo on huge pages, below the pools of each size and the mode of
+    transparent huge pages."""
     details = _details(machine)
     choice = details.transparent_huge_pages or machine.host.transparent_huge_pages
     head = [f"# transparent huge pages: {choice or 'the kernel shows no choice'}"]

@@ -1,8 +1,8 @@
 """Reads files below a filesystem root, so that a captured tree reads like the machine.
 
 Symbolic links are followed only inside the root, as with chroot: `/x` means the root's own x, and
-`..` stops at the root. So a captured tree never leads to files of the machine that reads it.
-"""
+`..` stops at the root. A captured tree therefore never leads to files of the machine that reads
+it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Captured:
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`empty` are folders that may be empty."""
+        """`empty` lists folders that exist even if they hold no file."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
@@ -78,7 +78,7 @@ def read_bytes(root: Root, path: str) -> bytes | None:
 
 
 def names_in(root: Root, folder: str) -> list[str]:
-    """Names of a folder's entries; empty if it cannot be read."""
+    """The names of a folder's entries; empty if it cannot be read."""
     return listed(root, folder) or []
 
 
@@ -89,7 +89,7 @@ def numbered(root: Root, folder: str, begin: str) -> tuple[int, ...]:
 
 
 def listed(root: Root, folder: str) -> list[str] | None:
-    """Names of a folder's entries; None if it cannot be read."""
+    """The names of a folder's entries; None if it cannot be read."""
     if isinstance(root, Captured):
         if folder not in root.folders:
             # Not whether it exists: of what is no folder, a capture would keep the content.
@@ -132,8 +132,8 @@ def _followed(root: Root, path: str) -> str | None:
 
 
 def link_name(root: Root, path: str) -> str | None:
-    """The last name of a symbolic link's target, whether that exists or not; None if there is no
-    link. The folder of `path` must not contain links."""
+    """The last name of a symbolic link's target, whether the target exists or not; None if there is
+    no link. The folder of `path` must not contain links."""
     target = link_target(root, path.lstrip("/"))
     if target is None:
         return None
@@ -180,12 +180,13 @@ def hexadecimal(text: str | None, digits: int = 8) -> int | None:
 
 
 def least(*values: int | None) -> int | None:
-    """The least of the known values; None if none is known."""
+    """The smallest of the known values; None if none is known."""
     return min((value for value in values if value is not None), default=None)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPUs in the kernel's list format (`0-3,8`), ascending. Garbled pieces are ignored."""
+    """The CPUs of a text in the kernel's list format (`0-3,8`), ascending. Garbled pieces are
+    ignored."""
     cpus: set[int] = set()
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
@@ -196,7 +197,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """CPUs in the kernel's mask format (`0000,00000011`: 32 CPUs per group, the highest first)."""
+    """The CPUs of a text in the kernel's mask format (`0000,00000011`: 32 CPUs per group, the
+    highest first)."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()
@@ -216,13 +218,13 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
-    """CPUs from the file with their list, else from the file with their mask."""
+    """The CPUs in the file with their list, else in the file with their mask."""
     cpus = parse_cpu_list(read_text(root, listed) or "")
     return cpus or parse_cpu_mask(read_text(root, masked) or "")
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Bytes by name, from /proc/meminfo or a node's meminfo (`Node 0 MemTotal: 1 kB`)."""
+    """The bytes by name, from /proc/meminfo or a node's meminfo (`Node 0 MemTotal: 1 kB`)."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

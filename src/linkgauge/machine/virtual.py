@@ -1,5 +1,5 @@
-"""Reads what tells a guest from a host, and what a domain is compared with: all PCI functions, the
-threads of cores, huge pages by node, domains that run."""
+"""Reads facts to compare a machine with a virtual machine's definition: signs of a guest, all PCI
+functions, the threads of cores, huge pages by node, and running virtual machines."""
 
 from __future__ import annotations
 
@@ -124,19 +124,21 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """The machine's UUID in its firmware, which a guest has of its domain; root alone reads it."""
+    """The machine's UUID in its firmware, which a guest has from its definition; only root can read
+    it."""
     text = (read_text(root, _UUID) or "").strip().lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 
 def definitions(root: Root) -> tuple[str, ...]:
-    """The files in which libvirt keeps its domains, if they are readable."""
+    """The files in which libvirt keeps the definitions of its virtual machines, if they are
+    readable."""
     names = sorted(name for name in names_in(root, DEFINITIONS) if name.endswith(".xml"))
     return tuple(f"{DEFINITIONS}/{name}" for name in names)
 
 
 def running_domains(root: Root) -> tuple[RunningDomain, ...]:
-    """The domains of libvirt that run here, by the control groups of their threads."""
+    """libvirt's virtual machines that run here, from the control groups of their threads."""
     found: dict[str, RunningDomain] = {}
     for folder in _SLICES:
         for scope in names_in(root, folder):

@@ -1,4 +1,4 @@
-"""Which cell: the one form of a cell's identity, from the plan to the pages."""
+"""The identity of a cell, in the one form that plans, results and pages use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .transfer import Place, Placed
 
 
 class SheetId(NamedTuple):
-    """What the cells of a sheet share: a benchmark on one backend at one size (in bytes)."""
+    """The identity of a table of cells: a benchmark on one backend at one size (in bytes)."""
 
     benchmark: str
     backend: str
@@ -50,12 +50,12 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
 
     @property
     def id(self) -> CellId:
-        """Without what a kind of cell adds."""
+        """The plain identity, without the fields that a subclass adds."""
         return self.sheet.cell(self.place, self.repeat)
 
     @property
     def name(self) -> str:
-        """`benchmark [row, column]`."""
+        """The cell's name: `benchmark [row, column]`."""
         return f"{self.benchmark} [{self.row}, {self.column}]"
 
     def __str__(self) -> str:
@@ -85,18 +85,19 @@ _Sheet = TypeVar("_Sheet", bound=_OfSheet)
 
 
 def sheet_id(of: _OfSheet) -> SheetId:
-    """That of a sheet, a result, or one of its cells."""
+    """The identity of the table that a table, result or cell belongs to."""
     return SheetId(of.benchmark, of.backend, of.size)
 
 
 def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:
-    """That of a cell in a sheet of which there is no other."""
+    """The identity of a cell in a table that occurs only once."""
     return sheet_id(sheet).cell(cell.place)
 
 
 def ends_of(cell: Placed) -> str:
-    """What a cell's figure is of, as people type it: `host:0 -> cuda:3`, `cuda:0 <-> cuda:3`,
-    `others -> cuda:3`, `cuda:3` within it; its place where its transfers share no end."""
+    """The ends of a cell's transfers, as people type them: `host:0 -> cuda:3`, `cuda:0 <-> cuda:3`,
+    `others -> cuda:3`, or `cuda:3` within a device. If its transfers share no end, the cell's
+    place."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(transfer.way for transfer in of)
     sources, destinations = ({way[at] for way in ways} for at in (0, 1))
@@ -112,17 +113,19 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(sheet: _Laid, cell: Placed) -> str:
-    """What people call a cell of a sheet: its ends, or its row and column if these are settings."""
+    """The name that people use for a cell in its table: its ends, or its row and column if these
+    are settings."""
     return str(cell.place) if sheet.sweep else ends_of(cell)
 
 
 def spoken(sheet: _Laid, cell: Placed) -> str:
-    """With its benchmark: `host_to_device_memcpy_ce host:0 -> cuda:3`."""
+    """The cell's name with its benchmark: `host_to_device_memcpy_ce host:0 -> cuda:3`."""
     return f"{sheet.benchmark} {place_of(sheet, cell)}"
 
 
 def numbered(sheets: Iterable[_Sheet]) -> Iterator[tuple[_Sheet, SheetId, int]]:
-    """Each sheet, with how many before it are identical: a test may be measured several times."""
+    """Yields each table with its identity and the number of identical ones before it, since a
+    benchmark may be measured several times."""
     seen = Counter[SheetId]()
     for sheet in sheets:
         of = sheet_id(sheet)

@@ -1,5 +1,5 @@
-"""What the threads of a cell met with while they were timed: events counted by the kernel and by
-the CPU, and, of an operation that each thread carries out by itself, how much each did."""
+"""Counters of threads during the timed samples: events that the kernel and the CPU count and, for
+operations that each thread carries out alone, each thread's steps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ _N = TypeVar("_N", int, float)
 
 
 class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
-    """What the thread on one CPU did.
+    """The work of the thread on one CPU.
 
     cpu: The CPU's number.
     steps: Steps of the cell's operation.
     seconds: Seconds that they took.
-    involuntary: How often it was switched out although it could have run on.
-    """
+    involuntary: How often it was switched out although it could have run on."""
 
     cpu: int
     steps: int
@@ -28,12 +27,11 @@ class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fairness(msgspec.Struct, frozen=True, gc=False):
-    """How alike threads did.
+    """The spread of the threads' speeds.
 
     mean: Mean of their steps per second.
-    stddev: Standard deviation of these (of all of them, as sysbench has it).
-    variation: The coefficient of variation, which is the ratio of both.
-    """
+    stddev: Their standard deviation (of the population, as sysbench has it).
+    variation: The coefficient of variation, which is the ratio of both."""
 
     mean: float
     stddev: float
@@ -41,8 +39,8 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Sums over the timed parts of all samples and all threads; null: not counted. Cycles,
-    instructions and misses are those of user mode.
+    """Sums over the timed parts of all samples and all threads; null if not counted. Cycles,
+    instructions and misses are counted in user mode.
 
     seconds: Seconds of all threads together.
     page_faults: Page faults.
@@ -56,8 +54,7 @@ class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     refused: Why the CPU's own events were not counted; null if they were.
     steal: Seconds in which the hypervisor ran something else on the CPUs used.
     threads: What each thread did, of operations that each carries out by itself.
-    fairness: How alike these threads did; null of fewer than two.
-    """
+    fairness: How alike these threads did; null of fewer than two."""
 
     seconds: float = 0.0
     page_faults: int | None = None
@@ -88,8 +85,8 @@ _SUMMED = (
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """The sum of several samples' or visits'; None if none was counted. What one of them lacks, the
-    sum lacks."""
+    """The sum of the counters of several samples or visits; None if none was counted. A counter
+    that one of them lacks is null in the sum."""
     counted = [one for one in counters if one is not None]
     if not counted:
         return None
@@ -117,7 +114,7 @@ def _sum(values: Iterable[_N | None]) -> _N | None:
 
 
 def _threads(counted: Iterable[Counters]) -> tuple[ThreadSteps, ...]:
-    """The threads of each CPU as one, in the order of CPUs."""
+    """The threads merged by CPU, in the order of CPUs."""
     found: dict[int, ThreadSteps] = {}
     for thread in (thread for one in counted for thread in one.threads):
         known = found.get(thread.cpu)
@@ -135,7 +132,8 @@ def _joined(one: ThreadSteps, other: ThreadSteps) -> ThreadSteps:
 
 
 def fairness(threads: Iterable[ThreadSteps]) -> Fairness | None:
-    """None of less than two threads, and where nothing was done."""
+    """The spread of the threads' speeds; None for fewer than two threads, or if no steps were
+    done."""
     rates = [thread.steps / thread.seconds for thread in threads if thread.seconds > 0]
     mean = sum(rates) / len(rates) if rates else 0.0
     if len(rates) < 2 or not mean:

@@ -1,4 +1,4 @@
-"""What curves over sizes show: the levels of a memory hierarchy, and Hockney's line."""
+"""Findings from curves over sizes: the levels of a memory hierarchy, and Hockney's line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ class Level(msgspec.Struct, frozen=True):
     number: The level's number, from 1.
     seconds: Latency of an access in seconds.
     least: The least size in bytes at which it was found.
-    most: The largest size in bytes at which it was found; null of the last level.
-    """
+    most: The largest size in bytes at which it was found; null for the last level."""
 
     number: int
     seconds: float
@@ -33,7 +32,7 @@ class Levels(msgspec.Struct, frozen=True):
 
 class SizeLine(msgspec.Struct, frozen=True):
     """Hockney's line through the times of one path of a benchmark at several sizes: `latency` +
-    bytes ÷ `bandwidth`. Null is what the sizes do not show; where no line fits, `latency`,
+    bytes ÷ `bandwidth`. Null marks what these sizes cannot show; if no line fits, `latency`,
     `bandwidth` and `half_size` are all null.
 
     benchmark: The benchmark's name.
@@ -45,8 +44,7 @@ class SizeLine(msgspec.Struct, frozen=True):
     worst: The size in bytes at which it is that far off.
     latency: Seconds that any size takes.
     bandwidth: Bytes/s that large sizes approach.
-    half_size: The size in bytes at which half of that bandwidth is reached.
-    """
+    half_size: The size in bytes at which half of that bandwidth is reached."""
 
     benchmark: str
     backend: str

@@ -1,4 +1,5 @@
-"""What earlier runs of a machine tell of a run's cells: plain values, which the run keeps."""
+"""A comparison of a run's cells with earlier runs of the machine: plain values, which the run
+keeps."""
 
 from __future__ import annotations
 
@@ -6,12 +7,11 @@ import msgspec
 
 
 class EarlierLoss(msgspec.Struct, frozen=True):
-    """A cell that reaches less than it did.
+    """A cell that is worse than in earlier runs.
 
     cell: Its number among all cells of the run, from 0.
     figure: The geometric mean of the earlier runs' figures, in its unit.
-    share: The part of that which it reaches, as a fraction.
-    """
+    share: The share of that mean which it reaches, as a fraction."""
 
     cell: int
     figure: float
@@ -19,14 +19,13 @@ class EarlierLoss(msgspec.Struct, frozen=True):
 
 
 class Earlier(msgspec.Struct, frozen=True):
-    """How a run's cells stand beside earlier runs.
+    """The comparison of a run's cells with earlier runs.
 
-    runs: How many earlier runs they are held against.
-    since: How many later ones, right before this run, reached as little as it.
-    lost: The cells that lost, by more than chance and a few percent.
-    unknown: The cells, by number, of which these runs do not show whether they lost a tenth.
-    changed: The facts of the machine that changed since, each as before and as it is.
-    """
+    runs: The number of earlier runs that they are compared with.
+    since: The number of runs right before this one that were as low as it.
+    lost: The cells that are worse, by more than chance and a few percent.
+    unknown: The numbers of cells for which these runs cannot show a loss of a tenth.
+    changed: The facts of the machine that changed since then, each before and now."""
 
     runs: int
     since: int = 0

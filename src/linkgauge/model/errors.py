@@ -60,7 +60,7 @@ def pip_install(requirement: str) -> str:
 
 
 class MissingPackage(InputError, ImportError):
-    """A package that linkgauge does without is needed here, and is not installed."""
+    """A package that linkgauge does not require is needed here, and is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         remedy = pip_install(f"linkgauge[{extra}]")
@@ -70,7 +70,7 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C, or SIGTERM where it is treated alike, ended a measurement of the Python API."""
+    """Ctrl-C, or SIGTERM if it is treated alike, ended a measurement of the Python API."""
 
     exit_code = 130
 
@@ -93,7 +93,8 @@ class NotationError(InputError):
 
 
 class Unsupported(LinkgaugeError):
-    """This machine or backend cannot do what a cell asks: the cell is `skip` with this reason."""
+    """This machine or backend cannot do what a cell requests; the cell is `skip` with this
+    reason."""
 
     kind: OutcomeKind = "unsupported"
 
@@ -105,8 +106,7 @@ class NoPeerAccess(Unsupported):
 
 
 class BackendError(LinkgaugeError):
-    """A native call failed: the cell is `error`. The message names the call and what it
-    reported."""
+    """A native call failed; the cell is `error`. The message names the call and its error."""
 
     def __init__(self, call: str, detail: str) -> None:
         super().__init__(f"{call}: {detail}")
@@ -127,27 +127,27 @@ class DeviceLost(BackendError):
 
 
 class TookTooLong(BackendError):
-    """What did not come to an end was ended, by the driver or by its own limit: the cell is
+    """A call took too long and was ended, by the driver or by its own limit; the cell is
     `timeout`."""
 
     kind = "timeout"
 
 
 class ResultsError(LinkgaugeError):
-    """Results could not be written: what was written before stays valid."""
+    """Results could not be written; earlier results stay valid."""
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def unwritable(path: object, error: OSError) -> LinkgaugeError:
-    """Why a file that a person named could not be written: an InputError, for another name would
-    do; a ResultsError where the disk is full or fails."""
+    """The error for a file that a person named and that could not be written: InputError if another
+    name would do, ResultsError if the disk is full or fails."""
     kind = ResultsError if error.errno in _DISK else InputError
     return kind(f"cannot write {path}: {error.strerror}")
 
 
 class DeviceBusy(LinkgaugeError):
-    """Another process holds a device to be measured: nothing was measured."""
+    """Another process holds a device to be measured, so nothing was measured."""
 
     exit_code = 4

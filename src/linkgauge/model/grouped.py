@@ -1,4 +1,4 @@
-"""Values put together by what they have in common."""
+"""Groups values by a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _V = TypeVar("_V")
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """The values of each key, keys and values in the order in which they come."""
+    """The values of each key. Keys and values are in their first order."""
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)

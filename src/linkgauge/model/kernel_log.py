@@ -1,4 +1,4 @@
-"""Lines of the kernel's log that appeared during a run and concern what it measures."""
+"""Lines of the kernel's log that appeared during a run and concern the measured devices."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ Gravity = Literal["corrected", "uncorrected", "fatal"]
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line of the kernel's log. Null is what the line says nothing of.
+    """One line of the kernel's log. Null is a fact that the line does not state.
 
     seconds: Seconds from the run's start.
     text: The text, with escapes for what is not printable.
-    kind: What it is about: an error of an NVIDIA GPU (`xid`) or NVSwitch (`sxid`), of PCI Express
+    kind: Its subject: an error of an NVIDIA GPU (`xid`) or NVSwitch (`sxid`), of PCI Express
         (`aer`), a slot's change, an error of memory or processors (`hardware`), a fault of the
-        IOMMU, a killed process, or what else a device's driver says.
+        IOMMU, a killed process, or another message of a device's driver.
     pci: The PCI address of the function that it names.
     level: The kernel's level, from 0 (emergency) to 7 (debug).
     code: The number of an Xid or SXid.
-    gravity: What the line itself says of an error.
-    """
+    gravity: The severity of the error, as the line states it."""
 
     seconds: float
     text: str
@@ -42,13 +41,12 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class KernelLog(msgspec.Struct, frozen=True):
-    """What the kernel logged during a run.
+    """The kernel's messages during a run.
 
-    lines: The lines that concern what is measured; of a flood, the first.
-    more: How many others there were.
+    lines: The lines that concern measured devices; of a flood, the first ones.
+    more: The number of further lines.
     lost: Whether the kernel overwrote records before they were read.
-    unknown: Why the log could not be read.
-    """
+    unknown: Why the log could not be read."""
 
     lines: tuple[LogLine, ...] = ()
     more: int = 0
@@ -57,7 +55,7 @@ class KernelLog(msgspec.Struct, frozen=True):
 
 
 def joined(logs: Iterable[KernelLog]) -> KernelLog | None:
-    """Consecutive logs as one; None of none."""
+    """Consecutive logs joined into one; None if there are none."""
     logs = tuple(logs)
     if not logs:
         return None

@@ -1,4 +1,4 @@
-"""What else a machine did while a cell was measured."""
+"""The load on a machine besides the measured cell."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 
 
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What else a machine did in a span of time. In files, what is 0, null or empty is left out.
+    """The load of other processes in a span of time. In files, values that are 0, null or empty are
+    left out.
 
     seconds: Length of the span in seconds.
-    others: CPU time in seconds, of all CPUs together, that others than the run took.
-    stolen: CPU time in seconds, of all CPUs together, that a hypervisor took.
-    process: The busiest of the others; null if none that this process can see.
+    others: CPU time in seconds, on all CPUs together, that processes outside the run used.
+    stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
+    process: The busiest of these processes; null if this process sees none.
     pid: Its process id; null if there is none.
-    apart: How far a virtual machine's CPUs were from each other: seconds that a cache line takes
-        between the first one and each of some others, on average.
-    """
+    apart: The distance of a virtual machine's CPUs: the mean of the seconds that a cache line takes
+        between the first CPU and each of some others."""
 
     seconds: float
     others: float = 0.0
@@ -30,13 +30,13 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def cpus(self) -> float:
-        """How many CPUs others, and the hypervisor, kept busy."""
+        """The number of CPUs that other processes and the hypervisor kept busy."""
         return (self.others + self.stolen) / self.seconds if self.seconds > 0 else 0.0
 
 
 def joined(loads: Iterable[Load | None]) -> Load | None:
-    """The load of several spans; the process is the one that was the busiest for longest. None
-    if that of any is unknown."""
+    """The load of several spans together; its process is the one that was the busiest for longest.
+    None if the load of any span is unknown."""
     known = list(loads)
     if not known:
         return None
@@ -55,6 +55,6 @@ def joined(loads: Iterable[Load | None]) -> Load | None:
 
 
 def _mean_apart(loads: Sequence[Load | None]) -> tuple[float, ...]:
-    """Over the loads that know it."""
+    """The mean of `apart`, over the loads that have it."""
     known = [load.apart for load in loads if load is not None and load.apart]
     return tuple(map(fmean, zip(*known, strict=True))) if known else ()

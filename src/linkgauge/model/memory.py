@@ -22,13 +22,12 @@ NETWORK = "net"
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, and
-    `cpu:3`, the caches of one CPU.
+    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, or the
+    caches of one CPU, `cpu:3`.
 
     `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
     read or write), `kind` how host memory is allocated ("" is pinned), `rank` the process that
-    holds it (None is this one).
-    """
+    holds it (None is this one)."""
 
     space: str
     index: int | None = None
@@ -45,7 +44,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is the caches of one CPU, in which nothing can be allocated."""
+        """Whether the memory is the caches of one CPU, in which nothing can be allocated."""
         return self.space == "cpu"
 
     @property
@@ -54,7 +53,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_nic(self) -> bool:
-        """Whether it is a network interface, which moves bytes and holds none."""
+        """Whether the memory is a network interface, which moves bytes and holds none."""
         return self.space == NIC
 
     @property
@@ -75,13 +74,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def unranked(self) -> Memory:
-        """The memory as the process knows it that holds it."""
+        """The memory as its own process names it, without the rank."""
         return Memory(self.space, self.index, self.kind)
 
     @property
     def label(self) -> str:
-        """Its name among those of its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`. Between
-        processes, each of which has one, the number of its process."""
+        """The memory's name within its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`.
+        Between ranks, each of which has one memory, the rank's number."""
         return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
 
     def __str__(self) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """The end of a message about a name that is none of the `known`: `, did you mean 'x'?` where
-    one of them is spelled nearly so, else `: there are …` with all of them, or `otherwise`."""
+    """The end of a message about a name that is not `known`: `, did you mean 'x'?` if one is
+    spelled similarly, else `: there are …` with all of them, or `otherwise`."""
     written = {_plain(one): one for one in known}
     near = difflib.get_close_matches(_plain(name), written, n=1)
     if near:

@@ -50,7 +50,7 @@ _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
-    """The concurrent transfers of one cell, in their order."""
+    """Reads the concurrent transfers of one cell, in their order."""
     reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
@@ -62,7 +62,7 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
 
 
 def parse_transfer(text: str) -> Transfer:
-    """Exactly one transfer."""
+    """Reads exactly one transfer."""
     reader = _TransferParser(text)
     transfer = reader.transfer()
     reader.end("expected the end of the transfer")
@@ -70,7 +70,7 @@ def parse_transfer(text: str) -> Transfer:
 
 
 def parse_memory(text: str) -> Memory:
-    """Exactly one memory."""
+    """Reads exactly one memory."""
     reader = _TransferParser(text)
     memory = reader.memory()
     reader.end("expected the end of the memory's name")
@@ -78,8 +78,8 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """For msgspec's encoders: a transfer is written in the notation, a gap as its text, a part
-    under its name."""
+    """A hook for msgspec's encoders: it writes a transfer in the notation, a gap as its text, and a
+    part as its name."""
     if isinstance(value, Transfer):
         return value.text
     if isinstance(value, Gap):
@@ -90,7 +90,7 @@ def encode_hook(value: object) -> str:
 
 
 def decode_hook() -> Callable[[type, object], Transfer | Gap]:
-    """For one of msgspec's decoders: transfers are read from the notation, each text once, and gaps
+    """A hook for msgspec's decoders: it reads transfers from the notation, each text once, and gaps
     from their texts."""
     known: dict[object, Transfer] = {}
 
@@ -112,7 +112,7 @@ def decode_hook() -> Callable[[type, object], Transfer | Gap]:
 
 
 def schema_hook(kind: type) -> dict[str, str]:
-    """For JSON Schemas: transfers and gaps are texts."""
+    """A hook for JSON Schemas: transfers and gaps are strings."""
     if kind in (Transfer, Gap):
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
@@ -125,13 +125,13 @@ def _engines_of(owner: Memory) -> tuple[EngineKind, ...]:
 
 
 def _computes(engine: Engine) -> bool:
-    """Whether it can do work that moves nothing: threads and kernels can."""
+    """Whether the engine can do work that moves nothing, as threads and kernels can."""
     return engine.owner.is_host or (engine.kind == "sm" and engine.owner.is_device)
 
 
 class Cursor:
-    """Reads a text from its begin to its end. An error shows the word at which it occurs, else the
-    character, and begins with `where`."""
+    """Reads a text from its beginning to its end. An error shows the word at which it occurs, else
+    the character, and begins with `where`."""
 
     blanks = frozenset(" \t\r\n")
     word = _NAME
@@ -172,7 +172,7 @@ class Cursor:
         return False
 
     def matched(self, pattern: re.Pattern[str]) -> str | None:
-        """Takes what the pattern matches here."""
+        """Takes the text that matches the pattern here, and returns it; None if nothing matches."""
         match = pattern.match(self.text, self.at)
         if match is None:
             return None
@@ -210,7 +210,7 @@ class _TransferParser(Cursor):
         return int(found)
 
     def place(self) -> Memory:
-        """`space:index`, where the space itself may contain colons (`torch:xpu:0`)."""
+        """Reads `space:index`, where the space itself may contain colons (`torch:xpu:0`)."""
         space = self.name("a memory such as host:0 or cuda:1")
         if space == "null":
             return NULL
@@ -245,7 +245,7 @@ class _TransferParser(Cursor):
         return self.ranked(place)
 
     def engine(self, default: Memory, rank: int | None) -> Engine:
-        """A network interface without its rank is of this one."""
+        """Reads an engine. A network interface without a rank belongs to this rank."""
         self.blank()
         start = self.at
         name = self.name(_AN_ENGINE)
@@ -275,7 +275,7 @@ class _TransferParser(Cursor):
         return Engine(owner, name, count, self.far() if owner.is_nic else None)
 
     def far(self) -> int | None:
-        """The number of the interface at the other end, if it is named."""
+        """Reads the number of the interface at the other end, if it is named."""
         if not self.keyword("to"):
             return None
         self.blank()
@@ -313,7 +313,7 @@ class _TransferParser(Cursor):
         return Transfer(source, destination, engine, scale, both_ways, self.load())
 
     def check_nic(self, owner: Memory, source: Memory, destination: Memory, at: int) -> None:
-        """Raises NotationError where no network interface can do it."""
+        """Raises NotationError if network interfaces cannot carry out the transfer."""
         ranks = source.rank, destination.rank
         if None in ranks or ranks[0] == ranks[1]:
             problem = f"{owner.unranked} moves bytes between two ranks: host:0@0 -> host:0@1"

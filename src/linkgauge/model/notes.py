@@ -14,10 +14,9 @@ class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
 
 
 class Beside(_Note, frozen=True, gc=False, tag="beside"):
-    """Other pairs were measured at the same time.
+    """A note that other pairs were measured at the same time.
 
-    others: The number of these pairs.
-    """
+    others: The number of these pairs."""
 
     others: int
 

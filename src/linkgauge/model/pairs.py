@@ -1,4 +1,4 @@
-"""A random sample of the pairs of devices: what is asked for, and what was drawn."""
+"""A random sample of the pairs of devices: the request, and the drawn pairs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ Seed = Annotated[int, Meta(ge=0, lt=1 << 32, description="0 to 4294967295")]
 class PairSample(msgspec.Struct, frozen=True):
     """A random sample of all pairs of devices.
 
-    count: The number of pairs; all if there are no more.
-    seed: What determines the sample, 0 to 4294967295.
-    """
+    count: The number of pairs; all pairs if there are fewer.
+    seed: The seed of the sample, 0 to 4294967295."""
 
     count: int
     seed: Seed = 1
@@ -25,9 +24,8 @@ class DrawnPairs(msgspec.Struct, frozen=True):
     """A random sample of pairs.
 
     pairs: How many pairs were drawn.
-    all: How many there are.
-    seed: What they were drawn with.
-    """
+    all: How many pairs there are.
+    seed: The seed with which they were drawn."""
 
     pairs: int
     all: int

@@ -1,8 +1,8 @@
-"""Text of others (names, labels, reasons, what drivers say), harmless where it leaves the program.
+"""Makes text from elsewhere (names, labels, reasons, drivers' messages) harmless where it leaves
+the program.
 
-Whatever writes for people or for other programs cleans what it writes with `printable`, or what it
-writes as JSON with `escaped`: nothing that is measured or stored is changed by it.
-"""
+All code that writes for people or other programs cleans its output with `printable`, or with
+`escaped` if that is JSON; measured and stored values are not changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTI
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with a mark in place of each character that is not printable: of those that control
-    a terminal, begin a line or turn the direction of what follows. Those in `keep` stay. What a CI
-    system would take for a command begins with a mark, too. The length is the same."""
+    """The text with a mark in place of each character that is not printable: characters that
+    control a terminal, begin a line or turn the direction of text. Characters in `keep` stay. Text
+    that a CI system would take for a command also gets a mark. The length stays the same."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})
@@ -30,7 +30,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def all_printable(value: Any) -> Any:
-    """The same of each text in lists and in the values of dicts."""
+    """The value with `printable` applied to each text in lists and in the values of dicts."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -41,7 +41,8 @@ def all_printable(value: Any) -> Any:
 
 
 def escaped(document: bytes) -> bytes:
-    """JSON with its own escapes for what `printable` would replace: it reads back the same."""
+    """The JSON with escapes for characters that `printable` would replace; it reads back as the
+    same value."""
     if document.isascii() and not any(sign in document for sign in (b"\x7f", b"##[", b"##vso[")):
         return document  # JSON has escapes for all other control characters of ASCII
     text = _BEYOND.sub(_shown, document.decode())
@@ -56,6 +57,6 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _escape(character: str) -> str:
-    """As UTF-16: beyond the first plane two escapes."""
+    """JSON's escape of a character, in UTF-16: beyond the first plane two escapes."""
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

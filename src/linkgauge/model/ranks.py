@@ -94,7 +94,7 @@ class RankLost(LinkgaugeError):
 
 
 class RankInterface(NamedTuple):
-    """A rank and the number of one of its interfaces."""
+    """A rank, and the number of one of its interfaces."""
 
     rank: int
     nic: int
@@ -105,8 +105,8 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """The source's end and the destination's: the engine's owner is one of them, and the other is
-    the one that it names, or of the same number."""
+    """The source's and the destination's interface. The engine's owner is one of them; the other is
+    the one that the engine names, or the one with the same number."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
@@ -162,8 +162,8 @@ def rdma_nics(rank: Rank) -> tuple[int, ...]:
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
     """The interfaces by which a rank may reach the others: those that are up and have an address of
-    their own. Where all are on one machine, its loopback; else no loopback, and none whose address
-    other machines have, too (bridges of containers)."""
+    their own. If all ranks are on one machine, the loopback is included; otherwise it is not, nor
+    is any interface whose address other machines also have (bridges of containers)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -183,8 +183,8 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """The interface over which a rank reaches others if none is named, of those that are able: the
-    fastest, of equals one on the NUMA node of its memory, and then the first. None if it has
+    """The interface of `able` ones by which a rank reaches others if none is named: the fastest; of
+    equally fast ones, one on the NUMA node of the rank's memory, then the first. None if there are
     none."""
 
     def merit(at: int) -> tuple[float, bool, int]:
@@ -195,8 +195,8 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """The interface next to a rank's GPU, of those that are able: the fewest steps over PCI away,
-    of equals on its NUMA node, and then the usual one."""
+    """The interface of `able` ones that is nearest to a rank's GPU: the fewest steps over PCI; of
+    equally near ones, one on the GPU's NUMA node, then the usual one."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

@@ -1,4 +1,4 @@
-"""How a run measures: what is asked of it, and what it lives in."""
+"""The settings of a run, and the environment of its processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pieces(msgspec.Struct, frozen=True):
     payload: int = 256
 
     def describe(self, engine: str) -> str:
-        """The part that concerns an engine (`ce` or `sm`), for people."""
+        """The settings that concern an engine (`ce` or `sm`), for people."""
         accesses = f", in accesses of {self.payload} bytes" if engine == "sm" else ""
         clock = "" if engine == "sm" else ", timed by the host's clock"
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
@@ -50,7 +50,7 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
-    """How engines work; null leaves it to the backend.
+    """Settings of the engines; null leaves the choice to the backend.
 
     kernel: The kernel of copies by sm.
     blocks: Its blocks, 1 to 2147483647.
@@ -59,16 +59,15 @@ class EngineSettings(msgspec.Struct, frozen=True):
     tuned: Whether the settings remembered as best for the device's model are used.
     affinity: Whether the controlling thread stays on the node of the host memory.
     numa_node: The node of the host memory; null: the one near the device.
-    pieces: How copies are cut up, in which case the shape of the others does not count; null if
+    pieces: How copies are cut into pieces, which makes the kernel's shape above irrelevant; null if
         they are not.
-    peer_access: Whether devices reach each other's memory; without, copies between two are left to
-        the driver.
-    host_kernel: The kernel of host threads, for what it can do.
+    peer_access: Whether devices access each other's memory; if not, the driver carries out copies
+        between them.
+    host_kernel: The kernel of host threads, for operations that have it.
     host_tuned: Whether host threads otherwise use the fastest kernel found.
-    searches: Whether the best settings are searched; without, only what is remembered is used.
+    searches: Whether the best settings are searched; if not, only remembered ones are used.
     calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels:
-        no gate then waits for the host.
-    """
+        no gate then waits for the host."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -86,8 +85,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """Settings tried on a path of a device, in words, and their rate in bytes/s; or the `problem`
-    that ruled them out."""
+    """Settings that were tried on a path of a device, in words, and their rate in bytes/s; or the
+    `problem` that ruled them out."""
 
     path: str
     settings: str
@@ -96,14 +95,13 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """What is measured instead of this machine.
+    """The simulated machine that is measured instead of this one.
 
     machine: The name of the description.
     description: The description, as YAML.
     faults: The faults that strike it, each in the grammar of `--fault`.
-    draw: Runs of another number have other noise.
-    passed: Cells of earlier runs, from which on faults and noise count cells.
-    """
+    draw: A number that selects the noise; another number gives other noise.
+    passed: The number of cells in earlier runs, after which faults and noise count on."""
 
     machine: str
     description: str
@@ -113,19 +111,18 @@ class Simulation(msgspec.Struct, frozen=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """What worker processes live in.
+    """The environment of worker processes.
 
-    cpus: The CPUs that they use; none: all that this process may use; of a simulated machine, its
-        own.
-    environment: Environment variables that they find beside those of this process; null: unset.
-    """
+    cpus: The CPUs that they use (on a simulated machine, the machine's CPUs); none: all that this
+        process may use.
+    environment: Environment variables that differ from this process's; null: unset."""
 
     cpus: tuple[int, ...] = ()
     environment: dict[str, str | None] = {}
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a run measures.
+    """The settings of a run.
 
     sizes: The sizes in bytes.
     profile: The name of the profile.
@@ -138,13 +135,12 @@ class Settings(msgspec.Struct, frozen=True):
     engines: How engines work.
     timeout: Seconds after which a cell is abandoned; null: one that makes no progress is.
     pattern: The 64-bit word that one-way copies move; null: words that all differ.
-    simulation: What is measured instead of this machine; null: this machine.
+    simulation: The simulated machine that is measured instead; null: this machine.
     rate_time: Seconds that each cell that searches primes takes, however precise it is by then.
-    surroundings: What worker processes live in.
+    surroundings: The environment of worker processes.
     profiler: The profiler that cells are measured under; null: none.
     sample_pairs: The sample of pairs that is measured; null: all pairs are.
-    soak: For how long everything is repeated, whatever the precision; null: once.
-    """
+    soak: For how long everything is repeated, whatever the precision; null: once."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -165,7 +161,7 @@ class Settings(msgspec.Struct, frozen=True):
     soak: Soaking | None = None
 
     def of(self, cell: Cell) -> Settings:
-        """Those of this cell."""
+        """The settings for this cell."""
         if cell.does.fills_time:
             return replace(self, max_time=self.rate_time, precision=0.0)
         if cell.runs is not None and self.samples is None:

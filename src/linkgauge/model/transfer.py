@@ -39,13 +39,13 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """What does the work: `cuda:1.ce` a copy engine, `cuda:1.sm` a kernel, `host:0.cpu*8` threads,
-    `nic:1.tcp*4 to nic:2` a network interface and the one that it reaches.
+    """The device or node that does the work, and how: `cuda:1.ce` is a copy engine, `cuda:1.sm` a
+    kernel, `host:0.cpu*8` are threads, `nic:1.tcp*4 to nic:2` is a network interface with the one
+    that it reaches.
 
-    `count` is the number of threads of a `cpu` engine, of which None is every CPU of the node, or
-    that of a network interface's streams. `far` is the number of the other rank's interface; None:
-    the same as its own.
-    """
+    `count` is the number of threads of a `cpu` engine (None: one on every CPU of the node), or the
+    number of a network interface's streams. `far` is the number of the other rank's interface;
+    None: the same number as its own."""
 
     owner: Memory
     kind: EngineKind
@@ -57,12 +57,13 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bare(self) -> str:
-        """The notation without its owner."""
+        """The notation without the owner."""
         bare = self.kind if self.count is None else f"{self.kind}*{self.count}"
         return bare if self.far is None else f"{bare} to {NIC}:{self.far}"
 
     def seen_from(self, source: Memory) -> str:
-        """The notation beside this source: the interface of its own rank goes without it."""
+        """The notation beside this source, which leaves out the rank of an interface of its own
+        rank."""
         if self.owner.is_nic and self.owner.rank == source.rank:
             return f"{self.owner.unranked}.{self.bare}"
         return str(self)
@@ -71,14 +72,13 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 class Transfer:
     """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
 
-    `both_ways` is one kernel over one pair of buffers: every other chunk goes back (nvbandwidth's
-    split warps), so each direction carries half the size. `load` is percent of its own full rate,
-    for what loads a memory while something else is measured.
+    `both_ways` means one kernel over one pair of buffers: every other chunk goes back
+    (nvbandwidth's split warps), so each direction carries half the size. `load` is in percent of
+    the transfer's own full rate, for transfers that load a memory while another is measured.
 
     Not a Struct, because in files and messages a transfer is its notation: msgspec passes types it
     does not know to the hooks of `notation`. The notation is kept as `text` and identifies the
-    transfer.
-    """
+    transfer."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
 
@@ -117,40 +117,41 @@ class Transfer:
         return f"Transfer({self.text!r})"
 
     def by(self, engine: Engine) -> Transfer:
-        """The same by another engine."""
+        """The transfer by another engine."""
         ends = self.source, self.destination
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def placed(self, at: Callable[[Memory], Memory]) -> Transfer:
-        """The same between other memories: `at` gives the one that stands for each, and for the
-        engine's owner."""
+        """The transfer between other memories: `at` returns the replacement of each memory, and of
+        the engine's owner."""
         engine = msgspec.structs.replace(self.engine, owner=at(self.engine.owner))
         ends = at(self.source), at(self.destination)
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def bytes_each_way(self, size: int) -> int:
-        """Payload bytes of one loop from source to destination, for a cell of `size` bytes."""
+        """The payload bytes of one loop from source to destination, for a cell of `size` bytes."""
         moved = self.bytes_moved(size)
         if not self.both_ways:
             return moved
         return moved // (2 * CHUNK) * CHUNK + max(0, moved % (2 * CHUNK) - CHUNK)
 
     def bytes_moved(self, size: int) -> int:
-        """Payload bytes of one loop in all directions."""
+        """The payload bytes of one loop in all directions."""
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Payload bytes of one loop that the figures of a cell with this report count, the headline
-        and the parts: one direction if the first transfer is reported, else both."""
+        """The payload bytes of one loop that the figures of a cell with this report count, in the
+        headline and the parts: one direction if the first transfer is reported, else both."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Source and destination of the payload, whether it is read or written there, and its
-        fraction: an engine pulls from the source and pushes to the destination, unless these are
-        its own. With `both_ways`, half of the bytes go in each direction."""
+        """The legs of the payload: source and destination of each, whether the memory there is read
+        or written, and the leg's fraction. An engine pulls from the source and pushes to the
+        destination, unless these are its own. With `both_ways`, half of the bytes go in each
+        direction."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -164,7 +165,8 @@ class Transfer:
 
     @property
     def way(self) -> tuple[str, str]:
-        """Where the bytes come from and go to: what the engine reads or writes alone ends at it."""
+        """The places that bytes come from and go to. A pure read or write ends at the engine's
+        owner."""
         owner = self.engine.owner.place
         source, destination = (owner if m.is_null else m for m in (self.source, self.destination))
         return str(source), str(destination)
@@ -186,7 +188,7 @@ def default_owner(source: Memory, destination: Memory) -> Memory:
 
 
 class Report(StrEnum):
-    """What a cell's headline figure is made of."""
+    """The way in which a cell's headline figure is formed."""
 
     FIRST = "first"
     """The first transfer in one direction; the others are interference."""
@@ -222,13 +224,14 @@ class Report(StrEnum):
 
     @property
     def is_total(self) -> bool:
-        """Whether the figure is a joint one of all transfers, which their own do not add up to."""
+        """Whether the figure is a joint one of all transfers that is not the sum of their own
+        figures."""
         return self in (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """A cell's operation, even if its file is of a version that did not name it: then the report
-    implied it."""
+    """A cell's operation; for files of versions without it, the operation that the report
+    implied."""
     if operation == "copy" and report.is_latency:
         return "enqueue" if report is Report.ENQUEUE else "chase"
     return operation
@@ -245,13 +248,12 @@ class Place(NamedTuple):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A position in a matrix: transfers that run at the same time, and what is reported of them.
+    """A position in a matrix: transfers that run at the same time, and the report of their figure.
 
     row: The label of its row.
     column: The label of its column.
-    transfers: What is moved, in the notation.
-    report: What the headline figure is made of.
-    """
+    transfers: The transfers, in the notation.
+    report: How the headline figure is formed."""
 
     row: str
     column: str
@@ -282,11 +284,10 @@ PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
-    """A position in a matrix, and what its transfers do.
+    """A position in a matrix, and the operation of its transfers.
 
-    operation: What its transfers do, by name, or a collective.
-    workload: Which AI workload it is; null of any other operation.
-    """
+    operation: The operation of its transfers: a name, or a collective.
+    workload: The AI workload; null for any other operation."""
 
     operation: OperationName = "copy"
     workload: Workload | None = None
@@ -296,12 +297,12 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     @property
     def does(self) -> Operation:
-        """Its operation."""
+        """The operation of the cell as a value."""
         return named(self.operation)
 
     @property
     def runs(self) -> int | None:
-        """The number of samples, where it is part of what is measured."""
+        """The number of samples, if the report fixes it; else None."""
         if self.report is Report.BEST:
             return BEST_OF
         if self.report is Report.HIDDEN:
@@ -315,7 +316,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     def counted(self, size: int) -> list[int]:
         """The bytes of one loop of each transfer that the figures count: payload once, but every
-        array of an operation on arrays; of a broadcast, what its source stores once for all."""
+        array of an operation on arrays; for a broadcast, the bytes that its source stores once for
+        all."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -325,8 +327,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """The bytes of one loop that the headline figure counts; of a collective, those that its
-        algorithm bandwidth does."""
+        """The bytes of one loop that the headline figure counts; for a collective, those of its
+        algorithm bandwidth."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -359,13 +361,12 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A named matrix of cells. Without cells, `reason` says why there are none (`skip`). `parts`
-    names the matrices of the single transfers, if they are shown in addition to the headline
-    (`read1`, `read2`), whose own matrix is then called `total`. The columns of a `sweep` are
-    settings, not memories. `size` is bytes if it has its own; cells of `pairs` are of two devices
-    each, all there are unless some were `drawn`, disjoint ones at a time if `in_rounds`. Where
-    cells have `rounds`, a number each, those of one are measured at the same time, or not at all.
-    """
+    """A named matrix of cells. If there are none, `reason` says why (`skip`). `parts` names the
+    matrices of single transfers, if they are shown besides the headline (`read1`, `read2`), whose
+    own matrix is then called `total`. The columns of a `sweep` are settings, not memories. `size`
+    is its own size in bytes, if any. Cells of `pairs` are of two devices each: all pairs unless
+    some were `drawn`, disjoint pairs at a time if `in_rounds`. `rounds` gives each cell a number:
+    cells with the same number are measured at the same time, or not at all."""
 
     name: str
     title: str

@@ -1,5 +1,5 @@
-"""Figures of a result besides its headlines as matrices in the units that names say: the times
-of a loop or a product, latencies of tokens, what loads a memory, each copy's own rate."""
+"""Matrices of a result's figures besides its headlines, in the units that their names say: times of
+a loop or a product, latencies of tokens, the load on a memory, each copy's own rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOKENS = ("request", "first token", "between tokens")
 
 
 def matrices_beside(result: Result) -> Iterator[Matrix]:
-    """Those of which there is any figure."""
+    """Yields the additional matrices that have any figure."""
     yield from _own(result)
     yield from _each(result)
     operations = operations_of(order_of(result.size))
@@ -47,14 +47,15 @@ def _of_product(operations: float, cell: CellResult) -> float | None:
 
 
 def _spread(cell: CellResult) -> float | None:
-    """(best - worst) ÷ best, in percent; None of a cell that does not report the best."""
+    """(best - worst) ÷ best in percent; None for a cell that does not report its best sample."""
     if cell.report is not Report.BEST or cell.summary is None:
         return None
     return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """The median of one of the times that the share which is hidden is formed of."""
+    """The median of one of the times from which the hidden share is computed; None for other
+    cells."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -65,7 +66,7 @@ def _of_loop(number: int, cell: CellResult) -> float | None:
 
 
 def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
-    """The time to the first token, from one to the next, or of a request."""
+    """The time to the first token, between two tokens, or of a request."""
     stages = cell.work.stages if cell.work is not None else ()
     found = (one.summary for one in stages if one.name == name and one.summary)
     summary = next(found, None)
@@ -73,7 +74,8 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """What is moved while a latency is measured; None if nothing is."""
+    """The bandwidth that other transfers reach while a latency is measured; None if there are
+    none."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -81,9 +83,9 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Beside a single total of copies by devices: each copy's own rate, source by destination, or a
-    row for each where no device has several. Where copies of a device ran one after another, each
-    device's: its bytes over the time until its last copy ended."""
+    """Matrices for a single total of copies by devices: each copy's own rate by source and
+    destination, or one row if no device has several copies. If a device's copies ran one after
+    another, the rate of each device: its bytes over the time until its last copy ended."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -109,7 +111,7 @@ def _own_name(result: Result) -> str:
 
 
 def _by_ends(cell: CellResult) -> list[Place]:
-    """The place of each transfer."""
+    """The row and column of each transfer."""
     ends = [(one.source.label, one.destination.label) for one in cell.transfers]
     if len({source for source, _ in ends}) < len(ends):
         return [Place(*both) for both in ends]
@@ -117,7 +119,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """By device, in the order of its number."""
+    """The rate of each device, in the order of the devices' numbers."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:
@@ -132,8 +134,8 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    """The slowest and the fastest copy by how many there were, whatever their row; nothing of
-    results that are no sweep over that."""
+    """The slowest and the fastest copy by the number of copies, over all rows; nothing unless the
+    result is a sweep over that number."""
     rates: dict[str, list[float]] = {}
     for cell in result.cells:
         if _is_counted(result, cell):
@@ -158,6 +160,6 @@ def _is_counted(result: Result, cell: CellResult) -> bool:
 
 
 def _rates(cell: CellResult) -> list[float]:
-    """Each copy's, of which a single one is the headline itself."""
+    """The rate of each copy; the rate of a single copy is the headline itself."""
     own = [part.summary.median for part in cell.parts if part.summary is not None]
     return own if own or cell.headline is None else [cell.headline]

@@ -1,4 +1,4 @@
-"""What a section is made of: plain values that each renderer shows in its own way."""
+"""Blocks, of which sections are made: plain values that each renderer shows in its own way."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ Line = tuple[Span, ...]
 
 
 def plain(text: str, tone: Tone = "") -> Line:
-    """A line of one piece."""
+    """A line of one span."""
     return (Span(cut(text), tone),)
 
 
 def line(*pieces: str | Span) -> Line:
-    """A line of several; empty ones are left out."""
+    """A line of several spans; empty ones are left out."""
     spans = (Span(piece) if isinstance(piece, str) else piece for piece in pieces)
     return tuple(Span(cut(span.text), span.tone) for span in spans if span.text)
 
@@ -60,7 +60,7 @@ def text_of(line: Line) -> str:
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
-    """The text, with a mark where more than `most` characters are left out."""
+    """The text, cut off with a mark if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -71,8 +71,8 @@ class Prose(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something wrong: how grave it is, on what, what was found; what else is said of it, each with
-    a name; and the steps that fix it, below the words `do`; what is said last. `first` is the
+    """A problem: how severe it is, its subject, and what was found; further facts, each with a name
+    (`said`); and the steps that fix it, below the words `do`, with last words. `first` marks the
     verdict of the run."""
 
     severity: str
@@ -87,8 +87,8 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number that stands out, and of what it is. One without a name is a mark at the end of a
-    line; a page has such marks in its head."""
+    """A number that stands out, with its name. A tile without a name is a mark at the end of a
+    line; a page shows such marks in its head."""
 
     number: str
     name: str
@@ -96,14 +96,15 @@ class Tile(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Numbers side by side, and of what all of them are."""
+    """Tiles side by side; `of` names what all of them count."""
 
     tiles: Sequence[Tile]
     of: str = ""
 
     @property
     def as_line(self) -> Line:
-        """`soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low SIMULATED`."""
+        """The tiles as one line: `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low
+        SIMULATED`."""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -113,8 +114,8 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The head of a column. Figures stand right. Where there is no room, heads are `short`, and
-    columns are left out, those of the highest `rank` first; those of rank 0 stay."""
+    """The head of a column. Figures are aligned right. If room is short, `short` heads are used,
+    and columns are left out, the highest `rank` first; columns of rank 0 stay."""
 
     name: str
     figures: bool = False
@@ -123,8 +124,8 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What stands in a table: its text, by what it is sorted (else by the text), a link to a part
-    of the page, and of the name of a row in a tree, so many steps below the top it is."""
+    """A cell of a table: its text, an optional number to sort by (else the text), and a link to a
+    part of the page. In a tree, `depth` is how many levels below the top its row is."""
 
     text: str
     key: float | None = None
@@ -134,9 +135,9 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of entries below heads; the first entry names the row. `lines` are said below it. With
-    `sortable` a click on a head sorts by it; links lead to the `anchor`. A terminal shows `few`
-    rows where there are more, and that `rest` shows the others."""
+    """Rows of entries below heads; the first entry names the row, and `lines` are shown below the
+    table. With `sortable`, a click on a head sorts by it; links lead to the `anchor`. A terminal
+    shows only the first `few` of more rows, and says that `rest` shows the others."""
 
     caption: Line
     columns: Sequence[Column]
@@ -154,9 +155,10 @@ class Table(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A place in a matrix: the figure, the tone of its verdict, a sign that says the same without
-    colour, the share of what is expected, and what one sees by pointing at it. A figure that is
-    not judged is shaded by its `depth` instead: 0 the least of the matrix to 10 the most."""
+    """A cell of a matrix: the figure, the tone of its verdict, a sign that means the same without
+    colour, the share of the expected figure, and the text shown when one points at it. A figure
+    that is not judged is shaded by its `depth`: 0 for the lowest of the matrix to 10 for the
+    highest."""
 
     text: str
     tone: Tone = ""
@@ -167,13 +169,13 @@ class Shade(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """How it is shaded: its tone, else `r0` to `r10`."""
+        """The class of its shading: its tone, else `r0` to `r10`."""
         return self.tone or ("" if self.depth is None else f"r{self.depth}")
 
 
 class Heat(NamedTuple):
-    """A matrix with shaded cells: `anchor` is what links lead to; `lines` are said below it.
-    `corner` says what rows and columns are."""
+    """A matrix with shaded cells. Links lead to the `anchor`, `lines` are shown below, and `corner`
+    says what rows and columns are."""
 
     anchor: str
     title: Line
@@ -186,12 +188,12 @@ class Heat(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether there is no room for more than figures."""
+        """Whether the matrix has no room for more than figures."""
         return len(self.columns) > DENSE
 
     @property
     def turned(self) -> Heat:
-        """With rows and columns exchanged."""
+        """The matrix with rows and columns exchanged."""
         shades = [list(row) for row in zip(*self.shades, strict=True)]
         return self._replace(rows=self.columns, columns=self.rows, shades=shades)
 
@@ -214,9 +216,9 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part of a machine in a picture, by a name of its own: below which other part it hangs, what
-    is wrong with it, in a word, and of a fabric's switches how many steps they are from what they
-    join."""
+    """A part of a machine in a picture. `above` names the part that it is connected below, `word`
+    says what is wrong with it, and `level` is the number of steps from a fabric's switch to the
+    devices."""
 
     name: str
     label: str
@@ -228,8 +230,8 @@ class DrawnPart(NamedTuple):
 
 
 class DrawnLink(NamedTuple):
-    """A link between two parts of a picture: the texts beside it, the `word` if it is one of those
-    that must stand out, and all that is known of it."""
+    """A link between two parts of a picture: the texts beside it, the `word` that must stand out,
+    if any, and all further facts."""
 
     a: str
     b: str
@@ -240,8 +242,9 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A machine: its parts and their links, in the order in which they stand, below the `head`; and
-    what it shows in words. The table has the same, and a terminal shows it alone."""
+    """A picture of a machine below the `head`: its parts and links, in the order in which they are
+    drawn, with a description in words. The table has the same facts; a terminal shows only the
+    table."""
 
     title: str
     says: str
@@ -254,14 +257,15 @@ class Picture(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines that are copied as they stand, and for what."""
+    """Lines to copy as they are, with a caption that says what they are for."""
 
     caption: Line
     lines: Sequence[str]
 
 
 class Attachment:
-    """A file inside the page: its name, what it holds, its content, also `packed` by gzip."""
+    """A file inside the page: its name, a description and its content, which `packed` gives
+    compressed."""
 
     def __init__(self, name: str, says: str, content: bytes) -> None:
         self.name, self.says, self.content = name, says, content
@@ -287,7 +291,7 @@ class ShownSection(NamedTuple):
 
 
 class Page(NamedTuple):
-    """All that is shown: a title, lines below it, and parts."""
+    """A whole page: a title, lines below it, and parts."""
 
     title: str
     under: Sequence[Line]
@@ -311,12 +315,12 @@ def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> 
 
 
 def moved(fact: Fact) -> str:
-    """`570 → 580`: a value after the other."""
+    """The values of a fact in order: `570 → 580`."""
     return " → ".join(value or "unknown" for value in fact.values)
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """`580.1 (before); 590.2 (after)`."""
+    """The values of a fact with the sides that have each: `580.1 (before); 590.2 (after)`."""
     owners: dict[str | None, list[str]] = {}
     for name, value in zip(names, fact.values, strict=True):
         owners.setdefault(value, []).append(name)

@@ -1,13 +1,12 @@
 """Definitions of the report's charts, for notebooks too: each takes rows (a list of dicts, a data
 frame, or data by name) and returns an altair chart.
 
-Rows of curves have `x`, `y`, `series` and optionally `says`, which is told of a point. Bandwidth is
-in GB/s, times in the unit that the title names, sizes in bytes.
+Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
+GB/s, times in the unit that the title names, sizes in bytes.
 
     from linkgauge.report import charts
     charts.on_paper()
-    charts.cdf([{"x": 1.2, "y": 0.5, "series": "0 -> 1"}], "time (µs)")
-"""
+    charts.cdf([{"x": 1.2, "y": 0.5, "series": "0 -> 1"}], "time (µs)")"""
 
 from __future__ import annotations
 
@@ -59,8 +58,9 @@ Rows = Any
 
 
 def on_paper() -> None:
-    """Lets notebooks show charts as SVG on white, which vl-convert draws: they are seen wherever a
-    notebook is, without a script. Raises MissingPackage without altair or vl-convert."""
+    """Makes notebooks show charts as SVG on white, drawn by vl-convert, so that they are visible
+    without a script wherever the notebook is. Raises MissingPackage without altair or
+    vl-convert."""
     alt = _altair()
     needed("vl_convert", EXTRA)
     alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))
@@ -68,7 +68,7 @@ def on_paper() -> None:
 
 
 def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerChart:
-    """The chart below its title, which says so where what it shows is simulated."""
+    """The chart below its title, with the word SIMULATED if the figures are."""
     under = {"subtitle": "SIMULATED"} if simulated else {}
     made: alt.LayerChart = chart.properties(
         title=_altair().TitleParams(title, anchor="start", subtitleColor="#a0379e", **under)
@@ -77,7 +77,8 @@ def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerCh
 
 
 def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ()) -> alt.LayerChart:
-    """`y` against the size, on a logarithmic axis of bytes; `marks` are the sizes it names."""
+    """A chart of `y` against the size, on a logarithmic axis of bytes; the axis is labelled at
+    `marks`."""
     alt = _altair()
     axis = alt.Axis(
         title="size", labelExpr=SIZES, labelOverlap=True, values=list(marks) or alt.Undefined
@@ -87,7 +88,8 @@ def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ())
 
 
 def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
-    """`y` against how many work at the same time."""
+    """A chart of `y` against the number of copies, threads or devices that work at the same
+    time."""
     alt = _altair()
     across = alt.X(
         "x:Q", title=x, axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)
@@ -96,7 +98,7 @@ def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
 
 
 def cdf(rows: Rows, x: str) -> alt.LayerChart:
-    """The share of samples (`y`, 0 to 1) that take at most so long (`x`)."""
+    """A chart of the share of samples (`y`, 0 to 1) that take at most the time `x`."""
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(type="log", nice=False, zero=False),
                    axis=alt.Axis(labelOverlap=True, tickCount=8))  # fmt: skip
@@ -112,14 +114,14 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
 def over_time(
     rows: Rows, y: str, x: str = "seconds of sampling, in the order of the benchmarks"
 ) -> alt.LayerChart:
-    """`y` over seconds of sampling, or another time that `x` names."""
+    """A chart of `y` over seconds of sampling, or over another quantity that `x` names."""
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(nice=False))
     return _curves(rows, across, _y(y), interpolate="step-after", strokeWidth=1.5)
 
 
 def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -> alt.LayerChart:
-    """Latency against the size, and each plateau as a line from `x` to `x2` at `y`."""
+    """A chart of latency against the size, with each plateau as a line from `x` to `x2` at `y`."""
     curve = sizes(rows, y, log=True, marks=marks)
     flat = (
         _chart(plateaus)
@@ -130,7 +132,7 @@ def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -
 
 
 def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
-    """Bus bandwidth against the number of devices, with a line where it bends."""
+    """A chart of bus bandwidth against the number of devices, with a line where the curve bends."""
     alt = _altair()
     curve = counts(rows, "devices", "bus bandwidth (GB/s)")
     rule = (
@@ -145,8 +147,8 @@ def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
 
 
 def bars(rows: Rows, x: str) -> alt.LayerChart:
-    """A bar for each `series` to `x`, with its interval from `low` to `high`; grey where it differs
-    from the first by `noise` alone, pale where no interval tells."""
+    """A bar for each `series` from 0 to `x`, with its interval from `low` to `high`. A bar is grey
+    if it differs from the first only by noise, and pale if there is no interval to compare."""
     alt = _altair()
     y = alt.Y("series:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
     legend = alt.Legend(title=None, orient="bottom", columns=5)
@@ -177,7 +179,7 @@ def _chart(rows: Rows) -> Any:
 
 
 def _curves(rows: Rows, x: Any, y: Any, **line: object) -> alt.LayerChart:
-    """A line for each series, with a point wherever something is said."""
+    """A line for each series, with a point wherever a row has a remark."""
     base = _chart(rows).encode(x=x, y=y, color=_colour())
     shape = _altair().Shape("series:N", sort=None, legend=None)
     points = base.transform_filter("isValid(datum.says)").mark_point(

@@ -1,4 +1,4 @@
-"""The console that everything for people is printed on."""
+"""The console on which everything for people is printed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽▿△↓·±→←×÷µ–…", "_.,-=+*#v^
 
 
 class _Console(Console):
-    """A console on which a text is one line, whatever a result or a capture has in it, and that
-    replaces signs that the stream's encoding lacks."""
+    """A console that keeps each text on one line, whatever characters a result or a capture has in
+    it, and that replaces characters that the stream's encoding lacks."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -43,7 +43,7 @@ class _Console(Console):
 
 
 def _one_line(text: Text) -> Text:
-    """A text with no line in it but its own."""
+    """The text on one line, without characters that control a terminal."""
     shown = printable(text.plain, "\t")
     if shown != text.plain:
         text = text.copy()
@@ -63,9 +63,9 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """A console with colour on a terminal only. Lines are as wide as the terminal; elsewhere as
-    COLUMNS says, or without it as long as they are. What does not wrap itself is never wrapped.
-    `options` are rich's, such as `stderr=True`."""
+    """Makes a console, with colour on a terminal only. Lines are as wide as the terminal; elsewhere
+    as COLUMNS says, or else unlimited. Only texts that wrap themselves are wrapped. `options` are
+    rich's, such as `stderr=True`."""
     environment = _with_a_size(os.environ)
     console = _Console(
         highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environment, **options
@@ -76,7 +76,8 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without COLUMNS and LINES that are no size: a width of 0 would show nothing at all."""
+    """The environment without COLUMNS and LINES that are not positive: a width of 0 would show
+    nothing."""
     return {
         name: text
         for name, text in environment.items()
@@ -107,7 +108,7 @@ class Hanging:
             yield indent.append_text(line)
 
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        """Where lines begin, but for the first."""
+        """Yields where lines begin, except the first."""
         begin, room = 0, width
         for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]
@@ -117,7 +118,7 @@ class Hanging:
 
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:
-    """Their text without styles, not wrapped."""
+    """The blocks' text without styles, not wrapped."""
     console = make_console(file=io.StringIO())
     console.width = 1 << 20
     with console.capture() as captured:

@@ -1,4 +1,4 @@
-"""Figures as curves, and their charts: against the size, against how many there are, over time."""
+"""Figures as curves, and their charts: against the size, against a count, over time."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Figures by size; of collectives, the bus bandwidths as nccl-tests define them. Of a size that
-    was measured several times, the last figure."""
+    """Figures by size; for collectives, the bus bandwidths as nccl-tests defines them. If a size
+    was measured several times, its last figure counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -89,8 +89,8 @@ def over_time(
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    """The figures of a chart: a row for each `x`, a column for each series; without the name of the
-    axis `across`, that is the size."""
+    """The figures of a chart as a table: a row for each `x`, a column for each series. Without
+    `across`, the name of the axis, it is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
     by: dict[float, dict[str, float]] = {}
     for row in rows:

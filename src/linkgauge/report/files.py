@@ -35,17 +35,17 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Each row on a line. Text that begins like a formula gets a `'` in front, which spreadsheets
-    do not show; so does text that begins with one: whoever reads it back removes one `'`. What is
-    simulated is marked as SIMULATED."""
+    """Rows as CSV, one a line. Text that begins like a formula or with `'` gets a `'` in front,
+    which spreadsheets do not show; a reader removes one `'`. Simulated figures are marked
+    SIMULATED."""
     lines = _Lines()
     csv.writer(lines).writerows([_guarded(field) for field in row] for row in rows)
     return "".join(lines)
 
 
 class _Lines(list[str]):
-    """Lines that end as on Unix. The writer has to end them otherwise, or it would not quote a
-    carriage return (before Python 3.13)."""
+    """Lines with Unix ends. The writer has to end them otherwise, or it would not quote a carriage
+    return (before Python 3.13)."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
@@ -70,7 +70,7 @@ def json_document(value: object) -> str:
 
 
 def document_of(run: Run) -> Run:
-    """The run as files hold it: with words for its notes, and each text once."""
+    """The run as files hold it: notes are in words, and each text is there once."""
     return share_texts(with_words(run))
 
 
@@ -94,8 +94,8 @@ def _with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(of: Run | OneRun) -> str:
-    """Every raw sample, one per line, in the result's base unit: the table SAMPLES, but written
-    faster, since a run may have millions."""
+    """Every raw sample in the result's base unit, one a line, as CSV. It equals the table SAMPLES,
+    but is written faster, since a run may have millions."""
     run = of.run if isinstance(of, OneRun) else of
     lines = [_row(SampleRow.__struct_fields__)]
     for result in run.results:
@@ -110,19 +110,19 @@ def samples_csv(of: Run | OneRun) -> str:
 
 
 def _row(fields: Iterable[object]) -> str:
-    """A line of CSV, or part of one, without its newline."""
+    """A CSV line, or part of one, without its newline."""
     return csv_text([fields])[:-1]
 
 
 def run_files(run: Run) -> dict[str, bytes]:
-    """The contents of samples.bin and of the run.json that it belongs to, by their names."""
+    """The contents of run.json and its samples.bin, by file name."""
     document, samples = stored(with_words(run))
     return {SAMPLES_BIN: samples, RUN_FILE: escaped(document)}
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes the files, run.json as the last, and returns its path. Raises ResultsError with the
-    path, and how to resume."""
+    """Writes the run's files, run.json last, and returns its path. Raises ResultsError with the
+    path and a hint how to resume."""
     try:
         write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
         _write_kept({folder / name: data for name, data in run_files(run).items()})
@@ -132,7 +132,8 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """The error with the command that resumes the run of this folder, if that has a journal."""
+    """The error, extended by the command that resumes the run of this folder if the run has a
+    journal."""
     if folder is None or not (folder / JOURNAL_FILE).exists():
         return error
     how = f"{program()} run --resume {quote(str(folder))}"
@@ -140,20 +141,20 @@ def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
 
 
 def write_document(path: Path, value: object) -> Path:
-    """Writes JSON and returns the path. Raises ResultsError with it."""
+    """Writes a JSON document and returns its path. Raises ResultsError with the path."""
     write_file(path, _indented(value))
     return path
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes all or nothing: a reader never sees half a file. Raises ResultsError with the
+    """Writes a file atomically: a reader never sees half of it. Raises ResultsError with the
     path."""
     _write_kept({path: data})
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """The same of a file that a person named: raises InputError where it cannot be made there,
-    ResultsError where the disk is full."""
+    """Writes a file that a person named, atomically. Raises InputError if it cannot be created
+    there, ResultsError if the disk is full."""
     try:
         _write({path: data})
     except OSError as error:
@@ -168,8 +169,8 @@ def _write_kept(files: Mapping[Path, bytes]) -> None:
 
 
 def _write(files: Mapping[Path, bytes]) -> None:
-    """Of several files, the last one is only ever there beside its others. Raises OSError with the
-    path."""
+    """Writes files so that the last one appears only once all others are there. Raises OSError with
+    the path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

@@ -1,8 +1,7 @@
 """Formats, and the kinds of documents that commands write in them.
 
-All of it loads fast, since the command line asks each document for its flags: what renders a
-document is imported when it is needed.
-"""
+This module loads fast, since the command line reads the flags of each document; renderers are
+imported when they are needed."""
 
 from __future__ import annotations
 
@@ -22,10 +21,11 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of document, as messages call it: the `blocks` that people see of a value, and by
-    format the text (or bytes) that programs read, each by a `MODULE:FUNCTION`. Where that makes
-    blocks, they are shown as Markdown. A document that is kept in a file has a `title` on a page,
-    and a type, `MODULE:TYPE`, whose module names its `SCHEMA`."""
+    """A kind of document. `name` is what messages call it. `blocks` and the formats each name a
+    `MODULE:FUNCTION`: the first makes what people see of a value, the others make the text (or
+    bytes) that programs read. A format's function that makes blocks has them shown as Markdown. A
+    document that is kept in a file has a `title` on a page, and a type `MODULE:TYPE`, whose module
+    names its `SCHEMA`."""
 
     name: str
     blocks: str = ""
@@ -45,8 +45,8 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Selected by `--name`. One that is made of what people see names the `MODULE:FUNCTION` that
-    makes text or bytes of blocks, `of_blocks`, and renders every document that has any."""
+    """A format that `--name` selects. `of_blocks` names the `MODULE:FUNCTION` that makes text or
+    bytes of blocks; such a format renders every document that has blocks."""
 
     name: str
     help: str = ""
@@ -58,12 +58,13 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether it has stdout to itself: all else goes to stderr."""
+        """Whether the format is a document: stdout then has nothing else, and messages go to
+        stderr."""
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """Text, bytes for a file, or lines for a console. Raises InputError where the document has
-        no such format."""
+        """The value as text, bytes for a file, or lines for a console. Raises InputError if the
+        document has no such format."""
         if not document.has(self):
             from linkgauge.model.errors import InputError
 
@@ -83,14 +84,14 @@ class Format(NamedTuple):
         return shown(document.shown(value))
 
     def document(self, document: Document, value: object) -> bytes:
-        """What a file of this format holds. Raises InputError likewise."""
+        """The value as the content of a file. Raises InputError as `render` does."""
         rendered = self.render(document, value)
         if isinstance(rendered, bytes):
             return rendered
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes to stdout. Raises InputError likewise, and for bytes."""
+        """Writes the value to stdout. Raises InputError as `render` does, and for bytes."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)

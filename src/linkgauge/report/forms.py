@@ -1,5 +1,5 @@
-"""Which form a result is shown in: what says no more than a row shares a table with its neighbours,
-and only the others are matrices."""
+"""Chooses the form of each result: results with no more than a row share a table with their
+neighbours, and only the others are matrices."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
 class SharedTable(NamedTuple):
-    """Results that are shown in one table."""
+    """Results that share one table."""
 
     form: Form
     results: tuple[Result, ...]
 
 
 class _Alike(NamedTuple):
-    """Equal for neighbours that share a table. `only` is the number of a result that stands
-    alone."""
+    """A key that is equal for neighbours that share a table. `only` is the number of a result that
+    stands alone."""
 
     form: Form
     only: int | None
@@ -60,8 +60,8 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """The results with figures, in their order, but for those of a benchmark that was measured at
-    several sizes, which stand together."""
+    """Groups the results with figures, in their order; the sizes of one benchmark are put
+    together."""
     by_benchmark: dict[tuple[str, str], list[Result]] = {}
     for result in filter(has_figures, results):
         by_benchmark.setdefault((result.benchmark, result.backend), []).append(result)
@@ -92,7 +92,7 @@ def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:
 
 
 def form_of(result: Result, large: Large) -> Form:
-    """The form of a result of one size."""
+    """The form in which a result of one size is shown."""
     if result.unit == COLLECTIVE.symbol:
         return "collectives"
     if result.benchmark == "copy":
@@ -111,15 +111,15 @@ def form_of(result: Result, large: Large) -> Form:
 
 
 def is_uniform(result: Result) -> bool:
-    """Whether all of its cells passed with much the same figures, of which none is odd."""
+    """Whether all cells passed with much the same figures and none of them is odd."""
     figures = [cell.headline for cell in result.cells if cell.headline is not None]
     alike = max(figures) - min(figures) <= UNIFORM * median(figures)
     return alike and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 
 
 def is_large(result: Result) -> bool:
-    """Whether the matrix is too large; the settings of a sweep can be thinned out, but not if they
-    are what its rows are, too."""
+    """Whether the matrix is too large. Columns of a sweep can be thinned out, unless its rows are
+    the same settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -135,7 +135,8 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """What the columns are, of a title: `device`, `memory of node`, `by number of threads`."""
+    """The meaning of the columns, from a title: `device`, `memory of node`, `by number of
+    threads`."""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""

@@ -1,5 +1,5 @@
-"""A run as its user sees it: a progress bar, and once it is measured its results, the notes on all
-of them, the verdict, and the files that are kept."""
+"""Shows a run to its user: a progress bar, then the results, the notes, the verdict, and the files
+that were written."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ MOST_FINDINGS = 3
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is shown: its format and, for people, whether to show how much of the hardware and
-    of the CPUs each cell used (`utilization`), and whether to say what is wrong (`verdict`). Cells
-    beyond one of the `limits` fail, as do those with an `objection`. With `matrix`, each benchmark
-    is shown as a matrix with all that is known of it; with `whole`, none is summarised. `verbose`:
-    with every note. With `page`, a report is written beside the results."""
+    """How a run is shown. `format` is the output format; for people, `utilization` adds the share
+    of hardware and CPU used by each cell, and `verdict` says what is wrong. Cells beyond one of the
+    `limits` fail, and so do cells with an `objection`. With `matrix`, each benchmark is a matrix
+    with all details; with `whole`, none is summarised; `verbose` shows every note. With `page`, a
+    report is written next to the results."""
 
     format: Format
     utilization: bool = False
@@ -69,14 +69,15 @@ class Display(msgspec.Struct, frozen=True):
     page: bool = False
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        """The run with the verdict of each cell."""
+        """The run with a verdict for each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
 
 class LiveReport(Observer):
-    """Shows how a run goes on, and ends it with `conclude`. A context manager, so that its bar is
-    removed whatever happens. A judged run whose files are written is given to `remember`, with its
-    folder. `since` adds what earlier runs tell, and may have a line to say if it is remembered."""
+    """Shows the progress of a run, and ends it with `conclude`. As a context manager it removes its
+    bar whatever happens. A judged run whose files are written is passed to `remember`, with its
+    folder. `since` adds a comparison with earlier runs, and may return a line to print if the run
+    is remembered."""
 
     def __init__(
         self, display: Display, remember: Remember, since: Since = lambda run: (run, None)
@@ -123,11 +124,12 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """The cells that would be low: none is called so before it was measured once more."""
+        """The cells that would be judged low; no cell is called low before it is measured once
+        more."""
         return doubtful(run, self.judge.verdicts) if self._display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """The pairs of devices to measure alone."""
+        """The pairs of devices to measure alone, because they are in doubt."""
         return pairs_in_doubt(run, self.judge.verdicts) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
@@ -164,11 +166,11 @@ class LiveReport(Observer):
         return outcome_of(run, verdict=self._display.verdict)
 
     def _write(self, folder: Path, run: Run) -> Path:
-        """Keeps the run; returns the path of its run.json. Raises ResultsError."""
+        """Writes the run and returns the path of its run.json. Raises ResultsError."""
         return write_run(folder, run)
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        """The document has stdout to itself, and what is to be said of it goes to stderr."""
+        """Shows the run. A document has stdout to itself, and remarks go to stderr."""
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
             self._display.format.write(RUN, run)
@@ -176,7 +178,7 @@ class LiveReport(Observer):
             print_blocks(console, run_blocks(run, outcome, self._display, kept))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """Beside the results; a run that cannot have one is none the worse."""
+        """Writes the page next to the results. If that fails, only a message says so."""
         from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
 
@@ -202,14 +204,14 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
 
 
 def whole_run(run: Run) -> Iterator[Block]:
-    """A judged run as a display without options shows it."""
+    """A judged run as the default display shows it."""
     return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]))
 
 
 def run_blocks(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
 ) -> Iterator[Block]:
-    """A judged run: its results, then what is to be said of all of them."""
+    """The blocks of a judged run: its results, then remarks on all of them."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
@@ -223,8 +225,8 @@ def run_blocks(
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """What is to be said of a run besides its figures: what has none, notes, findings, and last the
-    verdict. Of a run that no folder keeps, findings come with all of their remedies."""
+    """The blocks of a run besides its figures: what has no figures, notes, findings, and the
+    verdict last. For a run that is not kept, findings have all of their remedies."""
     remarks = [*_remarks(run, outcome, display), *_findings(run, outcome, closing)]
     yield from remarks
     if remarks:
@@ -248,7 +250,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """In a few lines those that the verdict does not tell."""
+    """The findings that the verdict does not mention, in a few lines."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return
@@ -261,5 +263,5 @@ def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 
 
 def kept_line(path: Path) -> Prose:
-    """Where a run is kept."""
+    """A line that says where a run is kept."""
     return Prose([plain(f"results: {path}")])

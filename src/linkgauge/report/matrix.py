@@ -12,13 +12,13 @@ from linkgauge.model.units import unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """`figures` are in the result's base unit, or in that which the name says, by (row, column);
-    absent cells have none.
+    """A matrix of figures by (row, column), in the result's base unit or in the unit that the name
+    says; absent cells have none.
 
-    `total` is their sum, None if it means nothing (a latency) or there are none; `cells` is the
-    number of figures if no cell had failed or been skipped and all pairs had been drawn. `part` is
-    which of the result's matrices it is, `total` that of the headline; empty of an only one.
-    """
+    `total` is the sum of the figures; None if a sum means nothing (latencies) or there are no
+    figures. `cells` is the number of figures that the matrix would have if no cell had failed or
+    been skipped and all pairs had been drawn. `part` names one of a result's several matrices,
+    `total` for the headline's; it is empty if there is only one."""
 
     name: str
     rows: tuple[str, ...]
@@ -30,7 +30,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """The matrices of a result's named parts, if any, then that of the headline."""
+    """Yields the matrices of a result's named parts, if any, then the matrix of the headline."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if result.drawn is not None:
@@ -60,7 +60,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
 
 
 def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
-    """A matrix of the rows and columns that figures have."""
+    """A matrix with the rows and columns that the figures have."""
     rows, columns = (tuple(dict.fromkeys(axis)) for axis in zip(*figures, strict=True))
     if all(label.isdecimal() for label in (*rows, *columns)):
         rows, columns = in_order(rows), in_order(columns)
@@ -70,7 +70,7 @@ def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
 def of_cells(
     result: Result, name: str, figure: Callable[[CellResult], float | None]
 ) -> Iterator[Matrix]:
-    """A figure of each cell, as far as it has one; nothing where none has."""
+    """A matrix of one figure from each cell that has it; yields nothing if no cell has."""
     known = ((cell.place, figure(cell)) for cell in result.cells)
     figures: dict[Place, float] = {place: value for place, value in known if value is not None}
     if figures:
@@ -78,7 +78,7 @@ def of_cells(
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """Labels in the order of their numbers."""
+    """The labels, sorted by their numbers."""
     return tuple(sorted(labels, key=_natural))
 
 
@@ -87,13 +87,13 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """A figure for people, without its unit: two decimals, or three digits if small."""
+    """A figure for people, without its unit: with two decimals, or with three digits if small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """A figure for people in four digits, without its unit; small ones in three."""
+    """A figure for people without its unit, in four digits, or in three if small."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:

@@ -1,5 +1,5 @@
-"""What pages, policies and memory of other nodes make of a figure: derived from a result's cells,
-beside them."""
+"""Effects of page sizes, memory policies and remote memory, derived from a result's cells, as lines
+below them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _Figures = dict[str, float]
 
 
 def page_lines(result: Result) -> Iterator[Line]:
-    """Of each row with base pages, what huge ones save or gain; of each with memory bound to its
-    node, what other policies make of it; of threads that work on arrays of their own node, what
-    those of other nodes make of it."""
+    """Lines for a result: for each row with base pages, what huge pages save or gain; for each row
+    with memory bound to its node, the effect of other policies; for threads that work on arrays of
+    their own node, the effect of other nodes' memory."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
@@ -42,7 +42,7 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 
 def _node_of(cell: CellResult) -> Memory | None:
-    """The one node whose memory the cell's one transfer by host threads is of."""
+    """The node of the memory of a cell's only transfer, if host threads carry it out; else None."""
     if cell.does.array is None or len(cell.transfers) != 1:
         return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
@@ -59,7 +59,8 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """The TLB's share of a latency in base pages: what the same accesses save in huge ones."""
+    """The TLB's share of a latency in base pages: the time that the same accesses save in huge
+    pages."""
     curves: dict[str, dict[str, dict[str, CellResult]]] = {}
     for cell in cells:
         row = cell.row.removesuffix(_kind(cell)).strip()
@@ -92,13 +93,13 @@ def _share(base: CellResult, huge: CellResult) -> float | None:
 
 
 def _some(sizes: Sequence[str]) -> list[str]:
-    """Some of them, evenly chosen, with the last."""
+    """Some of the sizes, evenly chosen, with the last."""
     count = min(MOST_SIZES, len(sizes))
     return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
 
 
 def _kind(cell: CellResult) -> str:
-    """Of its first memory; work that is in none has none."""
+    """The kind of its first memory; empty if it uses no memory."""
     memories = cell.transfers[0].memories
     return memories[0].kind if memories else ""
 

@@ -1,4 +1,5 @@
-"""A progress bar: what runs now, how many visits of how many are done, and the time left."""
+"""A progress bar: what is measured now, the number of visits done and planned, and the time
+left."""
 
 from __future__ import annotations
 
@@ -41,15 +42,17 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """By how long a visit took on average since the beginning. Visits of one benchmark take much
-    longer than those of another, so the mean of the last ones jumps where a benchmark begins."""
+    """The time left, from the average duration of all visits so far. Visits of one benchmark take
+    much longer than those of another, so a mean of the last visits would jump where a benchmark
+    begins."""
     if not task.completed or task.elapsed is None or task.remaining is None:
         return "-:--:--"
     return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
 
 
 class _Doing(ProgressColumn):
-    """What runs now, as wide as the others leave room: the time left is never cut off."""
+    """What is measured now, in the width that the other columns leave; the time left is never cut
+    off."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -71,7 +74,7 @@ class _TimeLeft(ProgressColumn):
 
 
 def when(moment: Moment) -> str:
-    """`at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
+    """A moment of a soak in words: `at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
     return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
 
 
@@ -80,7 +83,7 @@ def day(moment: Moment) -> str:
 
 
 def failed_line(failed: FailedVisit) -> Line:
-    """A visit that did not pass, in one line."""
+    """A line on a visit that did not pass."""
     reason = f": {failed.reason}" if failed.reason else ""
     return line(
         Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"

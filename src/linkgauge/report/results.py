@@ -1,5 +1,5 @@
-"""What several sections need of a run's results: names on one line, figures as tables have them,
-and what stands above figures: names, where they were measured, the verdict."""
+"""Texts that several sections need: names, figures in tables, and what stands above figures (names,
+where they were measured, the verdict)."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ _UNIT = 1
 
 
 def has_own_size(cell: Cell) -> bool:
-    """Whether it is a point of a curve over sizes."""
+    """Whether the result is one point of a curve over sizes."""
     return cell.does.of_sizes
 
 
 def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
-    """The bytes that a cell is of; None of work that is in no memory."""
+    """The bytes of a cell; None for work without memory."""
     if has_own_size(cell):
         return cell.transfers[0].bytes_moved(result.size)
     return (result.size or None) if cell.does.has_size else None
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
-    """Of a result that was skipped as a whole; None if its cells have sizes of their own."""
+    """The size of a result that was skipped as a whole; None if its cells have their own sizes."""
     return result.size if result.size > _UNIT else None
 
 
 def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
-    """The sizes of its cells, the least first."""
+    """The sizes of its cells, the smallest first."""
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
     known = {size_of(result, cell) for cell in result.cells}
@@ -66,14 +66,15 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
 
 
 def size_ends(result: Result | PlannedTable) -> str:
-    """`8 B to 512 MiB`; empty without any."""
+    """The range of sizes: `8 B to 512 MiB`; empty if there are none."""
     sizes = sizes_of(result)
     return " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """A name for each. Those of one benchmark on one backend that have the same sizes have the name
-    of their only row behind it, which says of how many devices a collective is, else a number."""
+    """A name for each result. Results of one benchmark on one backend with the same sizes also get
+    the name of their only row, which for a collective says the number of devices, or else a
+    number."""
     alike = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
     counts, named = Counter(alike), Counter(zip(alike, rows, strict=True))
@@ -108,7 +109,7 @@ def named(machine: Machine) -> str:
 
 
 def mark(simulated: bool) -> Span:
-    """What stands behind everything of a simulated machine; empty of others."""
+    """The mark behind everything of a simulated machine; empty for others."""
     return Span(f"  {SIMULATED.text}" if simulated else "", SIMULATED.tone)
 
 
@@ -123,12 +124,12 @@ def title_of(text: str) -> str:
 
 
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
-    """A figure without its unit."""
+    """A figure in a table, without its unit."""
     return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
 
 
 def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
-    """The least, the median and the most."""
+    """The lowest, the median and the highest figure."""
     found = (min(figures), median(figures), max(figures)) if figures else (None, None, None)
     least, middle, most = (figure(value, unit) for value in found)
     return least, middle, most
@@ -139,7 +140,7 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """The verdict on all of the cells, with the sign of those that are far from their peers."""
+    """The worst verdict of these cells, with the signs of cells that are far from their peers."""
     word = word_of(results, cells) or Word("not judged", "unknown")
     signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
     tone = "warn" if signs else TONES[word.kind]
@@ -147,18 +148,18 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _unsaid(cell: CellResult) -> str:
-    """The sign of a cell that is far from its peers, where its verdict does not say so."""
+    """The sign of a cell that is far from its peers, if its verdict does not say so."""
     return peers_sign(cell) if cell.verdict in ("ok", "unknown") else ""
 
 
 def held_note(cells: Iterable[CellResult]) -> str:
-    """What the sign of verdicts on slowed links means; empty where there is none."""
+    """The meaning of the sign for slowed links; empty if no cell has that sign."""
     meaning = legend([Shade("", sign=HELD)] if any(map(held_below, cells)) else [])
     return f"{text_of(meaning)}; the share is of their best" if meaning else ""
 
 
 def without_empty(table: Table) -> Table:
-    """The table without columns in which nothing stands."""
+    """The table without its empty columns."""
     kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
     rows = [[row[at] for at in kept] for row in table.rows]
     return table._replace(columns=[table.columns[at] for at in kept], rows=rows)
@@ -169,7 +170,7 @@ def table(
     columns: Sequence[str | Column],
     rows: Iterable[Sequence[str | int | Entry | None]],
 ) -> Table:
-    """Texts below a title, without columns in which nothing stands."""
+    """A table of texts below a title, without its empty columns."""
     heads = [Column(one) if isinstance(one, str) else one for one in columns]
     entries = [[_entry(one) for one in row] for row in rows]
     return without_empty(Table(plain(title, "strong"), heads, entries))
@@ -180,19 +181,20 @@ def _entry(one: str | int | Entry | None) -> Entry:
 
 
 def heading(result: Result) -> Line:
-    """Its name, where it was measured, the worst of its verdicts, and whether it is simulated."""
+    """The heading of a result: its name, where it was measured, the worst of its verdicts, and
+    whether it is simulated."""
     return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
 
 
 def where(sheet: Result | PlannedTable) -> str:
-    """Backend and sizes, and how many pairs if they are a sample."""
+    """The backend and sizes of a result, and how many pairs were drawn if they are a sample."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
     return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{sample}"
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:
-    """The verdict, where one is judged, and that they are simulated."""
+    """The worst verdict, if any cell is judged, and the mark of simulated figures."""
     cells = [cell for _, cell in cells_of(results)]
     if word_of(results, cells) is not None:
         word = verdict(results, cells)
@@ -201,7 +203,7 @@ def marks(results: Sequence[Result]) -> Iterator[Span]:
 
 
 def title_line(result: Result) -> str:
-    """What its rows and columns are, and the unit."""
+    """A line that says what rows and columns are, and the unit."""
     unit = unit_of(result.unit)
     return label(f"{result.title} {unit.quantity} ({unit.shown})", 200)
 
@@ -212,7 +214,7 @@ def turned(title: str) -> str:
 
 
 def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
-    """What a table's results have in common."""
+    """A line with what a table's results have in common."""
     size = usual_size(results)
     parts = (results[0].backend, format_size(size) if size else "", more)
     name = Span("  ".join(part for part in parts if part), "strong")
@@ -220,7 +222,7 @@ def common(results: Sequence[Result], more: str = "", *, judged: bool = True) ->
 
 
 def usual_size(results: Sequence[Result]) -> int:
-    """That of the most results."""
+    """The size of most results."""
     return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]
 
 
@@ -232,7 +234,7 @@ _KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 
 
 class Family(NamedTuple):
-    """Results with one name, and what each is called in it; empty of an only one."""
+    """Results that share one name, and the word that tells each apart (empty for a single one)."""
 
     name: str
     results: Sequence[Result]
@@ -240,14 +242,14 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether its figures differ by more than the engine, so that no median tells anything."""
+        """Whether the results differ by more than the engine, so that a median means nothing."""
         alike = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not alike or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """In the order of the first of each. A benchmark that was measured several times is one of its
-    own; unless `folded`, each is."""
+    """Groups results into families, in the order of the first of each. A benchmark that was
+    measured several times is a family of its own; with `folded` false, each benchmark is."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped((_alike(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():
@@ -261,14 +263,15 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    """Equal for benchmarks that are one family."""
+    """A key that is equal for benchmarks of one family."""
     first = own[0]
     only = "" if folded and len(own) == 1 else first.benchmark
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """The name with `{}` in place of the engine, else of what kernels do, and that word."""
+    """The benchmark's name with `{}` in place of the engine, else in place of what kernels do; and
+    that word."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

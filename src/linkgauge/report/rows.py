@@ -1,8 +1,7 @@
 """A run as tables: a row for each cell, or a row for each raw sample.
 
-Every export and the Python API show these: columns are fields, figures are in the unit that the row
-names (SI base units), and absent is None.
-"""
+All exports and the Python API use these rows. Columns are fields, figures are in the unit that the
+row names (SI base units), and absent values are None."""
 
 from __future__ import annotations
 
@@ -25,13 +24,12 @@ if TYPE_CHECKING:
 
 
 class CellRow(msgspec.Struct, frozen=True, gc=False):
-    """One cell in a row. `figure` is what a matrix shows: the `median`, or the best sample where
-    that is reported; from `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
+    """One cell in a row. `figure` is what a matrix shows: the `median`, or the best sample if the
+    cell reports that; `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
     samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the achievable figure,
-    and `share` the figure divided by it. `size` is the bytes that the cell is of (None: it is in no
-    memory), `n` the number of samples. `transfers`
-    are in the notation, joined by `&`. A benchmark that was skipped as a whole is a row without
-    `row` and `column`."""
+    and `share` is `figure` divided by it. `size` is in bytes (None for work without memory), `n`
+    the number of samples. `transfers` are in the notation, joined by `&`. A benchmark that was
+    skipped as a whole is a row without `row` and `column`."""
 
     run: str
     label: str
@@ -61,8 +59,9 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleRow(msgspec.Struct, frozen=True, gc=False):
-    """One raw sample in a row, by number from 0. `transfer` is empty for a sample of the headline
-    figure, else the notation of the single transfer, or of a rank's part in single collectives."""
+    """One raw sample in a row, numbered from 0. `transfer` is empty for a sample of the headline
+    figure; otherwise it is the notation of the transfer, or of a rank's part in single
+    collectives."""
 
     run: str
     benchmark: str
@@ -78,8 +77,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with the verdict of each cell, what it comes to, and the folder that keeps it, if one
-    does. A page of it is to be small, if `is_small`."""
+    """A run with the verdict of each cell, its outcome, and the folder that keeps it, if any. With
+    `is_small`, its page is to be small."""
 
     run: Run
     outcome: Outcome
@@ -88,13 +87,13 @@ class OneRun(msgspec.Struct, frozen=True):
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
-    """The summary of a judged run, in its order."""
+    """The rows of a judged run, one a cell, in its order."""
     for result in run.results:
         yield from result_rows(run, result)
 
 
 def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
-    """Those of one result."""
+    """The rows of one result."""
     for cell in result.cells:
         yield _row(run, result, cell)
     if not result.cells:
@@ -117,7 +116,7 @@ def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
-    """Every raw sample, in the result's unit."""
+    """Yields every raw sample of a run, in the unit of its result."""
     for result in run.results:
         for cell in result.cells:
             size = size_of(result, cell)
@@ -128,8 +127,8 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """The samples of the headline figure, of each transfer and of each rank, with the notation that
-    tells them apart."""
+    """The samples of the headline figure, of each transfer and of each rank, each with a notation
+    that tells them apart."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

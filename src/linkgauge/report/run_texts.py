@@ -1,5 +1,5 @@
-"""A run as Markdown (GitHub's, with tables) for an issue, a merge request or a wiki; and as
-JUnit XML: a test suite for each benchmark, a test case for each cell."""
+"""A run as Markdown (GitHub's, with tables) for an issue, a merge request or a wiki, and as JUnit
+XML, with a test suite for each benchmark and a test case for each cell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _HEADS = (
 
 
 def run_markdown(one: OneRun) -> str:
-    """A heading, the verdict, a table with a row for each cell, and what the doctor found."""
+    """A run as Markdown: a heading, the verdict, a table with a row for each cell, and the doctor's
+    findings."""
     return as_markdown(f"linkgauge: {one.run.label} {one.run.id}".strip(), _blocks(one))
 
 
@@ -64,8 +65,8 @@ _FAILED = ("fail", "error", "timeout")
 
 
 def summary_junit(one: OneRun) -> str:
-    """Cells that failed, that are low, or that an error or a timeout cost are failures, and so is
-    each check of the doctor with a finding of severity `fail` (`doctor.CHECK`)."""
+    """A run as JUnit XML. Failures are cells that failed, are low, or were lost to an error or a
+    timeout, and checks of the doctor with a finding of severity `fail` (`doctor.CHECK`)."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -84,7 +85,7 @@ def summary_junit(one: OneRun) -> str:
 
 
 def document_of(suites: Element) -> str:
-    """The document, with the number of cases that failed or were skipped."""
+    """The XML document, with the number of cases that failed or were skipped."""
     for suite in suites:
         _count(suite)
         suite.set("skipped", str(len(suite.findall(".//skipped"))))
@@ -97,7 +98,7 @@ def document_of(suites: Element) -> str:
 
 
 def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
-    """A suite, with the time at which it began, if that is known."""
+    """A test suite, with the time at which it began, if known."""
     suite = SubElement(suites, "testsuite", name=name)
     if started is not None:
         suite.set("timestamp", started)
@@ -137,12 +138,12 @@ def _said(finding: Finding) -> str:
 
 
 def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
-    """A case of a suite, and how long it was measured: what is only judged takes no time."""
+    """A test case of a suite; `seconds` is how long it was measured, 0 if it was only judged."""
     return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 
 def fail(case: Element, kind: str, message: str, text: str) -> None:
-    """Fails a case."""
+    """Marks a case as failed."""
     failure = SubElement(case, "failure", type=kind, message=message)
     failure.text = text.strip()
 

@@ -1,4 +1,4 @@
-"""How a figure looks beside what is expected: by its tone, and by a sign that says the same."""
+"""The look of a figure compared with what is expected: a tone, and a sign that means the same."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """A place of a matrix with the cell's figure, else with this `text`; None where there is no
-    cell, or one that nothing is to be said of. With `ends`, what is not judged has a depth."""
+    """The cell of a matrix with this cell's figure, else with `text`; None if there is no cell or
+    nothing to show. With `ends`, a figure that is not judged has a depth."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:
@@ -80,7 +80,7 @@ def shade(
 
 
 def sign_of(cell: CellResult) -> str:
-    """Of a cell that passed; empty where nothing is odd."""
+    """The sign of a cell that passed; empty if nothing is odd."""
     if cell.verdict == "low":
         share = share_of(cell)
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
@@ -92,14 +92,14 @@ def sign_of(cell: CellResult) -> str:
 
 
 def peers_sign(cell: CellResult) -> str:
-    """Of a cell that is far from its peers; else empty."""
+    """The sign of a cell that is far from its peers; empty for others."""
     if cell.peers is None or cell.headline is None:
         return ""
     return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
 
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
-    """What signs mean, of those that are used."""
+    """The meaning of the signs that are used; None without signs."""
     used = {one.sign for one in shades if one is not None}
     parts = [
         (Span(sign, tone), Span(f" {meaning}"))
@@ -111,7 +111,7 @@ def legend(shades: Iterable[Shade | None]) -> Line | None:
 
 
 def error_of(cell: CellResult) -> str:
-    """Half of its interval, as a share of the median."""
+    """Half of the cell's interval, as a share of the median."""
     error = relative_error(cell.summary)
     if error is None or cell.report is Report.BEST:
         return ""
@@ -121,12 +121,12 @@ def error_of(cell: CellResult) -> str:
 
 
 def share_shown(cell: CellResult) -> float | None:
-    """The share of `reference_of`; None where the cell is not judged."""
+    """The cell's share of `reference_of`; None if the cell is not judged."""
     return cell.share(reference_of(cell)) if is_judged(cell) else None
 
 
 def utilised(cell: CellResult) -> float | None:
-    """The share of the theoretical figure."""
+    """The cell's share of the theoretical figure."""
     return None if cell.expected is None else cell.share(cell.expected.theoretical)
 
 
@@ -135,7 +135,7 @@ def _reason(cell: CellResult) -> str:
 
 
 def _more(cell: CellResult, unit: str) -> str:
-    """What one sees by pointing at it."""
+    """The text that is shown when one points at the cell."""
     shown, judged = unit_of(unit).shown, is_judged(cell)
     expected, used = expected_of(cell), utilised(cell)
     parts = (

@@ -25,8 +25,8 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A table's name in JSON, its schema, the type of its rows, and the rows of a judged run. JSON
-    also has what the doctor found, if `judges`."""
+    """A table's name in JSON, its schema, the type of its rows, and the function that makes rows of
+    a judged run. If it `judges`, JSON has the doctor's findings, too."""
 
     name: str
     schema: str
@@ -39,11 +39,11 @@ class Typed(NamedTuple):
         return self.kind.__struct_fields__
 
     def csv(self, one: OneRun) -> str:
-        """A line for each row."""
+        """The table as CSV, a line for each row."""
         return csv_text((self.fields, *map(astuple, self.rows(one.run))))
 
     def json(self, one: OneRun) -> str:
-        """A document with an object for each row."""
+        """The table as JSON: a document with an object for each row."""
         run, found = one.run, {"findings": one.outcome.findings, "exit_code": one.outcome.code}
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         return json_document({
@@ -52,7 +52,7 @@ class Typed(NamedTuple):
         })  # fmt: skip
 
     def parquet(self, one: OneRun) -> bytes:
-        """A Parquet file."""
+        """The table as a Parquet file."""
         arrow, parquet = needed("pyarrow", EXTRA), needed("pyarrow.parquet", EXTRA)
         types = self._types()
         schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
@@ -62,7 +62,7 @@ class Typed(NamedTuple):
         return file.getvalue()
 
     def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
-        """A data frame of its rows; absent figures are NaN."""
+        """The table as a data frame; absent figures are NaN."""
         pandas, hints = needed("pandas", EXTRA), get_type_hints(self.kind)
         types = {
             # numpy's integers cannot be absent.
@@ -82,7 +82,7 @@ class Typed(NamedTuple):
         return columns
 
     def _types(self) -> dict[str, type]:
-        """The type of each column where it is not absent."""
+        """The type of each column when a value is present."""
         hints = get_type_hints(self.kind)
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 

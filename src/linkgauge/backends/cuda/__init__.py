@@ -63,7 +63,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class CudaBackend(Offering):
-    """All visible devices of this process, and the host memory that they can use."""
+    """The visible CUDA devices of this process, and the host memory that they can use."""
 
     name = "cuda"
     collects = True
@@ -122,7 +122,7 @@ class CudaBackend(Offering):
         return None
 
     def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
-        """Why the transfer's engine cannot reach a memory, or None."""
+        """Why the transfer's engine cannot reach a memory; None if it can."""
         owner = self.device_of(transfer.engine.owner)
         if memory.is_host:
             for reason in no_node(memory, self._nodes):
@@ -144,7 +144,7 @@ class CudaBackend(Offering):
     def _no_access(
         self, owner: CudaDevice, memory: Memory, transfer: Transfer
     ) -> NoPeerAccess | None:
-        """Why `owner` cannot reach another device's memory, or None."""
+        """Why `owner` cannot reach another device's memory; None if it can."""
         if not self._engines.peer_access:
             if transfer.engine.kind == "ce" and owner.index in _places(transfer):
                 return None
@@ -183,8 +183,9 @@ class CudaBackend(Offering):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Every peer can use device memory and every device pinned memory; managed memory is
-        advised for one device, and NCCL has memory of its own."""
+        """A key that is equal for engines that can share a buffer of this memory. Every peer can
+        use device memory, and every device pinned memory; managed memory is advised for one device,
+        and NCCL has its own memory."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
@@ -246,13 +247,13 @@ class CudaBackend(Offering):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """prepare(), with these settings instead of each path's own. Of copies that have passages,
-        by their places, this process has one side."""
+        """Prepares a group with these settings instead of each path's own. `passages` has, by
+        place, this process's side of copies that NCCL carries out."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
     def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
-        """Moves the controlling thread to where they are, and connects their devices."""
+        """Moves the controlling thread to the copies' node, and connects their devices."""
         self._settle(copies)
         for place, copy in enumerate(copies):
             if place not in passages:
@@ -370,7 +371,7 @@ class CudaBackend(Offering):
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
-        """Whether it is between devices that cannot access each other's memory."""
+        """Whether the copy is between devices that cannot access each other's memory."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
@@ -380,7 +381,8 @@ class CudaBackend(Offering):
         return *into, address_in(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves the controlling thread to the node of the host memory, else of the device."""
+        """Moves the controlling thread to the node of the host memory, else to the device's
+        node."""
         if self._engines.affinity:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
             near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]

@@ -1,5 +1,5 @@
-"""What STREAM does with arrays in a device's own memory, by kernels of the shape that was found to
-be the fastest on it."""
+"""STREAM's operations on arrays in a device's own memory, by kernels of the shape that is fastest
+there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
     """The work of one operation on arrays; each loop is a launch. Raises Unsupported for two arrays
-    that do not both begin at an access."""
+    if one does not begin at a multiple of an access."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
@@ -98,11 +98,12 @@ class ArrayKernels:
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
     def forget(self) -> None:
-        """Another group is prepared."""
+        """Discards the remarks, before another group is prepared."""
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Searches for what is not known yet."""
+        """Searches the kernel for each of these copies whose path has none yet, and sets the
+        remarks."""
         operation = does.name
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
@@ -123,12 +124,13 @@ class ArrayKernels:
             store_tuned(device.model, {path: found})
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """How the operation of the group prepared last is carried out; none of another transfer."""
+        """Remarks on how the group that was prepared last carries out this transfer; none for other
+        transfers."""
         return self._remarks.get(transfer, ())
 
 
 def _near_cache(device: CudaDevice, copy: Copy, does: Operation) -> Iterator[str]:
-    """That arrays are too small for a figure of the memory alone."""
+    """Yields a remark if the arrays are too small to measure the memory alone."""
     cache = device.attribute("L2_CACHE_SIZE")
     touched = copy.size * does.counted_arrays
     if touched < _BEYOND * cache:

@@ -31,12 +31,11 @@ class Compiler:
         self._architectures = sorted(self._call("nvrtcGetSupportedArchs"))
 
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
-        """`kernels/name.cu` compiled for a compute capability (90 for 9.0).
+        """Compiles `kernels/name.cu` for a compute capability (90 for 9.0).
 
-        Machine code, or PTX for the driver to compile if this NVRTC does not know the
+        Returns machine code, or PTX for the driver to compile if this NVRTC does not know the
         architecture yet. `defines` are macros, such as `UNROLL=4`. Raises BackendError with the
-        compiler's log, Unsupported for an architecture too old for the compiler.
-        """
+        compiler's log, Unsupported for an architecture too old for the compiler."""
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"

@@ -1,5 +1,4 @@
-"""Kernels that copy nothing: one that computes in registers alone, and one that follows
-pointers."""
+"""Kernels that copy nothing: one computes in registers alone, and one follows pointers."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ multiprocessors. A loop here makes this many accesses."""
 
 
 class ComputeWork(StreamWork):
-    """One launch makes the `rounds` of all loops."""
+    """A kernel that computes in registers; one launch makes the `rounds` of all loops."""
 
     def __init__(self, device: CudaDevice) -> None:
         super().__init__(device)
@@ -57,13 +56,13 @@ class ComputeWork(StreamWork):
         self._launch.enqueue(streams[0])
 
     def mismatch(self) -> str | None:
-        """That a thread found a wrong result, if one did."""
+        """Says that a thread found a wrong result; None if none did."""
         if self._wrong is None or not read_word(self.device, self._wrong):
             return None
         return f"cuda:{self.device.index} computed wrongly"
 
     def close(self) -> None:
-        """Idempotent: two groups have it."""
+        """Frees the word; idempotent, because two groups share this work."""
         word, self._wrong = self._wrong, None
         if word is not None:
             self.device.call("cuMemFree", word)
@@ -72,8 +71,8 @@ class ComputeWork(StreamWork):
 def beside(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """A kernel, a group of it, the copies, and a group of all; `made` closes what is made. Raises
-    Unsupported for copies without a gate."""
+    """Makes a kernel that computes and groups of the kernel, of the copies and of both; `made`
+    closes them. Raises Unsupported for copies without a gate."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device)
@@ -86,8 +85,8 @@ def beside(
 
 
 def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
-    """One thread of the device, on each multiprocessor in turn, follows pointers through so many
-    bytes of a buffer that it reaches."""
+    """A group in which one thread of the device, on each multiprocessor in turn, follows pointers
+    through `size` bytes of a buffer."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -1,8 +1,8 @@
-"""The boundary to cuBLAS: whichever this machine has, called by ctypes, with its errors translated.
+"""The boundary to cuBLAS: finds the library of this machine, calls it by ctypes, and translates its
+errors.
 
 It comes with the CUDA toolkit, with torch or in a wheel of its own. Loading takes a second and some
-memory of the device, so it is only done for products of matrices.
-"""
+memory of the device, so it is only done for products of matrices."""
 
 from __future__ import annotations
 
@@ -66,14 +66,15 @@ class CuBlas:
         self.version = ".".join(str(self._property(kind)) for kind in range(3))
 
     def _property(self, kind: int) -> int:
-        """Its major version, its minor one or its patch level."""
+        """The library's major version, minor version or patch level."""
         value = c_int()
         self.call("cublasGetProperty", kind, byref(value))
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
         """Calls a function. Raises Unsupported for what the device cannot do, AllocationError for
-        lack of memory, else BackendError, with the status's name; `about` says more."""
+        lack of memory, else BackendError, each with the name of the status; `about` adds
+        details."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -108,14 +109,16 @@ class BlasHandle:
             raise
 
     def bind(self, stream: Any) -> None:
-        """What follows is enqueued on this stream of the device's context, which is current."""
+        """Enqueues what follows on this stream; the context of the stream's device must be
+        current."""
         self._library.call("cublasSetStream_v2", self._handle, int(stream))
         # Setting a stream takes the workspace away.
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Enqueues A · B, of row-major matrices at these addresses: to cuBLAS, whose matrices are
-        column-major, they are transposed, and so is Bᵀ · Aᵀ."""
+        """Enqueues A · B for row-major matrices at these addresses. cuBLAS takes them for
+        column-major, that is transposed, and computes Bᵀ · Aᵀ, which is A · B again for row-major
+        readers."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,
@@ -132,7 +135,7 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """The first of the libraries found that loads. Raises Unsupported with the remedy."""
+    """The first library found that loads. Raises Unsupported with the remedy."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -148,8 +151,8 @@ def open_cublas(driver: Driver) -> CuBlas:
 
 
 def _paths(majors: list[int]) -> Iterator[str]:
-    """Libraries that exist: one that this process has loaded, that which NVIDIA's own finder sees,
-    and wheels and toolkits at their usual places."""
+    """Paths of cuBLAS libraries: one that this process has loaded, the one that NVIDIA's finder
+    finds, and wheels and toolkits at their usual places."""
     names = [_NAMES.format(major=major) for major in majors]
     for name in names:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""One CUDA device: its properties, context, streams and kernels."""
+"""A CUDA device: its properties, context, streams and kernels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .settings import CopySettings, load_tuned
 
 
 class CudaDevice:
-    """A device by its index among the visible ones. Its primary context is retained at first use
-    and released by close()."""
+    """A CUDA device, by its index among the visible ones. Its primary context is retained at first
+    use and released by close()."""
 
     def __init__(
         self, driver: Driver, index: int, compiler: Compiler, engines: EngineSettings
@@ -55,7 +55,7 @@ class CudaDevice:
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
-        """CU_DEVICE_ATTRIBUTE_`name`."""
+        """The device's attribute CU_DEVICE_ATTRIBUTE_`name`."""
         enum = self.driver.enums.CUdevice_attribute
         value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))
@@ -70,11 +70,11 @@ class CudaDevice:
         return self._context
 
     def enter(self) -> None:
-        """Makes its context current for the calling thread."""
+        """Makes the device's context current for the calling thread."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Calls a function of the driver in its context."""
+        """Calls a function of the driver in the device's context."""
         self.enter()
         return self.driver.call(name, *arguments, about=about)
 
@@ -139,15 +139,16 @@ class CudaDevice:
 
     @cached_property
     def near(self) -> int:
-        """The host node nearest to it."""
+        """The number of the host node nearest to the device."""
         return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
-        """Domain, bus, device and function as sysfs writes them: 0000:1b:00.0."""
+        """The device's PCI address as sysfs writes it: 0000:1b:00.0 (domain, bus, device and
+        function)."""
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
-        """As nvidia-smi prints it: GPU-…, or MIG-… for an instance."""
+        """The device's UUID as nvidia-smi prints it: GPU-…, or MIG-… for an instance."""
         # CUDA 12 has the MIG-aware call under a second name.
         second = hasattr(self.driver.enums, "cuDeviceGetUuid_v2")
         name = "cuDeviceGetUuid_v2" if second else "cuDeviceGetUuid"
@@ -198,11 +199,11 @@ class KernelLaunch:
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
 
     def words(self, stream: Any) -> tuple[int, ...]:
-        """The arguments of cuLaunchKernel, as C sees them."""
+        """The arguments of cuLaunchKernel, as C words."""
         return tuple(map(int, self._arguments(stream)))
 
     def enqueue(self, stream: Any) -> None:
-        """Launches it on a stream of the current context."""
+        """Launches the kernel on a stream of the current context."""
         about = f"{self._blocks} blocks of {self._threads} threads"
         self._call("cuLaunchKernel", *self._arguments(stream), about=about)
 
@@ -226,7 +227,7 @@ class PeerAccess:
         self._enabled: set[tuple[int, int]] = set()
 
     def connect(self, devices: Iterable[CudaDevice]) -> None:
-        """Enables access between these devices, both ways; once."""
+        """Enables access between two devices in both directions, unless that was done before."""
         for one, other in permutations({id(device): device for device in devices}.values(), 2):
             if (one.index, other.index) not in self._enabled:
                 self._enable(one, other)

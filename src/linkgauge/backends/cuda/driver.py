@@ -42,11 +42,11 @@ class Driver:
         """Asks something else than CUDA which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """What the driver function `name` returns besides its status: None, a value or a tuple.
+        """Calls the driver function `name`, and returns its results besides the status: None, a
+        value or a tuple.
 
-        Raises BackendError with the CUDA error's name, of the kind that `error` gives it; `about`
-        says what the call was for (sizes, devices).
-        """
+        Raises the exception that `error` makes of a status other than success; `about` says what
+        the call was for (sizes, devices)."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
@@ -58,8 +58,9 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error(self, call: str, status: Any, about: str = "") -> BackendError:
-        """What a status other than success means: AllocationError where memory is short, DeviceLost
-        where the device is gone, TookTooLong where the driver ended a kernel, else BackendError."""
+        """The exception for a status other than success, with the CUDA error's name:
+        AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong if the
+        driver ended a kernel, else BackendError."""
         name = self.error_name(status)
         kind = _KINDS.get(name, BackendError)
         if kind is DeviceLost and call == _TAKES_DEVICE:
@@ -69,7 +70,8 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """The device that is lost. Whoever answers may call the driver: that does not ask again."""
+        """Finds out which device is lost. A lost device found by a call in here does not start
+        another search."""
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()
@@ -110,7 +112,8 @@ def open_driver() -> Driver:
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """The extra that matches the driver: bindings of a newer major version do not run on it."""
+    """The name of the pip extra that matches the driver: bindings of a newer major version do not
+    run on it."""
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

@@ -1,5 +1,5 @@
-"""Device memory that processes on other machines map: those of one NVLink domain, where an IMEX
-channel lets them (CUDA driver API, virtual memory management: fabric handles)."""
+"""Device memory that processes on other machines of one NVLink domain can map, if an IMEX channel
+permits it (CUDA driver API, virtual memory management: fabric handles)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ Release = Callable[[], object]
 
 
 def allocate(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """`size` bytes of a device's memory, which devices of its NVLink domain may map.
+    """Allocates `size` bytes of a device's memory that devices of its NVLink domain can map.
 
-    Raises Unsupported where the device, or the machine, has no such memory, AllocationError where
-    it is short.
-    """
+    Raises Unsupported if the device or the machine cannot share memory so, AllocationError if
+    memory is short."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"
@@ -46,8 +45,8 @@ def allocate(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
 
 
 def open_handle(device: CudaDevice, handle: bytes, size: int, about: str) -> tuple[int, Release]:
-    """Where memory of another process is mapped, all `size` bytes of it, and what unmaps it. Raises
-    BackendError if the device does not reach it."""
+    """Maps `size` bytes of another process's memory, and returns the address and the function that
+    unmaps it. Raises BackendError if the device does not reach that memory."""
     with ExitStack() as undoing:
         device.enter()
         kind = device.driver.enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
@@ -59,7 +58,7 @@ def open_handle(device: CudaDevice, handle: bytes, size: int, about: str) -> tup
 
 
 def _handle_type(device: CudaDevice) -> Any:
-    """The type of fabric handles. Raises Unsupported where there are none."""
+    """The type of fabric handles. Raises Unsupported if this driver has none."""
     enums = device.driver.enums
     try:
         known = device.attribute("HANDLE_TYPE_FABRIC_SUPPORTED")
@@ -72,7 +71,7 @@ def _handle_type(device: CudaDevice) -> Any:
 
 
 def _properties(device: CudaDevice, kind: Any) -> Any:
-    """What is allocated: pinned memory of the device, to be exported."""
+    """The properties of the allocation: pinned memory of the device, to be exported."""
     enums = device.driver.enums
     properties = enums.CUmemAllocationProp()
     properties.type = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -90,14 +89,14 @@ def _location(device: CudaDevice) -> Any:
 
 
 def _whole(device: CudaDevice, size: int, properties: Any) -> int:
-    """At least `size` bytes, as many as the driver allocates at once."""
+    """`size` in bytes, rounded up to the driver's allocation granularity."""
     least = device.driver.enums.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     step = int(device.call("cuMemGetAllocationGranularity", properties, least))
     return -(-size // step) * step
 
 
 def _map(device: CudaDevice, allocation: Any, size: int, undoing: ExitStack, about: str) -> int:
-    """Maps an allocation where the device reads and writes it, and returns where."""
+    """Maps an allocation so that the device can read and write it, and returns its address."""
     driver = device.driver
     start = int(driver.call("cuMemAddressReserve", size, 0, 0, 0, about=about))
     undoing.callback(driver.call, "cuMemAddressFree", start, size)

@@ -1,5 +1,5 @@
-"""Flags that bounce between two devices, or between the host and one: each side stores in the
-other's flag and polls its own."""
+"""Flags that bounce between two devices, or between the host and a device: each side stores into
+the other's flag and polls its own."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """A kernel of one thread that stores at `theirs` and polls `mine`. It begins if it has a
-    `report`, an address of its device; else it answers."""
+    """A kernel of one thread that stores at `theirs` and polls `mine`. With a `report`, an address
+    of its device, it stores first; otherwise it answers."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, report: int = 0) -> None:
         self._device = device
@@ -43,15 +43,15 @@ class FlagKernel:
         self.start(device.stream(0), 0, 0)
 
     def start(self, stream: Any, first: int, count: int) -> None:
-        """Bounces `count` values from `first` on."""
+        """Launches the kernel, to bounce `count` values from `first` on."""
         self._first.value, self._count.value = first, count
         self._device.enter()
         self._launch.enqueue(stream)
 
 
 class Answerer:
-    """The side that answers, on a stream of its device: it need not be of the process that
-    begins."""
+    """The answering side of a ping-pong, on a stream of its device; the other side may be another
+    process's."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, stream: int = 0) -> None:
         self.device = device
@@ -62,13 +62,14 @@ class Answerer:
         self._side.start(self._stream, first, count)
 
     def settle(self) -> None:
-        """Waits until it has answered, or given up."""
+        """Waits until the kernel has answered all, or given up."""
         self.device.call("cuStreamSynchronize", self._stream)
 
 
 class _Restarted(Gated):
-    """Base of the sides of a ping-pong. If the other side is another process's, `clear` sets this
-    one's flag to 0, which is no value, each time that both arm. `next` is the value to come."""
+    """Base of both sides of a ping-pong. If the other side is another process's, `clear` sets this
+    side's flag to 0, which is not used as a value, each time that both sides arm. `next` is the
+    next value."""
 
     most_loops = MOST
     pace = single_iterations(2)
@@ -85,9 +86,9 @@ class _Restarted(Gated):
 
 
 class FlagGroup(_Restarted):
-    """A flag from a device to another side and back, a loop, by the device's clock. Each side's
-    flag is in its own memory: the addresses `mine` and `theirs`. The other side is `answerer`, or
-    of another process."""
+    """A loop sends a flag from a device to another side and back, timed by the device's clock. Each
+    side's flag is in its own memory, at the addresses `mine` and `theirs`. The other side is
+    `answerer`, or in another process."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, answerer: Answerer | None = None
@@ -106,7 +107,7 @@ class FlagGroup(_Restarted):
             raise
 
     def wait(self) -> Timing:
-        """Raises TookTooLong if a flag does not come back."""
+        """Waits for all loops. Raises TookTooLong if a flag does not come back."""
         loops, laps = self.pass_gate()
         if loops * laps > MOST:
             raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} can be recorded")
@@ -138,7 +139,7 @@ class FlagGroup(_Restarted):
             self._answerer.settle()
 
     def close(self) -> None:
-        """Waits until all of this process have ended or given up; idempotent."""
+        """Waits until all kernels of this process have ended or given up; idempotent."""
         super().close()
         report, self._report = self._report, 0
         if report:
@@ -148,7 +149,7 @@ class FlagGroup(_Restarted):
 
 
 class AnsweringGroup(_Restarted):
-    """Answers a `FlagGroup` of another process: the values from `next` on."""
+    """The side that answers a `FlagGroup` of another process, for the values from `next` on."""
 
     def __init__(self, answerer: Answerer) -> None:
         super().__init__()
@@ -170,15 +171,16 @@ class AnsweringGroup(_Restarted):
 
 
 def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
-    """Flags between two devices of this process, at these addresses."""
+    """A group of flags between two devices of this process, at these addresses."""
     # On one device, the sides run beside each other.
     answerer = Answerer(partner, theirs, mine, stream=1 if partner is device else 0)
     return FlagGroup(device, mine, theirs, answerer)
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """A flag from the host to a device and back, a loop, by the host's clock. Both flags are in the
-    host's memory, at `flags`: the device polls its own over the link."""
+    """A group whose loops send a flag from the host to a device and back, timed by the host's
+    clock. Both flags are in the host's memory, at `flags`; the device polls its own over the
+    link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)
@@ -207,7 +209,7 @@ def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
 
 
 def _unused() -> int:
-    """A value that no flag has from an earlier ping-pong in the same memory."""
+    """A value that no earlier ping-pong has left in this memory."""
     return time.monotonic_ns()
 
 

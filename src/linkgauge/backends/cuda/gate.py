@@ -1,4 +1,4 @@
-"""Holds devices back until everything that starts together is enqueued."""
+"""A gate that holds devices back until all work that starts together is enqueued."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class StartGate:
             raise
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """`opened` is where the device records when it saw the gate open; 0: nowhere."""
+        """Enqueues the kernel that waits at the gate. At the address `opened` the device records
+        when it saw the gate open; 0 means not to record."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -1,13 +1,13 @@
-"""Works that run at the same time: enqueued behind a gate, started by one event, timed by events.
+"""Groups of works that run at the same time: enqueued behind a gate, started by one event, timed by
+events.
 
 Every stream waits at its own gate kernel; all gate kernels spin on one flag in host memory. A
-warm-up follows the gate. When all are warm, the first stream records its start; the other streams
-wait for that event, so that all start together, and record their own. After its copies each stream
-records an end event; the first stream waits for all of these and records the end of the whole.
-(With `aligned` false, as in nvbandwidth's doMemcpyCore, the first stream does not wait for the
-others' warm-ups.) Streams wait only for events that were enqueued earlier, so streams that share a
-hardware queue cannot deadlock.
-"""
+warm-up follows the gate. When all streams are warm, the first one records its start; the others
+wait for that event, so that all start together, and record their own starts. After its copies each
+stream records an end event; the first stream waits for all of these and records the end of the
+group. (With `aligned` false, as in nvbandwidth's doMemcpyCore, the first stream does not wait for
+the others' warm-ups.) Streams wait only for events that were enqueued earlier, so streams that
+share a hardware queue cannot deadlock."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Step = tuple[int, bool]
 
 
 class Track:
-    """Its first stream has an event at the opening of its gate, at the end of its warm-up, at its
-    start, after each lap and at its end. A kernel that carries out all laps in one launch records
-    them itself; interference is timed only as a whole."""
+    """One work of a group with its streams and events. Its first stream has an event when its gate
+    opens, when its warm-up ends, at its start, after each lap and at its end. A kernel that carries
+    out all laps in one launch records them itself; interference is timed only as a whole."""
 
     def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
@@ -49,8 +49,8 @@ class Track:
         self._recorded: RecordedWork | None = None
 
     def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
-        """Enqueues the gate and then the warm-up, for `laps` laps; `whole` means that all of them
-        are enqueued at once."""
+        """Enqueues the gate and then the warm-up, for `laps` laps; `whole` says that all laps are
+        enqueued at once."""
         self.device.enter()
         work = self.work
         self._laps.clear()
@@ -70,7 +70,7 @@ class Track:
             work.enqueue(self.streams, work.warm_up)
 
     def enqueue(self, steps: Sequence[Step], lap: int) -> None:
-        """Enqueues steps, the first of them in lap `lap`."""
+        """Enqueues steps; the first of them belongs to lap `lap`."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
         if self._recorded is not None:
@@ -89,8 +89,8 @@ class Track:
         self.device.driver.call("cuEventRecord", event, self.streams[0])
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
-        """Its start and the end of each lap, in seconds since its gate opened; only its start and
-        end if it does not record laps."""
+        """The start and the end of each lap, in seconds since the gate opened; only start and end
+        if laps are not recorded."""
         if self._recorded is not None:
             return self._recorded.marks.read()
         ends = self._laps or [self.end]
@@ -192,7 +192,8 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Seconds by CUDA events. Raises BackendError if a device failed or the gate gave up."""
+        """Waits for the end, and returns seconds by CUDA events. Raises BackendError if a device
+        failed or the gate gave up."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -211,21 +212,22 @@ class CudaGroup:
         )
 
     def _again(self) -> Timing:
-        """The same loops once more: the sample is lost."""
+        """Measures the same loops once more, because the sample is lost."""
         self.arm(self._loops, self._laps)
         self.open()
         return self.wait()
 
     def _hold_less(self) -> None:
-        """Halves what waits behind the gate, here and in later groups of this kind: a call waited
-        for the device, and the device for the gate. Raises BackendError if that is one loop."""
+        """Halves the loops behind the gate, here and in later groups of this kind, because a call
+        waited for the device while the device waited for the gate. Raises BackendError if that was
+        a single loop."""
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """Seconds of all loops of each track; None if interference ended too early."""
+        """The seconds of each track's loops; None if interference ended too early."""
         settled = [
             track.work.settle(self._loops * self._laps, own, seconds[0])
             if isinstance(track.work, Interference)
@@ -292,7 +294,7 @@ class CudaGroup:
         return float(self._driver.call("cuEventElapsedTime", start, end)) * _MILLISECONDS
 
     def _abandon(self) -> None:
-        """Lets enqueued work finish; its failures were reported or no longer matter."""
+        """Lets enqueued work finish after an error; further errors are ignored."""
         self._gate.open()
         self._armed = False
         self._rest.clear()
@@ -315,7 +317,8 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """How many loops fit behind the gate on every device, warm-up included; at least one."""
+    """The number of loops that fit behind the gate on every device, warm-up included; at least
+    one."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()

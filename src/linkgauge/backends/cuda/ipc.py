@@ -1,5 +1,5 @@
-"""Device memory that another process opens: of the same machine by CUDA IPC, of another one by
-fabric handles, where an NVLink domain has both."""
+"""Device memory that another process opens: by CUDA IPC on the same machine, by fabric handles on
+another machine of the same NVLink domain."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_
 
 
 class OutOfReach(Unsupported):
-    """A device does not reach memory of another machine: no load, no store, no copy engine."""
+    """A device does not reach memory of another machine by loads, stores or copy engines."""
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """What opens a buffer: the `machine` that it is on, the driver's handle of its allocation, and
-    where in it the buffer begins (bytes). With `mapped` bytes it is a fabric handle of so many, of
-    a device of this NVLink `domain` (null: unknown)."""
+    """All that another process needs to open a buffer: the `machine` that it is on, the driver's
+    handle of its allocation, and the `offset` in bytes of the buffer in it. If `mapped` is not 0,
+    the handle is a fabric handle of that many bytes, of a device of this NVLink `domain` (null:
+    unknown)."""
 
     machine: str
     allocation: bytes
@@ -35,8 +36,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """The buffer's handle, for processes of this machine or, of memory of the fabric, for those of
-    this NVLink domain. Raises BackendError."""
+    """The buffer's handle as bytes: for processes of this machine or, if the buffer is fabric
+    memory, of its NVLink domain. Raises BackendError."""
     device = buffer.home
     if buffer.fabric is not None:
         own = buffer.fabric
@@ -56,9 +57,9 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Another process's buffer, for the engines of `device`, which is in this NVLink domain. Raises
-    OutOfReach if it is on another machine whose memory the device does not reach, NoPeerAccess if
-    it does not reach it on this one."""
+    """Opens another process's buffer for the engines of `device`, which is in this NVLink domain.
+    Raises OutOfReach if the buffer is on another machine and the device does not reach it,
+    NoPeerAccess if it is on this machine and the device does not reach it."""
     handle = msgspec.msgpack.decode(exported, type=Handle)
     own = None
     if handle.mapped:
@@ -72,7 +73,7 @@ def open_handle(
 def _opened(
     handle: Handle, machine: str, memory: Memory, device: CudaDevice
 ) -> tuple[int, fabric.Release]:
-    """Where an allocation of this machine begins, and what lets go of it."""
+    """The address of an allocation of this machine, and the function that closes it."""
     if handle.machine != machine:
         where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
         raise OutOfReach(f"{where}: CUDA IPC does not leave a machine")
@@ -92,7 +93,7 @@ def _opened(
 def _mapped(
     handle: Handle, machine: str, memory: Memory, device: CudaDevice, domain: str | None
 ) -> tuple[int, fabric.Release]:
-    """Where an allocation of the fabric is mapped, and what unmaps it."""
+    """The address at which a fabric allocation is mapped, and the function that unmaps it."""
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if None not in (handle.domain, domain) and handle.domain != domain:
         raise OutOfReach(f"{where}: NVLink does not join them ({handle.domain} and {domain})")

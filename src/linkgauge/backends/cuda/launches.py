@@ -1,5 +1,5 @@
-"""Launches of the kernels: which variant, how many blocks, with which arguments, and where they
-record their progress."""
+"""Launches of the kernels, with their variant, grid and arguments, and where they record their
+progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Marks:
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """Start, and end of each lap, in seconds since the gate opened, once the kernel is done."""
+        """The start, and the end of each lap, in seconds since the gate opened, once the kernel has
+        ended."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
@@ -62,8 +63,8 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """Spins until the word at `state` is not 0, for at most `limit_ns`; records the time at the
-    varying address, unless that is 0."""
+    """A kernel that spins until the word at `state` is not 0, for at most `limit_ns`; records the
+    time at the varying address, unless that is 0."""
     return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
@@ -115,11 +116,10 @@ def copy_launch(
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
-    """Blocks, and accesses in flight, of a plain copy.
+    """The number of blocks, and of accesses in flight, of a plain copy.
 
     If the size does not give every block a tile, tiles shrink before multiprocessors go idle: one
-    access in flight fewer costs less than an idle multiprocessor.
-    """
+    access in flight fewer costs less than an idle multiprocessor."""
     blocks = settings.blocks or multiprocessors
     unroll = settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
@@ -138,13 +138,13 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
+    """A kernel that reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
     kernel = device.kernel("stream", "read")
     return KernelLaunch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
-    """Writes the CONSTANT pattern of `seed` over `size` bytes."""
+    """A kernel that writes the CONSTANT pattern of `seed` over `size` bytes."""
     kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
     return KernelLaunch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
 
@@ -152,7 +152,8 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def fill_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool
 ) -> KernelLaunch:
-    """Writes a pattern, or its complement, over the first `size` bytes of a buffer."""
+    """A kernel that writes a pattern, or its complement, over the first `size` bytes of a
+    buffer."""
     kernel = buffer.home.kernel("pattern", "fill")
     mask = _WORDS - 1 if flip else 0
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
@@ -162,14 +163,15 @@ def fill_launch(
 def compare_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
 ) -> KernelLaunch:
-    """Lowers the word at `first` to the offset of the first byte that differs from a pattern."""
+    """A kernel that lowers the word at `first` to the offset of the first byte that differs from a
+    pattern."""
     kernel = buffer.home.kernel("pattern", "compare")
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
     return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
-    """Makes a ring of `count` pointers, `stride` bytes apart."""
+    """A kernel that makes a ring of `count` pointers, `stride` bytes apart."""
     kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
     return KernelLaunch(device, kernel, grid, (address, count, stride))
 
@@ -177,13 +179,12 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int
 ) -> list[KernelLaunch]:
-    """One launch for each multiprocessor; in each, one block follows `accesses` pointers of a ring
-    of `count`.
+    """A launch for each multiprocessor; in each, one block follows `accesses` pointers of a ring of
+    `count`.
 
     A grid with one block per multiprocessor spreads over all of them, so each launch chases from
     a different one (nvbandwidth's ptrChasingKernel). Each starts where the previous one ended, so
-    that together they cover the whole ring.
-    """
+    that together they cover the whole ring."""
     kernel = device.kernel("chase", "chase")
     grid = (device.multiprocessors, 1)
     launches = []
@@ -201,7 +202,8 @@ def first_word(seed: int) -> int:
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
-    """Blocks and threads of a kernel that covers `size` bytes in grid-wide strides."""
+    """The grid, as blocks and threads, of a kernel that covers `size` bytes in grid-wide
+    strides."""
     wanted = -(-size // (UNIT * _SWEEP_THREADS))
     most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR
     return max(1, min(wanted, most)), _SWEEP_THREADS

@@ -1,5 +1,5 @@
-"""What loads a link while single iterations are timed: a kernel that copies at a share of the rate
-that it reaches by itself."""
+"""The load on a link while single iterations are timed: a kernel that copies at a share of the rate
+that it reaches alone."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """A load by a kernel of `device`, the `number`th beside the same group. Raises Unsupported for
-    what it cannot copy."""
+    """A load by a kernel of `device`; `number` counts the loads beside one group. Raises
+    Unsupported for transfers that cannot be such a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -73,7 +73,7 @@ class KernelLoad:
         return self.stop()
 
     def start(self) -> None:
-        """Begins, and waits until it copies."""
+        """Starts the kernel, and waits until it copies."""
         device = self._device
         self._signals[0] = self._signals[1] = 0
         device.enter()
@@ -85,7 +85,7 @@ class KernelLoad:
                 raise TookTooLong("load", f"did not start within {LIMIT:g} s")
 
     def stop(self) -> float:
-        """Ends it. Its rate in bytes/s; 0 if it had ended by itself before."""
+        """Ends the kernel and returns its rate in bytes/s; 0 if it had ended by itself before."""
         self._signals[1] = 1
         self._device.call("cuStreamSynchronize", self._stream)
         raw = bytearray(4 * _WORD)
@@ -99,7 +99,7 @@ class KernelLoad:
 
 
 class LoadedGroup:
-    """A group while loads run, each for as long as it does."""
+    """A group that is measured while loads run from its beginning to its end."""
 
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
@@ -115,7 +115,8 @@ class LoadedGroup:
         self._group.open()
 
     def wait(self) -> Timing:
-        """Seconds of a load are those that all loops would have taken at its rate."""
+        """Waits for the group. The seconds of a load are what all loops would have taken at its
+        rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:
@@ -139,7 +140,7 @@ class LoadedGroup:
         )
 
     def close(self) -> None:
-        """Idempotent."""
+        """Closes the group and the loads; idempotent."""
         self._group.close()
         loads, self._loads = self._loads, []
         for load in loads:
@@ -147,7 +148,7 @@ class LoadedGroup:
 
 
 def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Sequence[Copy]) -> Group:
-    """The group beside these loads; itself without any."""
+    """The group with these loads, or the group itself without any."""
     if not loads:
         return group
     with ExitStack() as opened:

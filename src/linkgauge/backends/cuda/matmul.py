@@ -1,4 +1,4 @@
-"""Products of matrices by cuBLAS, as torch.matmul has them made."""
+"""Products of matrices by cuBLAS, called as torch.matmul calls it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """How cuBLAS and kernels/matmul.cu call a type, and the oldest capability that has it."""
+    """A type's codes in cuBLAS and in kernels/matmul.cu, and the oldest compute capability that has
+    it."""
 
     number: int
     compute: int
@@ -59,7 +60,8 @@ _KINDS: dict[object, _Kind] = {
 
 
 class Products:
-    """cuBLAS for all devices of a backend: loaded for the first product, with a handle for each."""
+    """cuBLAS for all devices of a backend; it is loaded for the first product, with one handle a
+    device."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -69,7 +71,8 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """Raises Unsupported without cuBLAS, or if the device has no such numbers."""
+        """A group of these products. Raises Unsupported without cuBLAS, or if the device lacks the
+        type of numbers."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
@@ -170,7 +173,7 @@ class CudaProductWork(StreamWork):
         return address
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
-        """A kernel of one thread for each of `count` items, or as many threads as run well."""
+        """A launch with a thread for each of `count` items, or with as many threads as run well."""
         kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)

@@ -29,7 +29,8 @@ must evict while kernels spin can hang the device."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
-    """What other machines map a buffer's allocation by: its handle, where it begins, its bytes."""
+    """The fabric handle of a buffer's allocation, for other machines, with the address and size in
+    bytes of the allocation."""
 
     handle: bytes
     start: int
@@ -72,7 +73,7 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
 
 def ours(buffer: Buffer | None) -> CudaBuffer:
-    """The buffer as this backend's; another is a mistake of the program."""
+    """The buffer, as one of this backend's. Another one is a bug."""
     if not isinstance(buffer, CudaBuffer):
         raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
     return buffer
@@ -87,8 +88,8 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Words of host memory that the host and all devices see at the same address, their contents
-    undefined. Whoever has them frees them: cuMemFreeHost of their address."""
+    """Allocates words of host memory that the host and all devices see at the same address; their
+    contents are undefined. The caller frees them with cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
@@ -98,11 +99,11 @@ def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Ar
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """`size` bytes of `memory`, for use by `home`; `node` describes a host memory's node, `alone`
-    means that it is the only one. Host memory is first-touched by the node's CPUs.
+    """Allocates `size` bytes of `memory` for use by `home`. `node` describes the node of host
+    memory; `alone` says that there is no other node. Host memory is first touched by the node's
+    CPUs.
 
-    Raises AllocationError if it cannot be allocated and Unsupported if its kind is unknown here.
-    """
+    Raises AllocationError if it cannot be allocated and Unsupported if its kind is unknown here."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -191,8 +192,8 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Raises Unsupported if the device cannot have `size` bytes of managed memory at all,
-    AllocationError if not in addition to what it already has."""
+    """Raises Unsupported if the device can never have `size` bytes of managed memory,
+    AllocationError if it cannot have them now."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -207,7 +208,7 @@ def _check_managed(size: int, home: CudaDevice) -> None:
 
 
 def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bool) -> None:
-    """Advises pages on the memory's node that stay mapped into the device."""
+    """Advises the driver to keep pages on the memory's node and mapped into the device."""
     enums = home.driver.enums
     places, advice = enums.CUmemLocationType, enums.CUmem_advise
     host = places.CU_MEM_LOCATION_TYPE_HOST if alone else places.CU_MEM_LOCATION_TYPE_HOST_NUMA

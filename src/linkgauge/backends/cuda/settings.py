@@ -1,4 +1,4 @@
-"""How copies are carried out: engines' settings by path, and those stored for a GPU model."""
+"""Settings of copies: the engines' settings for each path, and those stored for a GPU model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ seen from the engine's device."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """How one copy is carried out. The defaults are the geometry of nvbandwidth's kernel.
+    """The settings of one copy. The defaults are the geometry of nvbandwidth's kernel.
 
     kernel     plain: threads access 16 bytes at a time; bulk: the bulk copy unit, through a ring of
                four 32 KiB chunks in shared memory (compute capability 9.0 and later)
@@ -56,8 +56,7 @@ class CopySettings(msgspec.Struct, frozen=True):
     in_place   a step's loops are all done before the next step's (plain only): caches on the way
                may then serve the repeats
     streaming  evict-first loads and stores (plain only)
-    streams    streams over which a copy engine's transfer is split
-    """
+    streams    streams over which a copy engine's transfer is split"""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None
@@ -101,9 +100,9 @@ def override(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """`base` with what the user set by hand. If the user sets a kernel's shape, the rest comes from
-    the kernel's defaults, not from what was tuned for another shape. Both directions at once use
-    the plain kernel: the bulk kernel copies in one direction."""
+    """The settings `base`, with what the user set by hand. If the user sets a kernel's shape, the
+    rest of it comes from the kernel's defaults, not from a tuned shape. Copies in both directions
+    at once use the plain kernel, because the bulk kernel copies in one direction."""
     bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
@@ -122,7 +121,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Settings given by hand, else `tuned` for the device's model and path, else the defaults."""
+    """The settings set by hand, else those `tuned` for the device's model and path, else the
+    defaults."""
     base = tuned.get(key(transfer, operation), defaults(transfer, operation))
     return override(base, engines, transfer, operation)
 
@@ -134,8 +134,8 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """The name under which a transfer's tuned settings are stored: `sm from-host`, `sm peak-read`
-    of arrays."""
+    """The name under which a transfer's tuned settings are stored: `sm from-host`, or `sm
+    peak-read` for arrays."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -152,8 +152,8 @@ def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores settings for a GPU model and keeps those of other paths; None removes a path, for
-    which the defaults are best. Raises OSError."""
+    """Stores settings for a GPU model, and keeps the settings of other paths. None removes a path
+    for which the defaults are best. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

@@ -41,7 +41,7 @@ _SEED = 7
 
 
 class Path(msgspec.Struct, frozen=True):
-    """What settings are searched for: a transfer and what it does."""
+    """The path that settings are searched for: a transfer and its operation."""
 
     transfer: Transfer
     operation: OperationName = "copy"
@@ -52,7 +52,7 @@ class Path(msgspec.Struct, frozen=True):
 
     @property
     def contents(self) -> tuple[Pattern, Pattern]:
-        """Of the source, and of the destination afterwards."""
+        """The contents of the source, and of the destination afterwards."""
         work = ARRAYS.get(self.operation)
         if work is not None and work.computes:
             return Pattern.NUMBERS, RESULTS[work.kind]
@@ -93,7 +93,8 @@ def tune(
 
 
 def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
-    """One transfer for each path. Not `<->`: its order of loops is part of what it measures."""
+    """One transfer for each path. `<->` is not searched, because its order of loops is part of what
+    it measures."""
     device = Memory("cuda", index)
     kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
     host = Memory("host", node)
@@ -131,8 +132,8 @@ def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
 
 
 def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopySettings]:
-    """A block for each tile, as STREAM's programs for GPUs have it, or as many as run at once,
-    which sweep through the arrays together."""
+    """The settings to try for arrays: a block for each tile, as in STREAM's programs for GPUs, or
+    as many blocks as run at once, which sweep through the arrays together."""
     yield ARRAY_DEFAULT
     for threads, unroll in product((256, 512, 1024), (1, 2, 4, 8)):
         settings = CopySettings(blocks=FULL_GRID, threads=threads, unroll=unroll)
@@ -193,8 +194,8 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """The defaults, then the best of the others and of each kernel: a single run may mislead about
-    one of a kernel's settings, but hardly about all of them."""
+    """The defaults, the best other candidates, and the two best of each kernel: a single run may
+    mislead about one of a kernel's settings, but hardly about all of them."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -204,7 +205,7 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
 
 
 class _Trial(msgspec.Struct, frozen=True):
-    """One copy, run with different settings."""
+    """One copy, to be run with different settings."""
 
     backend: CudaBackend
     path: Path
@@ -212,7 +213,8 @@ class _Trial(msgspec.Struct, frozen=True):
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """The rate of one sample; None if it cannot run here, fails or copies wrongly.
+        """The settings with the rate of one sample; None if they cannot run here, fail or copy
+        wrongly.
 
         Raises BackendError if not even the buffers can be filled: the device is dead."""
         copy, (given, made) = self.copy, self.path.contents
@@ -240,7 +242,7 @@ class _Trial(msgspec.Struct, frozen=True):
         )
 
     def _measured(self, settings: CopySettings) -> tuple[float, int | None]:
-        """Bytes/s, and the checksum of what a pure read saw."""
+        """The rate in bytes/s, and the checksum that a pure read computed."""
         operation = self.path.operation
         group = self.backend.prepare_with([self.copy], settings, operation)
         seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS
@@ -253,7 +255,7 @@ class _Trial(msgspec.Struct, frozen=True):
             group.close()
 
     def streaming(self, heats: Sequence[Candidate]) -> list[Candidate]:
-        """The best shapes again, past the caches."""
+        """The best shapes once more, with loads and stores past the caches."""
         plain = [tried for tried in heats if tried.settings.kernel == "plain"]
         ranked = sorted(plain, key=lambda tried: tried.rate, reverse=True)[:FINALISTS]
         again = (msgspec.structs.replace(tried.settings, streaming=True) for tried in ranked)

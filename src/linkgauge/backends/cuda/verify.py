@@ -59,7 +59,7 @@ class Verifier:
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:
-        """Address of the device's word; the `aside` stream sets its bytes to `byte` first."""
+        """The address of the device's word; the `aside` stream sets its bytes to `byte` first."""
         if device.index not in self._words:
             self._words[device.index] = (device, new_word(device))
         word = self._words[device.index][1]
@@ -78,7 +78,7 @@ def run(device: CudaDevice, launch: KernelLaunch) -> None:
 
 
 def new_word(device: CudaDevice) -> int:
-    """Address of 8 newly allocated bytes on the device."""
+    """Allocates 8 bytes on the device and returns their address."""
     return int(device.call("cuMemAlloc", _WORD))
 
 

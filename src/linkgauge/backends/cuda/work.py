@@ -26,9 +26,9 @@ MARGIN = 1.1
 
 
 class StreamWork(ABC):
-    """What one transfer enqueues. `streams` is the number of streams it uses, including helpers;
-    `warm_up` the loops before the start event; `least_loops` the fewest loops of a sample.
-    """
+    """The work that one transfer enqueues. `streams` is the number of streams that it uses, helpers
+    included; `warm_up` is the number of loops before the start event, `least_loops` the fewest
+    loops of a sample."""
 
     streams = 1
     warm_up = 0
@@ -47,11 +47,12 @@ class StreamWork(ABC):
         device's context is current."""
 
     def checksum(self) -> int | None:
-        """The xor of what a pure read saw, once it is done; None for other work."""
+        """The xor of the words that a pure read saw, once the read has ended; None for other
+        work."""
         return None
 
     def close(self) -> None:  # noqa: B027
-        """Frees its own resources: kernels belong to the device."""
+        """Frees the work's own resources; kernels belong to the device."""
 
 
 class EngineCopy(StreamWork):
@@ -117,8 +118,8 @@ class PeerCopy(StreamWork):
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """A work that a thread drives to its end: of pageable host memory, which the driver stages on
-    the calling thread, a call may return only once its bytes have arrived."""
+    """A work that a thread must drive to its end, because the driver stages pageable host memory on
+    the calling thread: a call may return only once its bytes have arrived."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -132,7 +133,7 @@ Piece = Callable[[Any], object]
 
 
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
-    """A copy engine's copy in pieces."""
+    """A copy by a copy engine, in pieces."""
     copy = partial(device.driver.call, "cuMemcpyAsync")
     return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
 
@@ -140,7 +141,7 @@ def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) 
 def kernel_pieces(
     device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
 ) -> list[Piece]:
-    """A kernel's copy in pieces, each a launch."""
+    """A copy by a kernel, in pieces; each piece is a launch."""
     return [
         copy_launch(device, *part, settings, both_ways=False).enqueue
         for part in slices(destination, source, size, size // PIECE)
@@ -148,8 +149,8 @@ def kernel_pieces(
 
 
 class InPieces(StreamWork):
-    """A loop of several pieces, one after another; in a pointer chase, one for each multiprocessor.
-    Like nvbandwidth, it has no warm-up."""
+    """A loop of several pieces, one after another. A pointer chase has a piece for each
+    multiprocessor. Like nvbandwidth, it has no warm-up."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device)
@@ -165,8 +166,8 @@ class InPieces(StreamWork):
 
 
 class Interference(InPieces):
-    """A copy that only has to outlast another one. Only a `share` of its pieces is enqueued:
-    running on after the measured copy has ended costs time and shows nothing."""
+    """A copy that only has to run longer than another one. Only a `share` of its pieces is
+    enqueued, because running on after the measured copy takes time and shows nothing."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device, pieces)
@@ -238,8 +239,9 @@ class RecordedWork(CudaKernelWork):
 
 
 def warm_ups(copy: Copy) -> int:
-    """How many loops precede each sample. A copy between devices is warmed up, since the first one
-    after a pause is slower; a copy to or from the host is long, and a warm-up has no effect."""
+    """The number of loops that precede each sample. A copy between devices is warmed up, since the
+    first one after a pause is slower; a copy to or from the host is long, and a warm-up has no
+    effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -309,13 +311,13 @@ class ReadWork(CudaKernelWork):
 
 
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
-    """The work that writes alone."""
+    """The work of a pure write."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
     return CudaKernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
-    """The work that reads alone."""
+    """The work of a pure read."""
     word = new_word(device)
     try:
         kernel = read_launch(device, source, copy.size, word)

@@ -1,9 +1,8 @@
-"""Collectives as calls of MPI's C functions, with all of their arguments: what a rank calls once.
+"""Collectives as calls of MPI's C functions with all of their arguments, as one rank makes them.
 
-Out of place they send from one buffer and receive in the other, in place (MPI_IN_PLACE,
-MPI_Sendrecv_replace) all happens in the receive buffer. Source of the definitions: MPI 4.1,
-chapters 3 and 6; of the hypercube, nccl-tests (`src/hypercube.cu`).
-"""
+Out of place, they send from one buffer and receive in the other; in place (MPI_IN_PLACE,
+MPI_Sendrecv_replace), they use the receive buffer only. Source of the definitions: MPI 4.1,
+chapters 3 and 6; of the hypercube, nccl-tests (`src/hypercube.cu`)."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ class NamedCall(NamedTuple):
 
 
 class GroupPlace(NamedTuple):
-    """Where a rank is in its group, of so many ranks, and the addresses of its buffers; in place,
+    """A rank's position among the `ranks` of its group, and the addresses of its buffers; in place,
     it sends from the receive buffer."""
 
     rank: int
@@ -72,13 +71,13 @@ class GroupPlace(NamedTuple):
 
 
 def barrier(mpi: Any, comm: Any) -> NamedCall:
-    """Of all ranks of a communicator."""
+    """The call of a barrier of all ranks of a communicator."""
     name = "MPI_Barrier"
     return NamedCall(name, (address_of(library(mpi), name), (mpi._handleof(comm),)))  # noqa: SLF001
 
 
 class Calls:
-    """Makes the calls of one collective. They use memory that this object holds."""
+    """The calls of one collective. They use memory that this object holds."""
 
     def __init__(
         self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: GroupPlace
@@ -96,7 +95,7 @@ class Calls:
         self._held = ctypes.create_string_buffer(_REQUEST + _STATUS)
 
     def once(self) -> tuple[NamedCall, ...]:
-        """The collective, once."""
+        """The calls that carry out the collective once."""
         match self._work.collective:
             case "broadcast":
                 return tuple(self._broadcast())
@@ -109,19 +108,19 @@ class Calls:
 
     @property
     def result(self) -> int:
-        """The address of what this rank receives: in place, a share has a place in the buffer, but
-        MPI_Reduce_scatter_block leaves it at the beginning."""
+        """The address of the data that this rank receives. In place, a share has its place in the
+        buffer, but MPI_Reduce_scatter_block leaves it at the beginning."""
         if not self._work.in_place or self._work.collective == "reduce_scatter":
             return self._at.receive
         return self._share(self._counts.receive_step)
 
     @property
     def given(self) -> int:
-        """The address of what this rank sends."""
+        """The address of the data that this rank sends."""
         return self._share(self._counts.send_step) if self._work.in_place else self._at.send
 
     def _share(self, step: int) -> int:
-        """Where a rank's share begins in the receive buffer."""
+        """The address of this rank's share in the receive buffer."""
         return self._at.receive + self._at.rank * step * self._work.number.bytes
 
     def _call(self, name: str, *arguments: int) -> NamedCall:
@@ -144,8 +143,8 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """What is sent and received from one buffer: with a root, that has it in place, and the
-        others send or receive alone."""
+        """The addresses to send from and receive at in place. Where MPI wants it, one of them is
+        MPI_IN_PLACE; 0 stands for a buffer that a rank does not use."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)
@@ -154,7 +153,8 @@ class Calls:
         return self._in_place, receive
 
     def _broadcast(self) -> Iterator[NamedCall]:
-        """MPI's has one buffer. Out of place, the root has its data in the other one, too."""
+        """The calls of a broadcast, which in MPI has one buffer. Out of place, the root has its
+        data in the other buffer, too."""
         count, at = self._counts.count, self._at
         sends = at.rank == self._root and not self._work.in_place
         if sends:
@@ -174,7 +174,8 @@ class Calls:
         yield self._call("MPI_Sendrecv_replace", *replaced)
 
     def _hypercube(self) -> Iterator[NamedCall]:
-        """Ranks that differ in one bit exchange all that they have so far, bit by bit."""
+        """The calls of a hypercube: ranks that differ in one bit exchange all data so far, bit by
+        bit."""
         at, count = self._at, self._counts.count
         size = count * self._work.number.bytes
         if not self._work.in_place:
@@ -188,14 +189,15 @@ class Calls:
             mask <<= 1
 
     def _copy(self, source: int, count: int, destination: int) -> NamedCall:
-        """Within this rank: it takes as long as memmove does."""
+        """A copy within this rank, which takes as long as memmove."""
         given = source, count, self._type, destination, count, self._type
         return self._call("MPI_Allgather", *given, self._alone)
 
     def _exchange(
         self, sent: int, count: int, to: int, received: int, source: int
     ) -> Iterator[NamedCall]:
-        """MPI_Sendrecv takes more arguments than the native loop passes on."""
+        """An exchange with another rank. MPI_Sendrecv takes more arguments than the native loop
+        passes on."""
         request = ctypes.addressof(self._held)
         begun = received, count, self._type, source, _TAG, self._comm, request
         yield self._call("MPI_Irecv", *begun)
@@ -204,8 +206,8 @@ class Calls:
 
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
-    """Raises Unsupported for what MPI does not do, the same in all ranks: none may wait for another
-    one that has refused. `ranks` are those of all groups."""
+    """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide alike, so that
+    none waits for a rank that has refused. `ranks` is the number of ranks of all groups."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

@@ -22,8 +22,9 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One side: `mine` is the address of its flag, `theirs` the rank of the other's in the window,
-    and where it is in that one's part. The side that `begins` times each way there and back."""
+    """One side of the ping-pong: `mine` is the address of its flag, and `theirs` is the other
+    side's rank in the window and its flag's offset there. The side that `begins` times each way
+    there and back."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool
@@ -53,12 +54,12 @@ class FlagSide(IteratedGroup):
         super().__init__(calls, 2, error_of)
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Both sides begin at 0, which no value is: the first is 1."""
+        """Resets this side's flag to 0, which is not used as a value; the first value is 1."""
         super().arm(loops, laps)
         self._mine.value = 0
         self._value.value = 1
 
     def wait(self) -> Timing:
-        """Raises TookTooLong if the other side is silent."""
+        """Waits for all loops. Raises TookTooLong if the other side is silent."""
         timing = super().wait()
         return timing if self._begins else Timing((), 0.0)

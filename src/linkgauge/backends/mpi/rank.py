@@ -2,9 +2,9 @@
 
 `rma` is one-sided: the engine's owner puts (MPI_Put, if it has the source) or gets (MPI_Get) into
 or from a window of the other rank, and flushes. `msg` are messages (MPI_Isend, MPI_Irecv); with the
-destination's engine they are asked for, with the source's the last is acknowledged. A broadcast is
-MPI's. Time is taken by the engine's owner, from before the first call until everything is there.
-"""
+destination's engine the source sends on request, with the source's engine the destination
+acknowledges the last message. A broadcast is MPI's own. The engine's owner takes the time, from
+before the first call until all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class WindowPart(ByThreads):
-    """A buffer in a window of several ranks: `offset` is where it begins in the part of the one
-    whose number there is `target`. If that is this rank, its part is at `base`."""
+    """A buffer in a window of several ranks. `target` is the number of the rank in whose part it
+    is, and `offset` is where it begins there. If that is this rank, its part is at `base`."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -63,7 +63,8 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """The window's private and public copy agree (MPI 4.1, 12.4: memory models)."""
+        """The buffer's bytes, while the window's private and public copy agree (MPI 4.1, 12.4:
+        memory models)."""
         self._sync()
         yield self.address
         self._sync()
@@ -77,8 +78,8 @@ class WindowPart(ByThreads):
 
 
 class MpiRank(HostRank, RankBackend):
-    """This process and its host's memory. MPI moves others' bytes, and ends their collective calls,
-    only while it is called (MPI 4.1, 2.9: progress)."""
+    """This process and its host's memory. MPI moves the bytes of other ranks, and ends their
+    collective calls, only while this process calls MPI (MPI 4.1, 2.9: progress)."""
 
     name = ACROSS_RANKS
     others_wait = True
@@ -125,14 +126,16 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """One-sided accesses need memory that MPI knows."""
+        """The key of engines that can share a buffer: one-sided accesses need memory in a window,
+        other engines do not."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
-        """Parts of one window, which takes no longer to make than that of a single buffer."""
+        """Allocates buffers as parts of one window, which takes no longer to make than a window for
+        one buffer."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -187,10 +190,10 @@ class MpiRank(HostRank, RankBackend):
         return FlagSide(self._mpi, address_in(mine), there.window, at, begins=begins)
 
     def close(self) -> None:
-        """Together with all other ranks."""
+        """Closes MPI, together with all other ranks."""
         self._comms.close()
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:
-    """Raises InputError where there is no MPI."""
+    """The backend of this rank. Raises InputError if there is no MPI."""
     return MpiRank(launch, world(launch))

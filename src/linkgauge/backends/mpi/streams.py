@@ -1,5 +1,5 @@
-"""Streams of messages that run at the same time in one process: each is a sequence of steps, of
-which a few messages are under way at any moment."""
+"""Streams of messages that run at the same time in one process. Each is a sequence of steps, with a
+few messages under way at any moment."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Step = tuple[int, Callable[[], Any]]
 
 
 class StreamPart(NamedTuple):
-    """This rank's part of a group: MPI's communicator, the rank, how often each copy is made, and
-    the memories."""
+    """This rank's part of a group: MPI's communicator, the rank's number, the loops of each copy,
+    and a function for a buffer's memory."""
 
     comm: Any
     rank: int
@@ -33,7 +33,7 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """Steps one after another, whose end is that of the copies at `timed` places."""
+    """A sequence of steps, whose end is the end of the copies at the places `timed`."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -57,7 +57,8 @@ class StepStream:
         return begun
 
     def done_one(self) -> None:
-        """A message has ended: the next step begins when all of this one's have."""
+        """Records that a message has ended. The next step begins once all messages of this one have
+        ended."""
         self._under_way -= 1
         if self._left or self._under_way:
             return
@@ -68,7 +69,7 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Carries all streams out; when each timed one had ended, by its place."""
+    """Carries out all streams, and returns when each timed copy ended, by its place."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 
@@ -92,8 +93,8 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """This rank's part of a copy, if it has one: of messages, or the word at the end of a one-sided
-    copy, which its target waits for so that MPI makes progress there."""
+    """This rank's part of a copy, or None: the messages of a copy, or the message that reports the
+    end of a one-sided copy, which its target waits for so that MPI makes progress there."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -118,9 +119,9 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """A stream for each rank that broadcasts, with which all others take part; it ends
-    when all ranks have everything. Each has a communicator of its own, since all ranks must call
-    collective operations of one in the same order."""
+    """A stream for each rank that broadcasts, in which all ranks take part; it ends when all have
+    all bytes. Each has its own communicator, since all ranks must call collective operations of one
+    communicator in the same order."""
     rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)

@@ -1,4 +1,4 @@
-"""MPI as this process has it: loaded when it is needed, and initialized once."""
+"""MPI in this process: loaded when it is needed, and initialized once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from linkgauge.model.errors import BackendError, InputError, pip_install
 
 @cache
 def world(launch: Launch) -> Any:
-    """MPI's module, initialized by all ranks together: it waits for them. The thread that calls
-    this is the one that uses MPI. Raises InputError where there is no MPI, BackendError if MPI
+    """MPI's module, initialized by all ranks together; this call waits for the others. Only the
+    thread that calls it may use MPI. Raises InputError if there is no MPI, BackendError if MPI
     disagrees with the launcher."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
@@ -44,7 +44,7 @@ def world(launch: Launch) -> Any:
 
 @contextmanager
 def mpi_errors(call: str) -> Iterator[None]:
-    """Raises BackendError, with the call's name, for an error of MPI's."""
+    """Raises BackendError, with the call's name, for an error of MPI."""
     try:
         yield
     except Exception as error:
@@ -54,19 +54,20 @@ def mpi_errors(call: str) -> Iterator[None]:
 
 
 def leave(launch: Launch) -> None:
-    """Finalizes MPI, if this process has initialized it: with all others. Raises BackendError."""
+    """Finalizes MPI together with all other ranks, if this process has initialized it. Raises
+    BackendError."""
     if world.cache_info().currsize:
         _call(world(launch), "MPI_Finalize")
 
 
 def library(mpi: Any) -> ctypes.CDLL:
-    """MPI's own functions."""
+    """MPI's C library."""
     return ctypes.CDLL(mpi.__file__)
 
 
 def _call(mpi: Any, name: str, *arguments: object) -> None:
-    """Calls MPI so that other threads go on, which mpi4py does not for these: they wait for other
-    ranks. Raises BackendError."""
+    """Calls a C function of MPI so that other threads go on, which mpi4py does not allow for
+    functions that wait for other ranks. Raises BackendError."""
     status = getattr(library(mpi), name)(*arguments)
     if status:
         raise BackendError(name, f"returned {status}")

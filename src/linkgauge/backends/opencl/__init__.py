@@ -91,7 +91,7 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """A mapped buffer serves copies, an unmapped one kernels, each in one context."""
+        """A mapped buffer serves copies and an unmapped one kernels, each in one context."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

@@ -76,7 +76,7 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
 
 
 class Words:
-    """64-bit numbers in the device's memory, 0 at first."""
+    """64-bit words in the device's memory, initially 0."""
 
     def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
         self._unit = unit
@@ -85,13 +85,13 @@ class Words:
         self.store(0)
 
     def total(self) -> int:
-        """The xor of them all; of a single one, its value."""
+        """The xor of all words; the value of a single one."""
         with calling("clEnqueueReadBuffer"):
             cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
         return int(np.bitwise_xor.reduce(self._host))
 
     def store(self, value: int) -> None:
-        """Gives all this value."""
+        """Sets all words to this value."""
         self._host[:] = value
         with calling("clEnqueueWriteBuffer"):
             cl.enqueue_copy(self._unit.queue, self.buffer, self._host)

@@ -1,5 +1,5 @@
-"""Pointer chases by one work-item: a ring of offsets through memory, proved before it is timed, and
-where the hops led compared with where they must lead."""
+"""Pointer chases by one work-item: the ring of offsets is checked before it is timed, and the end
+of the hops is compared with the expected one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _orders = count(1)
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """One cycle over `lines` that lie `stride` bytes apart, as chase.cl lays it for a seed."""
+    """A cycle over `lines` that lie `stride` bytes apart, as chase.cl lays it for a seed."""
 
     lines: int
     stride: int
@@ -40,11 +40,12 @@ class Ring(msgspec.Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """Of the smallest power of two that has so many numbers."""
+        """The number of bits of the smallest power of two that is not less than the number of
+        lines."""
         return (self.lines - 1).bit_length()
 
     def offset(self, hops: int) -> int:
-        """The offset of the line that so many hops from the ring's beginning lead to."""
+        """The offset of the line that `hops` hops from the ring's beginning lead to."""
         place = self._shuffled(hops % self.lines)
         while place >= self.lines:
             place = self._shuffled(place)
@@ -77,7 +78,8 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
-    """That a cache holds it all, of a device that reaches every memory through its own caches."""
+    """Yields a remark if a cache holds all of the memory, for devices that reach all memory through
+    their own caches."""
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
@@ -85,8 +87,8 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Links the lines and walks the ring once, which proves it, and leaves the caches as a chase
-    does."""
+    """Links the lines and walks the ring once, which proves that it is one ring and leaves the
+    caches as a chase does. Raises BackendError if it is not."""
     memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
     order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
     unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
@@ -98,7 +100,7 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 
 
 class ChaseLane(Lane):
-    """One launch a lap, which goes on where the one before it ended."""
+    """A chase in a queue, with one launch a lap; each goes on where the previous one ended."""
 
     _does = "a chase"
 
@@ -134,7 +136,7 @@ class ChaseLane(Lane):
 
 
 class ChaseGroup(OpenCLGroup):
-    """A chase alone; implements protocol.Checked."""
+    """A group of a single chase; implements protocol.CheckedGroup."""
 
     pace = Pace(loops=1, steps=HOPS)
 
@@ -147,5 +149,5 @@ class ChaseGroup(OpenCLGroup):
         return _UNBOUNDED
 
     def mismatch(self) -> str | None:
-        """Where the last hop led, if that is not where the ring leads."""
+        """Describes where the last hop led, if the ring does not lead there; else None."""
         return self._lane.mismatch()

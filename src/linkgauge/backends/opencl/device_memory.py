@@ -99,8 +99,8 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
         return mirror
 
     def _mirror(self, size: int) -> PageableBuffer:
-        """Host memory that stands in for the buffer if no kernel can read it: one for all of the
-        device's buffers, because allocating memory takes longer than copying into it."""
+        """Host memory that stands in for the buffer if no kernel can read it. All buffers of the
+        device share one, because allocating takes longer than copying."""
         spare = self.unit.spare
         if not isinstance(spare, PageableBuffer) or spare.size < size:
             self.unit.free_spare()

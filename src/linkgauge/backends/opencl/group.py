@@ -1,5 +1,5 @@
-"""Concurrent transfers behind a gate, timed by their own profiling events; and the kernel that
-computes in registers alone, beside which copies run."""
+"""Concurrent transfers behind a gate, timed by their own profiling events; and the kernel beside
+which copies run, which computes in registers alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _QUEUE = 1000
 
 
 class Lane(ABC):
-    """What one transfer enqueues, with its own in-order queue."""
+    """The commands of one transfer, with its own in-order queue."""
 
     sums: Words | None = None
     """Of a pure read."""
@@ -47,14 +47,14 @@ class Lane(ABC):
 
     @abstractmethod
     def lap(self, loops: int) -> list[Enqueue]:
-        """The commands of so many loops, in order."""
+        """The commands of `loops` loops, in order."""
 
     @abstractmethod
     def commands_of(self, loops: int) -> int:
-        """How many they are."""
+        """The number of commands of `loops` loops."""
 
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
-        """Enqueues all laps, whose first command waits for the gate, and flushes the queue."""
+        """Enqueues all laps, the first command behind the gate, and flushes the queue."""
         lap = self.lap(loops)
         gates: list[cl.Event] | None = [gate]
         for number, enqueue in enumerate(lap * laps, 1):
@@ -82,7 +82,7 @@ class Lane(ABC):
 
 
 class CopyLane(Lane):
-    """One copy, a pure read or write, or what STREAM computes. With `pieces`, a copy is carried out
+    """A copy, a pure read or write, or an operation of STREAM. With `pieces`, a copy is carried out
     piece by piece; a kernel that computes `makes` this pattern of numbers."""
 
     def __init__(
@@ -102,8 +102,8 @@ class CopyLane(Lane):
         return loops * len(self._commands)
 
     def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """The commands of a loop, and whether their events must be kept: pyopencl's events of host
-        memory wait for their copy when destroyed, which would hang behind a closed gate."""
+        """The commands of a loop, and whether their events must be kept: events of host memory wait
+        for their copy when pyopencl destroys them, which would hang behind a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
@@ -170,7 +170,8 @@ class OpenCLGroup:
 
     @property
     def most_loops(self) -> int:
-        """Queues of drivers hold about a thousand commands, and some block when full."""
+        """The largest number of loops that the queues can hold: drivers' queues hold about a
+        thousand commands, and some block when full."""
         return max(1, _QUEUE // self._most_commands(1))
 
     def arm(self, loops: int, laps: int = 1) -> None:
@@ -227,18 +228,20 @@ class OpenCLGroup:
         )
 
     def _most_commands(self, loops: int) -> int:
-        """Of all lanes, in a lap of so many loops."""
+        """The largest number of commands of any lane, for a lap of `loops` loops."""
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Approximate opening of the gate by each lane's clock: the first start on that clock."""
+        """The approximate opening of the gate on each clock: the first start of a lane with that
+        clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
-        """Idempotent. Opens a closed gate first: commands behind it cannot be cancelled."""
+        """Closes the group; idempotent. It opens a closed gate first, because commands behind it
+        cannot be cancelled."""
         self._let_go()
         self.lanes = []
 
@@ -264,7 +267,7 @@ class OpenCLGroup:
 
 
 class ComputeLane(Lane):
-    """One launch makes the `rounds` of all loops of a lap."""
+    """A kernel that computes; one launch makes the `rounds` of all loops of a lap."""
 
     _does = "a kernel"
 
@@ -287,5 +290,5 @@ class ComputeLane(Lane):
         return cl.enqueue_nd_range_kernel(self.queue, self._kernel, *grid, wait_for=wait_for)
 
     def mismatch(self) -> str | None:
-        """That a work-item found a wrong result, if one did."""
+        """Says that a work-item found a wrong result; None if none did."""
         return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.total() else None

@@ -25,10 +25,10 @@ from .runtime import OpenCLDevice, calling
 def allocate_host(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node, alone: bool
 ) -> OpenCLHostBuffer:
-    """Host memory on `node` that the engine of `kind` can reach; `alone`: there is no other node.
+    """Allocates host memory on `node` that engines of `kind` can reach; `alone` says that there is
+    no other node.
 
-    Raises Unsupported if pageable memory cannot be bound to the node.
-    """
+    Raises Unsupported if pageable memory cannot be bound to the node."""
     cpus = node.cpus or usable_cpus()
     # The node of the driver's memory is certain only if there is just one.
     surely = node.index if alone else None
@@ -50,7 +50,7 @@ class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
 
 
 class PageableBuffer(NodeMemory, OpenCLHostBuffer):
-    """Ordinary memory of the system, unknown to OpenCL: for ce."""
+    """Ordinary memory of the system, unknown to OpenCL; for ce."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, alone: bool = True
@@ -60,8 +60,8 @@ class PageableBuffer(NodeMemory, OpenCLHostBuffer):
 
 
 class MadeBuffer(OpenCLHostBuffer):
-    """Memory that OpenCL makes. `node` is its node if certain (None: unknown), whose `cpus` touch
-    it first."""
+    """Memory that OpenCL allocates. `node` is its node if that is certain (None: unknown); that
+    node's `cpus` touch it first."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
@@ -75,7 +75,7 @@ class MadeBuffer(OpenCLHostBuffer):
         raise NotImplementedError
 
     def placement(self) -> Placement:
-        """OpenCL does not say whether memory that it allocates is locked."""
+        """The placement; OpenCL does not report whether memory that it allocates is locked."""
         return Placement(str(self.memory), self.size, node=self._node)
 
 
@@ -88,7 +88,7 @@ class DriverBuffer(MadeBuffer):
 
 
 class PinnedBuffer(DriverBuffer):
-    """Memory that the driver pins, mapped for as long as it lives: for ce."""
+    """Memory that the driver pins, mapped for as long as it lives; for ce."""
 
     def _allocate(self) -> None:
         super()._allocate()
@@ -101,10 +101,9 @@ class PinnedBuffer(DriverBuffer):
 
 
 class InPlaceBuffer(DriverBuffer):
-    """Memory of a device that shares the host's, used without a copy: for sm.
+    """Memory of a device that shares the host's, used without a copy; for sm.
 
-    It is mapped only while the host accesses it: a kernel must not use a mapped buffer.
-    """
+    It is mapped only while the host accesses it: a kernel must not use a mapped buffer."""
 
     def for_copy(self, size: int) -> Any:
         return OpenCLBuffer.for_copy(self, size)

@@ -1,8 +1,7 @@
-"""What OpenCL cannot measure, and what a reader of its figures must know.
+"""What OpenCL cannot measure, and remarks for readers of its figures.
 
-Plain facts in, sentences out: nothing here calls OpenCL, so that every rule can be tested without
-its hardware.
-"""
+These functions turn plain facts into sentences and never call OpenCL, so that every rule can be
+tested without hardware."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ SPACE = "opencl"
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """Input of the rules. `platform` numbers the device's runtime, `fine_grained` means that its
-    kernels reach host memory in place (fine-grained shared virtual memory)."""
+    """A device's facts for the rules. `platform` is the number of its runtime; `fine_grained` says
+    that its kernels reach host memory in place (fine-grained shared virtual memory)."""
 
     device: Device
     platform: int
@@ -28,13 +27,13 @@ class OpenCLFacts(msgspec.Struct, frozen=True):
 
 
 def refusal(transfer: Transfer, facts: Sequence[OpenCLFacts], nodes: Sequence[int]) -> str | None:
-    """Why this transfer cannot be carried out on these devices and host nodes, or None."""
+    """Why this transfer cannot be carried out on these devices and host nodes; None if it can."""
     return next(_reasons(transfer, facts, nodes), None)
 
 
 def remarks(transfer: Transfer, facts: Sequence[OpenCLFacts]) -> tuple[str, ...]:
-    """A remark if both ends are one DRAM, or the only end and the device that reaches for it. For
-    transfers that `refusal` accepts."""
+    """A remark if both ends, or the only end and the engine's device, are in the same DRAM. Only
+    for transfers that `refusal` accepts."""
     ends = _places(transfer)
     devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
     apart = len({memory.place for memory in ends}) > 1
@@ -129,7 +128,8 @@ def _host_reasons(
 
 
 def _places(transfer: Transfer) -> tuple[Memory, ...]:
-    """Both ends; of a read or a write alone, its one end and the device that carries it out."""
+    """Both ends of a transfer; for a pure read or write, its one end and the device that carries it
+    out."""
     ends = transfer.memories
     return ends if len(ends) > 1 else (*ends, transfer.engine.owner)
 

@@ -1,7 +1,7 @@
 """OpenCL's platforms and devices, and the translation of its errors.
 
-Importing this imports pyopencl: only `opencl.create` does so, once it knows that it is installed.
-"""
+This module imports pyopencl, so only `opencl.create` imports it, once it knows that pyopencl is
+installed."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors: they name `call` unless the error names another one.
+    """Translates pyopencl's errors. They name `call`, unless the error itself names another one.
+    `allocating` is the size in bytes if memory is being allocated.
 
-    `allocating` is the size in bytes if memory is requested.
-    """
+    `allocating` is the size in bytes if memory is requested."""
     try:
         yield
     except cl.Error as error:
@@ -49,9 +49,8 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """What an error code of a call or of a command means, in the words `said` of its name:
-    AllocationError where memory is short, DeviceLost where the device is gone, else
-    BackendError."""
+    """The exception for an error code of a call or command; `said` puts the code's name into words:
+    AllocationError if memory is short, DeviceLost if the device is gone, else BackendError."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -78,10 +77,9 @@ class Spare(Protocol):
 
 
 class OpenCLDevice:
-    """One device: its context, the queue that fills and compares, and its kernels.
+    """A device: its context, the queue that fills and compares, and its kernels.
 
-    All of them are created at first use: listing the devices must not wake them.
-    """
+    All of them are created at first use: listing the devices must not wake them."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -114,12 +112,11 @@ class OpenCLDevice:
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """Work-items of a launch and of a work-group.
+        """The numbers of work-items of a launch and of a work-group.
 
         A CPU runs each work-item as a loop over one contiguous block: eight for each core, so that
         other cores take blocks from a busy one. A GPU hides latency by occupancy: a compute unit
-        holds at most 16 work-groups of 256.
-        """
+        holds at most 16 work-groups of 256."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -128,7 +125,8 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Work-items of a launch and of a work-group; each stream of pieces has one work-group."""
+        """The numbers of work-items of a launch and of a work-group; each stream of pieces has one
+        work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -136,8 +134,8 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Why kernels do not run here (a runtime without a compiler, or too old for its CPU), in
-        one line; None if they do."""
+        """Why kernels do not run on this device, in one line (a runtime without a compiler, or too
+        old for its CPU); None if they do."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -165,13 +163,13 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Bytes of a line of its cache for global memory; 64 where it does not say."""
+        """Bytes of a line of its cache for global memory; 64 if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Bytes of its cache for global memory, 0 if it does not say."""
+        """Bytes of its cache for global memory; 0 if the device does not report it."""
         with calling("clGetDeviceInfo"):
             return int(self.handle.global_mem_cache_size)
 
@@ -295,7 +293,7 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """The device's PCI address as sysfs writes it; None where its runtime does not say."""
+    """The device's PCI address as sysfs writes it; None if its runtime does not report it."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)

@@ -1,8 +1,7 @@
-"""Operations as backends carry them out: each is a file here, written once upon what a backend
-offers (`backends.offering`). What an operation is, beside that, is in `model.operations.operation`.
+"""Operations as backends carry them out. Each has a file here, written once upon the primitives
+that a backend offers (`backends.offering`); `model.operations.operation` has its other properties.
 
-A file has `prepare(on, copies, does) -> Group`, where `on` is the backend.
-"""
+A file has `prepare(on, copies, does) -> Group`, where `on` is the backend."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ _FILES: Mapping[object, str] = {
 
 
 def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for what the backend lacks, and for copies that the operation does not
-    take."""
+    """Raises Unsupported for operations that the backend lacks, and for copies that do not suit the
+    operation."""
     if not on.carries(does):
         raise lacking(on.name, does.name)
     if does.collective is None:
@@ -43,8 +42,8 @@ def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A group of the operation. Raises Unsupported as `check` does, and for what the backend cannot
-    do with these copies."""
+    """A group of the operation. Raises Unsupported as `check` does, and for copies that the backend
+    cannot carry out."""
     check(on, copies, does)
     on.begin(copies, does)
     if does.collective is not None:

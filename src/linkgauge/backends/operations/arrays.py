@@ -1,4 +1,4 @@
-"""What STREAM does with arrays."""
+"""STREAM's operations on arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Raises Unsupported for copies whose transfer or buffers do not have the arrays."""
+    """A group of operations on arrays. Raises Unsupported for copies whose transfer or buffers do
+    not have the arrays."""
     for copy in copies:
         if on.has_own_arrays:
             _check_own(on.name, copy, does)

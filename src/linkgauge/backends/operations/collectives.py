@@ -1,4 +1,5 @@
-"""Collectives: each rank's part, what it sends and what must arrive, and the check of all."""
+"""Collectives: each rank's part, the elements that it sends and must receive, and the check of
+all."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ POISON = 0xA5
 
 
 class RankShare(NamedTuple):
-    """The part of a `rank` among the `ranks` of a group, in a collective of so many bytes."""
+    """The part of a `rank` among the `ranks` of a group, in a collective of `size` bytes."""
 
     work: Collective
     rank: int
@@ -33,7 +34,7 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """Where in its buffer what it sends begins, in bytes: in place, the receive buffer."""
+        """The offset in bytes of the elements to send; in place, within the receive buffer."""
         return self._after(self.counts.send_step)
 
     @property
@@ -45,20 +46,19 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Where what it receives comes from; None if it receives nothing."""
+        """The origin of the elements to receive; None if the rank receives nothing."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 
     def fill(self, address: int, seed: int, cpus: Sequence[int]) -> None:
-        """Writes what it sends to memory of the host."""
+        """Writes the elements to send into host memory."""
         if self.counts.send:
             content = content_fields(self.work, self.ranks, seed)
             where = address, self.counts.send, self.work.number.code
             _native.fill_content(*where, content, self.rank, cpus)
 
     def wrong(self, address: int, seed: int, cpus: Sequence[int]) -> tuple[int, int]:
-        """How many elements in memory of the host are not what it has to receive, and the index of
-        the first."""
+        """The number of wrong elements in received host memory, and the index of the first."""
         origin = self.origin
         if origin is None:
             return 0, 0
@@ -77,19 +77,21 @@ class CollectiveGroup(Gated):
         self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     def fill(self) -> None:
-        """Writes what every rank here sends by the seed; where it only receives, poison."""
+        """Writes the data of every rank here, made from the seed, and poisons memory that only
+        receives."""
         raise NotImplementedError
 
     def carry_out(self, loops: int) -> None:
-        """So many iterations, until all is done."""
+        """Carries out `loops` iterations, and waits until they are done."""
         raise NotImplementedError
 
     def found(self) -> Iterable[Wrong]:
-        """What is wrong with the result of each rank here."""
+        """The wrong elements of each rank here."""
         raise NotImplementedError
 
     def check(self) -> Wrong:
-        """Fills the buffers, carries the collective out once, and checks what every rank has."""
+        """Fills the buffers, carries the collective out once, and checks the result of every
+        rank."""
         self._seed += 1
         self.fill()
         self.carry_out(1)

@@ -1,4 +1,4 @@
-"""Copies that run at the same time, and reads and writes alone."""
+"""Copies that run at the same time, and pure reads and writes."""
 
 from __future__ import annotations
 

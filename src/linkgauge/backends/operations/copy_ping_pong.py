@@ -1,4 +1,4 @@
-"""Copies there and back by a copy engine, each waited for by the host."""
+"""Ping-pongs of copies: a copy engine copies there and back, and the host waits for each copy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Copies after the first load the link."""
+    """A group of the first copy's round trips; the other copies load the link."""
     first, *loads = copies
     return on.beside(on.returning(check_copy_engine(first)), loads)

@@ -1,4 +1,5 @@
-"""A store by the source's side that the destination's polls for, and one back."""
+"""Flags: the source's side stores a value that the destination's side polls for, which then stores
+one back."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Copies after the first load the link."""
+    """A group of the first copy's flags; the other copies load the link."""
     first, *loads = copies
     check_flags(first)
     return on.beside(on.bouncing(first), loads)

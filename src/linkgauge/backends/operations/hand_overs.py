@@ -1,4 +1,5 @@
-"""What it takes the host to hand work over to a device and to hear that it is done."""
+"""Latencies of handing work to a device: from the host's call until the host knows that it is
+done."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """The calls of one operation on a queue of the first copy's device, each iteration from before
-    the first until after the last; one is one latency. Copies after the first load the link."""
+    """A group of calls of one operation on a queue of the first copy's device. An iteration lasts
+    from before its first call until after its last, and is one latency. The other copies load the
+    link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)

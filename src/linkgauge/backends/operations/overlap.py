@@ -1,4 +1,4 @@
-"""Copies beside a kernel that computes: both alone, then both at once."""
+"""Copies beside a kernel that computes: each alone, then both at once."""
 
 from __future__ import annotations
 
@@ -25,25 +25,27 @@ _LEAST = 1e-9
 
 
 class Computing(Protocol):
-    """A kernel that computes in registers alone, `rounds` of a few hundred steps for each loop."""
+    """A kernel that computes in registers alone, for `rounds` of a few hundred steps in each
+    loop."""
 
     rounds: float
 
     def mismatch(self) -> str | None:
-        """What was wrong with its results so far, None if all were right."""
+        """Describes a wrong result of the kernel so far; None if all were right."""
         ...
 
 
 def launched(rounds: float, loops: int) -> int:
-    """Rounds of a launch, which makes those of all loops."""
+    """The rounds of one launch, which makes the rounds of all loops."""
     return max(1, round(rounds * loops))
 
 
 class OverlapGroup(Gated):
-    """A sample is `copies` without a kernel, `computing` without copies and then `together`, each
-    behind a gate of its own. Seconds are those without the other, of copies from their common
-    start; the span is that of all together. `kernel` is what computes, if it can be wrong; `made`
-    has the groups and what they use, and is closed by close()."""
+    """A group of copies and a kernel. A sample is `copies` without a kernel, `computing` without
+    copies and then `together`, each behind its own gate. The seconds are those of each without the
+    other (copies: from their common start); the span is that of both together. `kernel` is the
+    kernel if its results are checked; `made` has the groups and their resources, and close() closes
+    it."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class OverlapGroup(Gated):
         )
 
     def mismatch(self) -> str | None:
-        """What the kernel computed wrongly, alone or beside copies."""
+        """Describes a wrong result of the kernel, alone or beside copies; None if there is none."""
         return self._kernel.mismatch() if self._kernel is not None else None
 
     def close(self) -> None:
@@ -82,7 +84,8 @@ class OverlapGroup(Gated):
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """Copies without and with a kernel that takes about as long, the first of them."""
+    """A group of copies without and with a kernel, which is the first copy's and takes about as
+    long as the others."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)
@@ -92,8 +95,8 @@ def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGro
 
 
 def _check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for anything but the work of a kernel, and copies of the same device that
-    run beside it."""
+    """Raises Unsupported unless the first is the work of a kernel, and the others are copies of the
+    same device."""
     (first, *others), owner = copies, copies[0].transfer.engine.owner
     if not owner.is_device or first.transfer.engine.kind != "sm":
         raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
@@ -107,9 +110,8 @@ def _check(copies: Sequence[Copy]) -> None:
 
 
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
-    """Has the kernel take about as long as the copies, as measured here: where one is much shorter,
-    little is left to hide it behind. How close it comes does not matter, since each sample measures
-    both."""
+    """Fits the kernel's duration to the copies', as measured here: if one is much shorter, it can
+    hide little of the other. Exactness does not matter, since each sample measures both."""
     run(copies, 1)  # the first one also pays for page tables
     loops, wanted = 1, run(copies, 1).span
     while wanted < _SECONDS and loops < copies.most_loops:

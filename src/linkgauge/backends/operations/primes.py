@@ -27,8 +27,8 @@ LEAST_RATE = 1e-12
 
 
 class PrimesGroup(Gated):
-    """Threads on the CPUs of each transfer. A loop is one event of each transfer; all threads take
-    events from one store until it is empty, so that they end within an event of each other."""
+    """Threads on the CPUs of each transfer. A loop is one event of each transfer. All threads take
+    events from one counter until none are left, so that they end within an event of each other."""
 
     pace = Pace(seconds=0.25, loops=1)
 
@@ -37,7 +37,7 @@ class PrimesGroup(Gated):
         self._cpus = [cpu for cpus in placed for cpu in cpus]
 
     def wait(self) -> Timing:
-        """Raises BackendError if a thread does not find the primes."""
+        """Waits for all events. Raises BackendError if a thread does not find the primes."""
         loops, laps = self.pass_gate()
         events = loops * laps
         before = steal_seconds(ROOT, self._cpus)
@@ -79,8 +79,8 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """The sum of the threads' own rates, in events per second: the wait for the slowest thread's
-    last event counts for none of the others."""
+    """The sum of the threads' own rates, in events per second. Waiting for the slowest thread's
+    last event does not lower the rate of the others."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 

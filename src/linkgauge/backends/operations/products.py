@@ -15,7 +15,7 @@ WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
 
 
 class ProductBuffers(Protocol):
-    """A, B and their product."""
+    """A and B, and their product."""
 
     on_host: bool
     """Whether CPUs multiply, and are sampled as the host's own are."""
@@ -25,8 +25,9 @@ class ProductBuffers(Protocol):
         ...
 
     def mismatch(self) -> str | None:
-        """What is wrong with the product. Compares sums of `BLOCK` neighbours in each of its rows,
-        with signs drawn by lot, with A times those of B, in double precision (Freivalds, 1977)."""
+        """Describes an error in the product; None if it is right. Compares randomly signed sums of
+        `BLOCK` neighbours in each row with A times the same sums of B, in double precision
+        (Freivalds, 1977)."""
         ...
 
 

@@ -19,17 +19,17 @@ KINDS = ("pageable", "base", "thp", "hugetlb")
 
 
 class Touchable(Protocol):
-    """A buffer whose pages may be given back to the kernel."""
+    """A buffer that can give its pages back to the kernel."""
 
     size: int
     address: int
 
     def touched(self) -> None:
-        """Looks again at what pages it has. Raises Unsupported if they are not as its kind says."""
+        """Reads again which pages the buffer has. Raises Unsupported if their kind is wrong."""
 
 
 class TouchGroup(Gated):
-    """Threads on `cpus` fault in all pages of a buffer; in between, untimed, these are given back.
+    """Threads on `cpus` fault in all pages of a buffer; between samples the pages are given back.
     The buffer's content is lost."""
 
     pace = Pace(loops=1)
@@ -43,8 +43,8 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Raises BackendError if pages cannot be given back or fresh memory is not zero, and
-        Unsupported if the fresh pages are of another size than the buffer's kind says."""
+        """Waits for all pages. Raises BackendError if pages cannot be given back or fresh memory is
+        not zero, and Unsupported if fresh pages are of another size than the buffer's kind says."""
         loops, laps = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

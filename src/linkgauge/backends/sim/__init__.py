@@ -2,8 +2,8 @@
 
 Bytes really move, contention follows from the topology, and faults can be scheduled, so that runs
 can be tested without failing hardware. docs/simulation.md lists what is computed and what is not.
-What measures is loaded when it is first used: a controller only asks what a machine has.
-"""
+The code that measures is loaded when it is first used, because a controller only asks what a
+machine has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulated machine does when it measures: bytes move, and virtual time passes."""
+"""A simulated machine while it measures: bytes move, and virtual time passes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return inventory.host(self._description, self._hardware.nodes)
 
     def look(self) -> Inventory:
-        """Everything that can be read of the machine in its state after the cells so far."""
+        """All that can be read of the machine, in its state after the cells so far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -186,7 +186,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def returning(self, copy: Copy) -> SimGroup:
-        """One way is as long as the other."""
+        """A group of round trips; a copy back takes as long as one there."""
         group = self.moving([copy], named("copy-ping-pong"))
         group.pace = single_iterations(1)
         return group
@@ -194,7 +194,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """The kernel takes as long as the copies do, and crosses nothing."""
+        """A kernel that takes as long as the copies do, and crosses no link."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -228,7 +228,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """Like an access to the other's memory that hits a cache: half of that memory's latency."""
+        """A group of round trips of a cache line. Each way takes as long as an access to the other
+        node's memory that hits a cache: half of that memory's latency."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
@@ -236,14 +237,14 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, seconds, Pace(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:
-        """Work of the host, independent of the links."""
+        """A group of calls by the host, which do not depend on the links."""
         if copy.transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         call = self._description.host.call
         return self._steps(copy, call, Pace(loops=1), named("enqueue"))
 
     def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
-        """A loop of steps that each take so many seconds, whatever else moves."""
+        """A group of steps that take `seconds` each, whatever else moves."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
             sigmas = [self._description.noise]
@@ -253,7 +254,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demands(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], Sequence[float]]:
-        """What the copies ask for, as faults leave it, and their relative noise."""
+        """The demands of the copies, changed by faults, and the relative noise of each."""
         demands = self._resources.facing([self._demand(copy, copies, does) for copy in copies])
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands)
@@ -282,7 +283,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return movements(works, self._trouble.capacity(demands))
 
     def _demand(self, copy: Copy, copies: Sequence[Copy], does: Operation) -> Demand:
-        """Transfers that ask for no number of threads share their node's CPUs evenly."""
+        """The demand of a copy. Copies without a number of threads share their node's CPUs
+        evenly."""
         transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
         if does.product is not None:

@@ -1,8 +1,7 @@
 """Collectives of a simulated machine: the numbers are really computed, the time is virtual.
 
-The numbers are those of the buffers' windows: of more bytes, the same collective of as many as a
-window has is carried out in their first bytes, and of the rest only flipped bits are kept.
-"""
+The numbers are those in the buffers' windows. For larger buffers, the collective is carried out on
+as many bytes as a window has, and beyond them only flipped bits are recorded."""
 
 from __future__ import annotations
 
@@ -25,9 +24,9 @@ _MOST_RANKS = 1 << 12
 
 
 class SimCollective(CollectiveGroup):
-    """A collective behind a gate: `seconds` are those of an iteration, by rank, with the relative
-    noise `sigmas`. What comes late by `stall`, all others of its group wait for. `flip` lets the
-    faults strike that alter what was received."""
+    """A collective behind a gate. `seconds` are those of an iteration, by rank, with the relative
+    noise `sigmas`. A rank that is late by `stall` makes all others of its group wait. `flip`
+    applies the faults that alter received data."""
 
     def __init__(
         self,
@@ -69,7 +68,8 @@ class SimCollective(CollectiveGroup):
         return self._stall(rank, sample) if self._stall is not None else 0.0
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """A rank that comes late is the one that does not wait."""
+        """The seconds of single iterations, by rank. A rank that comes late waits less, so its own
+        part is shorter."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             late = [self._late(rank, number) for rank in range(len(self._copies))]
@@ -100,7 +100,7 @@ class SimCollective(CollectiveGroup):
                 yield Wrong(count, place, first)
 
     def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
-        """The parts of a group, with as many bytes as are really carried out."""
+        """The parts of a group, with the number of bytes that are really carried out."""
         copies = [self._copies[place] for place in group]
         return [
             (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
@@ -109,7 +109,7 @@ class SimCollective(CollectiveGroup):
 
 
 def _fill(copy: Copy, share: RankShare, seed: int) -> None:
-    """Clears what a rank receives, and makes what it sends."""
+    """Clears a rank's receive buffer, and writes the data that it sends."""
     received = _buffer(copy)
     received.window[:] = bytes(len(received.window))
     received.flipped = {}
@@ -117,7 +117,7 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
 
 
 def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
-    """The collective of one group: what each rank has sent is received."""
+    """Carries out the collective of one group: each rank receives what the others send."""
     each = work.number.bytes
     sent = [
         bytes(_sent(copy).window[share.sends_at :][: share.counts.send * each])
@@ -142,7 +142,7 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
 
 
 def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
-    """How many elements of a rank's receive buffer are wrong, and the index of the first."""
+    """The number of wrong elements in a rank's receive buffer, and the index of the first."""
     if share.origin is None:
         return 0, 0
     begin = share.receives_at
@@ -152,7 +152,7 @@ def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
 
 
 def _altered(copy: Copy, share: RankShare) -> list[int]:
-    """The elements beyond what is really carried out that have a flipped bit."""
+    """The elements with a flipped bit beyond the bytes that are really carried out."""
     each, buffer = share.work.number.bytes, _buffer(copy)
     done = share.counts.receive * each
     all_bytes = share.work.counts(copy.size, share.ranks).receive * each

@@ -99,24 +99,23 @@ class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes/s of what is read and of what is written; null: not bounded."""
+    """Limits in bytes/s for reads and for writes; null: no limit."""
 
     read: Rate | None = None
     write: Rate | None = None
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes/s that a node's root complex passes between devices, by what its IOMMU does; null: not
-    bounded."""
+    """Limits in bytes/s for traffic between devices through a node's root complex, by the mode of
+    its IOMMU; null: no limit."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives move their bytes: by this algorithm where it can carry them out, else in
-    rings; over so many `rings` at once. `efficiency` is the share of the links' rate that they
-    reach."""
+    """How collectives move their bytes: by this algorithm if it can carry them out, else in rings,
+    over `rings` rings at once. `efficiency` is the share of the links' rate that they reach."""
 
     algorithm: Algorithm = "ring"
     rings: Count = 1
@@ -129,9 +128,10 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of an engine: its maximum rates of reading and writing over links, the maximum rate at
-    which one copy reads from another device (null: only links limit it), that of copies within the
-    device (null: only its memory limits it), and the startup time of a copy: `peer_startup` between
-    two devices, `write_startup` if it only writes (null: `startup`, which holds for all others)."""
+    which one copy reads from another device (null: only links limit it) and of copies within the
+    device (null: only its memory limits them), and the startup time of a copy: `peer_startup`
+    between two devices, `write_startup` for a copy that only writes (null: `startup`, which holds
+    for all others)."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -178,10 +178,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` NUMA nodes alike: `cpus` and `memory` of each, `rate` of its DRAM (bytes read and
-    written), `latency` of one access to it. `cache` is its last-level cache. At one of
-    `turns`, threads and each device take turns, for as long as the link takes that each comes
-    over: a gateway that buffers. `kind` is that of the memory, as shown."""
+    """`count` identical NUMA nodes: the `cpus` and `memory` of each, the `rate` of its DRAM (bytes
+    read and written) and the `latency` of one access to it. `cache` is its last-level cache. On a
+    link to one of `turns`, a gateway that buffers, traffic of threads and of devices takes turns,
+    each for as long as the link takes to carry it. `kind` is the memory's kind, as shown."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -194,11 +194,11 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `cpu_vendor` is what /proc/cpuinfo of x86 tells. A thread moves `thread` bytes a
-    second, and takes `call` to hand a copy to a device. What devices move to each other through a
-    node is bounded by `peers`. `distances` is the NUMA distance table
-    (null: 10 within a node, 20 between); `hypervisor` names that of a virtual machine, which
-    shows no `iommu`, and no `governor` of its CPUs' frequency with its `frequency_driver`."""
+    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo of x86. A thread moves `thread` bytes a
+    second, and takes `call` seconds to hand a copy to a device. `peers` limits traffic between
+    devices through a node. `distances` is the NUMA distance table (null: 10 within a node, 20
+    between nodes). `hypervisor` names the hypervisor of a virtual machine, which shows no `iommu`,
+    no `governor` of its CPUs' frequency and no `frequency_driver`."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -220,18 +220,18 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` identical devices. `memory_rate` is bytes/s read and written (null: never the limit),
-    and `memory_rate_told` what the vendor's library reports of it (null: the same), `products` are
-    the rates at which it multiplies matrices, by the type of their numbers, `memory_latency` the
-    time of one remote access without the links. A device with `forwards` forwards traffic of others
-    within its fabric. `pci` and `uuids` identify each device (null: made up); quote addresses,
-    because YAML would read them as numbers. `peer_access` says over which ways it reaches others'
-    memory; copies by copy engines that need another way go through the host's memory if it `stages`
-    them, and are refused otherwise. `numa_node` is the value in sysfs (null: the nearest node). One
-    that is a `node` stands for a host of its own behind its network interface: PCI does not show
-    it. Of several such groups each is a rail: the first devices of all are of one node, and so on.
-    `properties` are the values that the vendor's library would report.
-    """
+    """`count` identical devices. `memory_rate` is in bytes/s read and written (null: no limit), and
+    `memory_rate_told` is the rate that the vendor's library reports (null: the same). `products`
+    are the rates at which a device multiplies matrices, by the type of the numbers;
+    `memory_latency` is the time of one remote access without the links. A device with `forwards`
+    forwards other devices' traffic within its fabric. `pci` and `uuids` identify each device (null:
+    made up); quote addresses, because YAML would read them as numbers. `peer_access` says over
+    which ways it reaches others' memory; copies by copy engines that need another way go through
+    the host's memory if it `stages` them, and are refused otherwise. `numa_node` is the value in
+    sysfs (null: the nearest node). A device that is a `node` stands for another host behind its
+    network interface, and PCI does not show it; several such groups are rails: the first devices of
+    all groups belong to one node, and so on. `properties` are the values that the vendor's library
+    reports."""
 
     count: Count = 1
     model: str
@@ -283,10 +283,10 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A machine. `noise` is the relative standard deviation of every figure, drawn from `seed`;
-    `noise_buffers` and `noise_moments` are those of what varies only between visits; `faults` use
-    the grammar of `--fault`. `routing` says how traffic takes several equally short ways,
-    `collectives` how collectives do."""
+    """A described machine. `noise` is the relative standard deviation of every figure, drawn from
+    `seed`; `noise_buffers` and `noise_moments` vary only between visits. `faults` use the grammar
+    of `--fault`. `routing` says how traffic uses several equally short ways, `collectives` how
+    collectives move their bytes."""
 
     source: str
     host: HostDescription
@@ -355,7 +355,7 @@ def _scaled(text: str, units: dict[str, float], expected: str) -> float:
 
 
 def shipped() -> tuple[str, ...]:
-    """Names of the machines shipped with linkgauge."""
+    """The names of the machines shipped with linkgauge."""
     files = (resources.files(__package__) / "machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yml") for f in files if f.name.endswith(".yml")))
 

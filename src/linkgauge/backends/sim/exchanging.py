@@ -1,5 +1,5 @@
-"""How long a collective of a simulated machine takes: its exchanges as flows of kernels that write,
-which share what they cross."""
+"""The duration of a collective on a simulated machine: its exchanges are flows of kernels that
+write, and share the links that they cross."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .topology import SimTopology
 
 
 class SentBytes(msgspec.Struct, frozen=True):
-    """What one rank of a cell writes into the memory of another one; either may be the SWITCH."""
+    """The bytes that one rank of a cell writes into another one's memory; either end may be the
+    SWITCH."""
 
     source: int
     target: int
@@ -31,16 +32,16 @@ class SentBytes(msgspec.Struct, frozen=True):
 
 
 class ExchangeStage(msgspec.Struct, frozen=True):
-    """What a group does at one time, in so many `steps`."""
+    """The exchanges of a group at one time, repeated in `steps` steps."""
 
     steps: int
     sent: tuple[SentBytes, ...]
 
 
 class Exchanging:
-    """A collective of the ranks whose parts are `copies`, which move their bytes as `exchanges`
-    says: `groups` has the ranks of each group, `ranks` what the part of each takes. Raises
-    Unsupported where no link joins two of them."""
+    """A collective of ranks whose parts are `copies`, moved as `exchanges` says. `groups` has the
+    ranks of each group, `ranks` the demand of each rank's part. Raises Unsupported if no link joins
+    two ranks that exchange bytes."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class Exchanging:
         return ExchangeStage(phase.steps, tuple(sent))
 
     def _between(self, source: int, target: int) -> Demand:
-        """What moves the bytes of one exchange: the less efficient, the more it takes."""
+        """The demand of one exchange; a lower efficiency makes it use more of each link."""
         if SWITCH in (source, target):
             rank = self._places[source if target == SWITCH else target]
             demand = self._resources.in_switch(rank, inward=target == SWITCH)
@@ -100,8 +101,8 @@ class Exchanging:
         return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
 
     def _rank(self, number: int, copies: Sequence[Copy]) -> Demand:
-        """What a fault may be aimed at to strike this rank: its device, and the links over which
-        something comes to it, not the devices that send it."""
+        """The demand of a rank, by which faults strike it: its device and the links over which it
+        receives, but not the devices that send."""
         own = self._demand(self._places[number], self._places[number])
         coming = [sent.demand for sent in self._all() if sent.target == number]
         others = {str(place) for place in self._places} - {str(self._places[number])}
@@ -116,13 +117,13 @@ class Exchanging:
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """All that is used."""
+        """The demands of all exchanges and ranks."""
         return (*(sent.demand for sent in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
-        """The seconds of one iteration, by rank: each step takes the time to start, and the bytes
-        of all calls that are aggregated go at the rates of the flows at that moment. All ranks of a
-        group wait for its slowest."""
+        """The seconds of one iteration, by rank. Each step takes its startup time, and the bytes of
+        all aggregated calls move at the rates of the flows at that moment. All ranks of a group
+        wait for the slowest."""
         taken = [self._alone(group, capacity) for group in self.groups]
         for stages in zip_longest(*self._stages):
             present = [stage for stage in stages if stage is not None]
@@ -141,7 +142,8 @@ class Exchanging:
         return tuple(found)
 
     def _alone(self, group: Sequence[int], capacity: Mapping[Resource, float]) -> float:
-        """A rank that is a group by itself only copies from its send buffer, if it has one."""
+        """The seconds of a rank that is a group by itself: it only copies from its send buffer, if
+        it has one."""
         if len(group) > 1:
             return 0.0
         own = self.ranks[group[0]]

@@ -64,7 +64,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Slow(Fault, frozen=True):
-    """`rate` is the remaining fraction of the rate."""
+    """A link or device runs at `rate`, a fraction of its full rate."""
 
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
     example = "slow sim:0 rate=25%"
@@ -73,7 +73,8 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """The rate of cell n is its healthy rate × (1 + `per_cell`)^(n - first of its cells)."""
+    """The rate changes from cell to cell: in cell n it is the healthy rate × (1 + `per_cell`)^(n -
+    first of its cells)."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -82,7 +83,7 @@ class Drift(Fault, frozen=True):
 
 
 class Jitter(Fault, frozen=True):
-    """`sigma` is relative and adds to the machine's own noise."""
+    """Samples vary by an additional relative standard deviation `sigma`."""
 
     meaning = "the samples vary more"
     example = "jitter sim:0 sigma=5%"
@@ -91,7 +92,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """Samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
+    """The samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
@@ -101,7 +102,7 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """`offset` is in bytes; cells that move fewer bytes are not struck."""
+    """A bit flips at `offset` (bytes); cells that move fewer bytes are not affected."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:0 offset=54321 bit=3"
@@ -111,7 +112,7 @@ class Flip(Fault, frozen=True):
 
 
 class Hot(Fault, frozen=True):
-    """`celsius` is what the device's library reports."""
+    """The device's library reports the temperature `celsius`."""
 
     meaning = "a device reports this temperature"
     example = "hot sim:0 celsius=91 cells=20.."
@@ -133,14 +134,14 @@ class Strike(Fault, frozen=True):
 
 
 class Hang(Strike, frozen=True):
-    """The worker never returns."""
+    """The worker hangs and never returns."""
 
     meaning = "the call never returns"
     example = "hang sim:0 phase=warm-up cells=0"
 
 
 class Crash(Strike, frozen=True):
-    """`signal` kills the worker process."""
+    """The worker process is killed by `signal`."""
 
     meaning = "the worker process dies of a real signal"
     example = "crash sim:0 signal=KILL cells=0"
@@ -156,7 +157,7 @@ class Lost(Strike, frozen=True):
 
 
 class NoMem(Strike, frozen=True):
-    """Allocation fails although memory looked sufficient."""
+    """An allocation fails although memory looked sufficient."""
 
     meaning = "allocation fails"
     example = "nomem host:0 cells=0..3"
@@ -175,7 +176,8 @@ FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter, with the same meaning in every kind that takes it. `read` raises InputError."""
+    """A parameter of the grammar, with the same meaning in every kind of fault that takes it.
+    `read` raises InputError."""
 
     meaning: str
     read: Callable[[str], Any]

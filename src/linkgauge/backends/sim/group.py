@@ -16,8 +16,8 @@ StallSeconds = Callable[[int, int], float]
 
 class SimGroup(Gated):
     """Copies behind a gate. Copy i progresses as in `movements[i]`, with relative noise
-    `sigmas[i]`, and stalls in its first lap for the time that `stall` returns. An operation that
-    computes `makes` a pattern of another."""
+    `sigmas[i]`, and its first lap is longer by the time that `stall` returns. An operation that
+    computes `makes` one pattern of another."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class SimGroup(Gated):
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        """When the copy at this place starts, and when it ends each lap."""
+        """The start of the copy at this place and the end of each lap, in seconds."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
 
 def _carry_out(copy: Copy, makes: Pattern | None) -> None:
-    """Moves the bytes once: further loops would move the same ones."""
+    """Moves the bytes once; further loops would move the same ones."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return

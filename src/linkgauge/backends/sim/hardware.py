@@ -42,8 +42,8 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device: `name` is `sim:0`, `pci` its address as sysfs writes it, None of one that
-    stands for a node, or for the interface of its `node` that is in a `rail`."""
+    """A device: `name` is `sim:0`, and `pci` is its address as sysfs writes it. `pci` is None for a
+    device that stands for a node, or for the interface of its `node` that is in a `rail`."""
 
     name: str
     index: int
@@ -55,7 +55,7 @@ class DeviceUnit(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """What a fault may be aimed at to strike it."""
+        """The names under which a fault can target this device."""
         return frozenset(name for name in (self.name, self.node, self.rail) if name)
 
 
@@ -67,9 +67,8 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link, named `a-b` unless it is given a name, and the `common` properties of its
-    `kind_name`. `rate` is bytes/s in each direction.
-    """
+    """A link, named `a-b` by default, with the `common` properties of its `kind_name`. `rate` is in
+    bytes/s in each direction."""
 
     kind_name: str
     common: LinkKind
@@ -77,8 +76,8 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """All parts of a machine, one by one, and how traffic takes several equally short ways; the
-    bytes/s that a node passes between devices (None: not bounded)."""
+    """All parts of a machine one by one, how traffic uses several equally short ways, and the limit
+    in bytes/s for traffic between devices through a node (None: no limit)."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -113,8 +112,8 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """The machine of which only these CPUs may be used, or all if none are given. Raises InputError
-    for one that it does not have."""
+    """The machine with only these CPUs usable, or with all if none are given. Raises InputError for
+    a CPU that it does not have."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}
@@ -128,7 +127,7 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name stands for itself."""
+    """The names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name stands for itself."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)

@@ -1,8 +1,7 @@
-"""The values that the readers of a machine would find on a simulated machine's host.
+"""The values that a machine's readers would find on a simulated machine's host.
 
-Of the caches only the last level is known. All hosts alike have huge pages and no limits; the CPUs
-of those that are no virtual machine have the governor that is described; all were idle so far.
-"""
+Only the last level of the caches is known. All hosts have huge pages and no limits, and were idle
+so far. CPUs have the described governor, except in virtual machines."""
 
 from __future__ import annotations
 
@@ -64,8 +63,8 @@ def details(
     *,
     grouped: bool,
 ) -> HostDetails:
-    """What else the kernel reports. `joins` says whether links lead from one node to another;
-    `grouped`: there are PCI functions in IOMMU groups."""
+    """The host's further details, as the kernel would report them. `joins` says whether links lead
+    from one node to another; `grouped` says that PCI functions are in IOMMU groups."""
     about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
@@ -99,7 +98,7 @@ def details(
 
 
 def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:
-    """Why fields are empty, in the readers' words."""
+    """The gaps: why fields are empty, in the readers' words."""
     if about.architecture not in _ISA:
         yield Gap("/proc/cpuinfo does not report it", "instruction set")
     if about.hypervisor:
@@ -116,7 +115,8 @@ def _command_line(about: HostDescription) -> str:
 
 
 def _free(total: int) -> int:
-    """Fifteen sixteenths, in whole KiB: the kernel and processes use the rest."""
+    """The free memory: fifteen sixteenths of all, in whole KiB; the kernel and processes use the
+    rest."""
     return (total - total // 16) >> 10 << 10
 
 
@@ -125,13 +125,13 @@ def _cache(node: NodeUnit) -> int:
 
 
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    """Each kind of last-level cache."""
+    """The last-level caches, one of each kind."""
     found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 
 def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
-    """One CPU of each core."""
+    """One CPU of each core of a node."""
     by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
     return tuple(sorted(by_core.values()))
 
@@ -142,8 +142,8 @@ def _distances(
     nodes: Sequence[NodeUnit],
     joins: Callable[[int, int], bool],
 ) -> tuple[int, ...]:
-    """A row of the NUMA distance table: the firmware's values, else the kernel's defaults. Where no
-    link leads to, as between the hosts of a rack, the table says so."""
+    """A row of the NUMA distance table: the firmware's values, else the kernel's defaults. The row
+    says so if no link leads to a node, as between the hosts of a rack."""
     if about.distances is not None:
         return about.distances[node.index]
     return tuple(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
-    """The simulation of a machine by its name or file, tried. Raises InputError for an invalid
+    """A simulation of a machine by its name or file, checked. Raises InputError for an invalid
     description or fault."""
     simulation = Simulation(*load(machine), tuple(faults))
     machine_of(simulation)
@@ -36,8 +36,8 @@ def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """The machine of a run, which those who ask for the run, its screen and its page share. Raises
-    InputError for an invalid description or fault."""
+    """The machine of a run's simulation, made once for the command line, the screen and the page.
+    Raises InputError for an invalid description or fault."""
     return SimMachine(*read(simulation))
 
 
@@ -48,8 +48,8 @@ def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
 
 
 class SimMachine:
-    """Of a described machine only these `cpus` may be used (none: all). Raises InputError for a
-    fault whose target it does not have."""
+    """A described machine at rest, with only these `cpus` usable (none: all). Raises InputError for
+    a fault whose target it does not have."""
 
     def __init__(
         self, description: Description, faults: Sequence[Fault] = (), cpus: Sequence[int] = ()
@@ -64,11 +64,12 @@ class SimMachine:
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """The names that a fault may be aimed at to strike the transfer."""
+        """The names of fault targets that affect the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """The same of a whole cell: a collective also touches the links between its ranks."""
+        """The names of fault targets that affect a whole cell: a collective also uses the links
+        between its ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -82,7 +83,7 @@ class SimMachine:
         return touched.union(*(demand.touched for demand in exchanging.demands))
 
     def _exchanging(self, ranks: Sequence[Copy], work: Collective) -> Exchanging:
-        """Raises Unsupported where no link joins two ranks."""
+        """The exchanges of a collective. Raises Unsupported if no link joins two ranks."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
         how = self._description.collectives

@@ -33,14 +33,14 @@ complemented."""
 
 
 class Tail(NamedTuple):
-    """The content beyond the window, of even and of odd chunks. None: never written."""
+    """The content beyond the window, in even and in odd chunks. None: never written."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """A buffer of `size` bytes; `free` returns them to the budget of their place."""
+    """A buffer of `size` bytes; `free` returns them to the budget of its memory."""
 
     warnings = ()
 
@@ -66,7 +66,8 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes the pattern over the first `size` bytes; beyond the window, over all of them."""
+        """Writes the pattern over the first `size` bytes of the window and, if `size` is larger,
+        over everything beyond."""
         near = min(size, WINDOW)
         self.window[:near] = _window(pattern, seed, inverted)[:near]
         if size > WINDOW:
@@ -134,20 +135,20 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
-    """Writes the pattern that an operation on numbers makes of its source, all of which holds the
-    numbers of this seed; of anything else it makes nothing."""
+    """Writes the pattern that an operation on numbers makes of its source, if the source holds only
+    the numbers of this seed; otherwise it writes nothing."""
     if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
         destination.fill(size, made, seed, inverted=False)
 
 
 class MemoryBudget:
-    """Bytes left in each place."""
+    """The bytes left in each memory."""
 
     def __init__(self, sizes: Mapping[Memory, int]) -> None:
         self._left = dict(sizes)
 
     def take(self, memory: Memory, size: int) -> None:
-        """Raises AllocationError if the place has fewer bytes left."""
+        """Takes bytes. Raises AllocationError if the memory has fewer left."""
         left = self._left[memory.place]
         if size > left:
             raise AllocationError(

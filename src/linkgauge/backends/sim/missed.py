@@ -1,4 +1,4 @@
-"""Faults that struck no cell of a run, and why not."""
+"""Finds faults that struck no cell of a run, and says why not."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class _Met(msgspec.Struct, frozen=True, eq=False):
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Each fault that struck nothing in this simulated run, and why. None of a run that has not
-    come to its end, or of a machine that an earlier version described."""
+    """Each fault that struck no cell of this simulated run, with the reason. Yields nothing for a
+    run that has not ended, or for a machine that an earlier version described."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
         return
@@ -42,7 +42,8 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether a fault reaches the cell of this number, of so many, in any round of the run."""
+    """Whether a fault reaches the cell of this number, of `count` cells, in any round of the
+    run."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0
@@ -50,7 +51,7 @@ def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
 
 
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
-    """None where it struck."""
+    """Why a fault struck no cell; None if it struck one."""
     # What is lost in one cell is lost in all that follow.
     reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
     within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]

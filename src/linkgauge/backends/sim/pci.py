@@ -55,10 +55,9 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """All functions, ordered by address; `grouped`: each is in an IOMMU group.
+    """All functions, ordered by address; `grouped` says that each is in an IOMMU group.
 
-    Raises InputError if buses run out.
-    """
+    Raises InputError if buses run out."""
     found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
     if grouped:
         found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
@@ -66,7 +65,7 @@ def functions(
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
-    """What cannot be read about PCI as a whole, in the readers' words."""
+    """The facts about PCI as a whole that cannot be read, in the readers' words."""
     if all(device.pci is None for device in hardware.devices):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
@@ -165,7 +164,8 @@ class _BusNumbering:
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[Gap]:
-        """Why fields are empty, as readers say it; of a link, that nothing describes it."""
+        """The gaps of a function, in the readers' words; a link that the description lacks is
+        one."""
         if not self._grouped:
             yield Gap(NOT_GROUPED, "iommu_group")
         if link is None:
@@ -242,7 +242,7 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
 
 
 def _place(device: DeviceUnit) -> tuple[str, int] | None:
-    """The domain and the bus; None of what PCI does not show."""
+    """The domain and the bus number of a device; None if PCI does not show it."""
     if device.pci is None:
         return None
     domain, bus, _ = device.pci.split(":")

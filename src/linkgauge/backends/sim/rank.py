@@ -17,9 +17,9 @@ from linkgauge.model.transfer import Transfer
 
 
 class SimRank(OfProcess):
-    """Rank r has device r of the simulated machine. Every rank simulates all of the machine, as
-    all others do at the same time: its buffers are of all ranks, and it carries out all copies, but
-    reports its own alone."""
+    """A rank with a device: rank r has device r of the simulated machine. Every rank simulates the
+    whole machine at the same time: it has the buffers of all ranks and carries out all copies, but
+    reports only its own."""
 
     backend: SimBackend
 
@@ -34,7 +34,7 @@ class SimRank(OfProcess):
         super().__init__(rank, backend, devices[rank])
 
     def look(self) -> Inventory:
-        """All of the machine, in its state after the cells so far."""
+        """The inventory of the whole machine, in its state after the cells so far."""
         return self.backend.look()
 
     def local(self, memory: Memory) -> Memory:

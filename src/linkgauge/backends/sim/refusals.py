@@ -1,4 +1,4 @@
-"""Why a simulated machine refuses a transfer: plain facts in, a sentence out."""
+"""Reasons why a simulated machine refuses a transfer, made from plain facts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
-    """Why this transfer cannot be carried out on this machine, or None."""
+    """Why this transfer cannot be carried out on this machine; None if it can."""
     return next(_reasons(transfer, hardware, topology), None)
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Why an engine does not reach another device's memory, in a transfer that is not refused
-    otherwise; None where it does, or where the driver stages what copy engines do."""
+    """Why an engine does not reach another device's memory, for transfers that are not refused for
+    another reason. None if it does, or if the driver stages the copy."""
     other = apart(transfer, topology)
     if other is None:
         return None
@@ -37,7 +37,8 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
 
 
 def apart(transfer: Transfer, topology: SimTopology) -> Memory | None:
-    """The device whose memory the engine of another device does not reach."""
+    """The device whose memory an engine of another device does not reach; None if it reaches
+    all."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
     apart = (other for other in others if not topology.reaches(str(owner), str(other)))

@@ -36,10 +36,10 @@ _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What determines a transfer's time: its flow (payload bytes/s), the seconds that a loop takes
-    to start, and the device on which its kernels queue. `touched` are the fault targets that strike
-    it; `jitter` is the relative standard deviation that its links add. `opposed` is what its flow
-    also uses of links on which others move payload the other way."""
+    """All that determines a transfer's time: its flow (payload bytes/s), the seconds that a loop
+    takes to start, and the device on which its kernels queue. `touched` are the fault targets that
+    affect it; `jitter` is the relative standard deviation that its links add. `opposed` is its
+    additional use of links on which others move payload the other way."""
 
     flow: Flow
     startup: float
@@ -50,13 +50,13 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """`capacity` of each resource in bytes/s (of turns: 1), `names` of what it belongs to: a link's
-    names and its ends, a device, a node. Resources are each memory, by name; each engine of a
-    device, for reading and for writing; each link, by number, in each direction (forward or not)
-    and in both together, and for what is read and what is written while both are; what each node
-    passes between devices. A link to a node with turns also has one resource for each pair of a
-    direction of the threads' traffic at the node and a direction of devices' traffic on the link.
-    """
+    """The shared resources of a machine. `capacity` is each resource's limit in bytes/s (for turns:
+    1); `names` are the names of the part that it belongs to: a link and its ends, a device, or a
+    node. The resources are each memory, by name; each engine of a device, for reading and for
+    writing; each link, by number, in each direction (forward or not), in both together, and for
+    reads and writes while both occur; and each node's traffic between devices. A link to a node
+    with turns also has one resource for each pair of a direction of the threads' traffic at the
+    node and a direction of devices' traffic on the link."""
 
     def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
@@ -94,14 +94,14 @@ class Resources:
         self.demand = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
-        """Leaves out a resource without a rate: it is unlimited."""
+        """Adds a resource, unless it has no rate: then it is unlimited."""
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
 
     def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
-        """What the transfer uses of each resource per byte of payload. Each of the `threads` host
-        threads moves at most `thread` bytes/s."""
+        """The demand of a transfer per byte of payload. Each of its `threads` host threads moves at
+        most `thread` bytes/s."""
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
@@ -138,7 +138,8 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """What is used of bounded resources: always, and only where others oppose it."""
+        """The use of limited resources: all that is always used, and all that is used only while
+        others move payload the other way."""
         known = [one for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1:] not in _OPPOSITE),
@@ -146,8 +147,8 @@ class Resources:
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """The same of transfers that run together: on a link that some read over and some write
-        over, both are bounded as they are there."""
+        """The demands of transfers that run together: on a link with both reads and writes, both
+        are limited as that link says."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -159,13 +160,13 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """The fault targets that strike the transfer: its memories, its engine's owner, the links
-        that it crosses and their ends."""
+        """The names of fault targets that affect the transfer: its memories, its engine's owner,
+        the links that it crosses and their ends."""
         return self.demand(transfer, 0, 0.0).touched
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """What a device takes to multiply matrices: its flow is of floating-point operations.
-        Raises Unsupported if its description has no such rate."""
+        """The demand of a device that multiplies matrices; its flow is in floating-point
+        operations. Raises Unsupported if its description has no such rate."""
         name = product.name
         rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -183,7 +184,8 @@ class Resources:
         return tuple(dict.fromkeys((*self._hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """Seconds of one access of `owner` to `memory`: the round trip and the memory's own."""
+        """The seconds of one access of `owner` to `memory`: the links' round trip and the memory's
+        own latency."""
         index = memory.index or 0
         if memory.is_host:
             own = self._hardware.nodes[index].group.latency
@@ -196,24 +198,24 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, staged: str | None) -> tuple[Route, ...]:
-        """What lies between the two: the way to the node where a copy is `staged`, if any, and that
-        from there."""
+        """The routes between two memories; for a copy that is `staged`, the route to that node and
+        the route from it."""
         if staged is not None:
             ends = ((str(source), staged), (staged, str(target)))
             return tuple(route for end in ends if (route := self._topology.route(*end)))
         return (self._route(source, target),)
 
     def _staged(self, source: Memory, target: Memory) -> str | None:
-        """The node through whose memory a copy between devices goes that do not reach each other;
-        None of all others."""
+        """The node through whose memory a copy goes, between devices that do not reach each other;
+        None for other copies."""
         if not (source.is_device and target.is_device):
             return None
         reached = self._topology.reaches(str(source), str(target))
         return None if reached else f"host:{self._topology.nearest_node(str(source))}"
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """What a device takes to give bytes to the switches of its fabric (`inward`), or to get
-        them from there. Raises Unsupported if it has no link to one."""
+        """The demand of a device that sends bytes to the switches of its fabric (`inward`), or
+        receives bytes from them. Raises Unsupported if it has no link to a switch."""
         route = self._topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -255,8 +257,8 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """The turns taken at both ends of a link: a device takes this link's, threads take those of
-        all other links there."""
+        """The turns taken at both ends of a link: devices' traffic uses the turns of this link,
+        threads' traffic those of all other links there."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
@@ -265,7 +267,7 @@ class Resources:
                         yield (number, inward, other) if by_threads else (number, other, inward)
 
     def _cap(self, transfer: Transfer) -> float:
-        """The most that a device's engine moves of one copy, by where it reads."""
+        """The maximum rate of one copy by a device's engine, by the memory that it reads."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         if transfer.memories == (owner, owner):
             return caps.local or math.inf
@@ -277,7 +279,7 @@ class Resources:
         return group.sm if engine.kind == "sm" else group.ce
 
     def _startup(self, transfer: Transfer) -> float:
-        """Seconds until a device's engine moves the first byte."""
+        """The seconds until a device's engine moves the first byte."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         own: float | None = None
         if any(memory.is_device and memory.place != owner for memory in transfer.memories):

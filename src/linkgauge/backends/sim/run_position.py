@@ -14,7 +14,7 @@ _TURN = 2 * math.pi
 
 class RunPosition:
     """A run's position: its virtual time `now`, the cell, its visit, and the number of the next
-    sample of the phase. Random draws depend on the cell, visit, sample and seed alone, so a cell's
+    sample of the phase. Random draws depend only on the cell, visit, sample and seed, so a cell's
     figures are the same whichever process measures it and whatever it measured before.
 
     `between` are the relative standard deviations of what varies between visits but not within
@@ -28,7 +28,8 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
-        """`taken` is the number of the cell's samples before this visit."""
+        """Enters a phase of a visit; `taken` is the number of the cell's samples before this
+        visit."""
         self.sample = taken if phase == "measure" else 0
         if self._at == (cell, visit):
             return  # another phase of the same visit: the draws stay

@@ -1,5 +1,6 @@
-"""When faults strike: a pure function of the cell's ordinal in the plan, the sample's number in the
-cell and what is touched. A fresh worker or a resumed run therefore meets the same schedule."""
+"""The schedule of faults: a pure function of the cell's ordinal in the plan, the sample's number in
+the cell and the names that are touched. A fresh worker or a resumed run therefore sees the same
+schedule."""
 
 from __future__ import annotations
 
@@ -47,14 +48,14 @@ class Schedule:
                 yield fault
 
     def strike(self, cell: int, phase: Phase, touched: Set[str]) -> Strike | None:
-        """The fault that ends the cell at the start of this phase."""
+        """The fault that ends the cell at the start of this phase; None if there is none."""
         strikes = (fault for fault in self._faults if isinstance(fault, Strike))
         ending = (f for f in strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
         return next(ending, None)
 
     def rate(self, cell: int, names: Set[str]) -> float:
-        """The fraction of its rate that the part with these names (for a link: its own and its
-        ends') keeps in this cell."""
+        """The fraction of its rate that a part keeps in this cell. `names` are the part's names
+        (for a link, its own and its ends')."""
         return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
 
     def least_rate(self, cells: Iterable[int], names: Set[str]) -> float:
@@ -63,16 +64,16 @@ class Schedule:
         return min(aimed.rate(cell, names) for cell in cells) if aimed else 1.0
 
     def sigma(self, cell: int, touched: Set[str]) -> float:
-        """Relative standard deviation in addition to the machine's own noise."""
+        """The relative standard deviation in addition to the machine's own noise."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, cell, touched)))
 
     def stall(self, cell: int, sample: int, touched: Set[str]) -> float:
-        """Extra seconds of this sample of the cell, counted from 0."""
+        """The extra seconds of this sample of the cell; samples count from 0."""
         stalls = self._on(Stall, cell, touched)
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flips(self, cell: int, touched: Set[str]) -> list[tuple[int, int]]:
-        """The bits that flip in what a transfer wrote: byte offset, bit."""
+        """The bits that flip in a transfer's result: byte offset and bit."""
         return [(flip.offset, flip.bit) for flip in self._on(Flip, cell, touched)]
 
 
@@ -100,7 +101,7 @@ _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "com
 
 
 def act(fault: Strike, phase: Phase) -> NoReturn:
-    """Carries out the fault: dies, hangs, or raises as a real API's call would."""
+    """Carries out the fault: ends the process, hangs, or raises as a real API's call would."""
     call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
         raise DeviceLost(call, f"device lost {because}")

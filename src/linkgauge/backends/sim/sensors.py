@@ -1,4 +1,4 @@
-"""What a vendor's library would report about a simulated machine's devices."""
+"""The facts that a vendor's library would report about a simulated machine's devices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATED: dict[str, type] = {
 
 
 def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
-    """What the manager of the machine's fabric would report of the links between its switches."""
+    """The links between switches, as the manager of the machine's fabric would report them."""
     switches = {switch.name for switch in hardware.switches}
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
@@ -71,11 +71,11 @@ class SimTelemetry:
         )
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
-        """Everything that the library reports about each device."""
+        """All facts that the library reports about each device."""
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """A device's current telemetry; `symptoms` is None without faults: it never changes."""
+        """A device's current telemetry. Without faults `symptoms` is None, and it never changes."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)
@@ -125,7 +125,7 @@ class SimTelemetry:
         return (link and symptoms.pcie(link, idle=idle)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
-        """Each of a link's `count` separately, as libraries number them."""
+        """Each of a link's `count` single links, as libraries number them."""
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
@@ -146,7 +146,7 @@ class SimTelemetry:
             first += count
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        """Links that the product does not use: their library does not say where they lead."""
+        """Links that the product does not use; their library does not report where they lead."""
         count = device.group.properties.get("unused_links")
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)

@@ -1,9 +1,8 @@
-"""How faults show in what is read from the machine, as on a real one.
+"""The effects of faults on what is read from the machine, as on a real one.
 
 A slow PCIe link is trained to fewer lanes or a lower speed, a slow fabric has lost links; error
 counters rise for slowness that this does not explain. A slow device's clock is throttled. A device
-is reported hot or busy. Other faults show only in results.
-"""
+is reported hot or busy. Other faults show only in results."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class Symptoms:
         return min(1.0, self._rate({device}))
 
     def temperature(self, device: str) -> float | None:
-        """In °C; None where no fault says one."""
+        """The device's temperature in °C; None if no fault sets one."""
         found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
         return max(found, default=None)
 
@@ -86,7 +85,7 @@ class Symptoms:
         return self._schedule.rate(max(0, self._cells - 1), names)
 
     def _names(self, link: SimLink) -> set[str]:
-        """The names of a link and of its switches: a switch's symptoms are those of its links."""
+        """The names of a link and of its switches, since a switch's symptoms show on its links."""
         return {*names_of(link), *self._switches & {link.a, link.b}}
 
 

@@ -26,9 +26,9 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """Nodes and switches forward traffic; devices do so only within their fabric, and only if
-    described as forwarding. What devices send each other turns around at the PCIe switch that they
-    share, or, where that redirects it, at the root complex above."""
+    """The routes of a machine. Nodes and switches forward traffic; devices do so only within their
+    fabric, and only if described as forwarding. Traffic between devices turns around at the PCIe
+    switch that they share or, if the switch redirects it, at the root complex above."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -60,7 +60,7 @@ class SimTopology:
         return self.route(f"host:{one}", f"host:{other}") is not None
 
     def _route(self, source: str, target: str) -> Route | None:
-        """None if there is no path. A route from a place to itself crosses nothing."""
+        """The route; None if there is no path. A route from a place to itself crosses no link."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
@@ -82,7 +82,8 @@ class SimTopology:
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
-        """The root complex above the switch at which these turn around, if that redirects."""
+        """The root complex above the switch at which these crossings turn around, if the switch
+        redirects them."""
         passed = [crossing.end for crossing in crossings[:-1]]
         switches = [place for place in passed if place in self._switches]
         if not switches or len(switches) < len(passed):
@@ -96,8 +97,8 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """The route from a device to the switches of its fabric that are next to it, evenly over
-        all; None without any."""
+        """The route from a device to the adjacent switches of its fabric, evenly over all of them;
+        None if there are none."""
         found = [
             crossing
             for name in self._fabrics

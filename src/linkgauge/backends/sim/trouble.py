@@ -28,7 +28,8 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """Raises, hangs or dies if a fault strikes; flips bits before verification."""
+        """Enters a phase. Raises, hangs or ends the process if a fault strikes; flips bits before
+        verification."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
@@ -54,14 +55,15 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Host threads are not a shared resource: a fault lowers the cap of their flow."""
+        """The demand of slowed host threads: they are no shared resource, so a fault lowers the cap
+        of their flow."""
         rate = self._schedule.rate(number, {str(copy.transfer.engine.owner)})
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Bytes/s of the resources in use. All cells of a round share them, so the slowest rate of
-        any cell applies to all."""
+        """The bytes/s of the resources in use. All cells of a round share them, so the slowest rate
+        of any cell applies to all."""
         if not self._schedule:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -83,7 +85,7 @@ class Trouble:
         return self._schedule.stall(number, sample, touched)
 
     def flip(self) -> None:
-        """Flips bits of what the prepared copies wrote."""
+        """Flips bits in the results of the prepared copies."""
         for number, copy, touched in self._copies:
             buffer = copy.destination or copy.source
             for offset, bit in self._schedule.flips(number, touched):

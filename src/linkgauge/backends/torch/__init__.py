@@ -4,11 +4,10 @@ extends torch), and its `cpu`, through tensors, streams and events alone.
 Memories: `torch:TYPE:N` as torch names the device (`torch:cuda:0`, of AMD's GPUs too,
 `torch:xpu:1`, `torch:cpu:0`), and on the host `host:N` (pinned), `host:N/huge` and
 `host:N/pageable`. Engines: `ce`, torch's copy of one tensor to another, and `sm`, its operations on
-the owner. A backend made for the device is the better one where there is any: it reads with either
-end, times what torch cannot, and needs no torch. The modules: reasons for refusal (refusals),
+the owner. A backend made for the device is better than this one: it reads with either end's engine,
+times operations that torch cannot, and needs no torch. The modules: reasons for refusal (refusals),
 devices and error translation (runtime), tensors (buffer, content), what is enqueued (work,
-kernels), works timed by events behind a gate (gated), products of matrices (matmul).
-"""
+kernels), works timed by events behind a gate (gated), products of matrices (matmul)."""
 
 from __future__ import annotations
 
@@ -78,7 +77,7 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """AMD's GPUs alone: NVIDIA's are known by backend cuda."""
+        """The facts of AMD's GPUs only; backend cuda reports NVIDIA's."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -97,7 +96,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return refusals.remarks(transfer, self._facts)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Memory that the host pins serves the devices of one kind."""
+        """A key that is equal for engines that can share a buffer: pinned host memory serves all
+        devices of one kind."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
@@ -138,7 +138,7 @@ class TorchBackend(Holding[TorchBuffer]):
         return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
-        """The works, one of each copy, timed by events if all of them can be."""
+        """The group of the works, one for each copy; events time them if they can time all."""
         known = refusals.known_by(self._facts)
         gated = all(
             refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
@@ -165,7 +165,7 @@ class TorchBackend(Holding[TorchBuffer]):
 
     def _settle(self, copies: Sequence[Copy]) -> None:
         """Moves the controlling thread to the node of the host memory, else of the device. torch's
-        `cpu` works with all CPUs."""
+        `cpu` uses all CPUs."""
         owner = self._units[copies[0].transfer.engine.owner]
         if self._engines.affinity and not owner.is_cpu:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]

@@ -1,4 +1,4 @@
-"""Memory that torch copies: of its devices, and of the host. All of it is tensors of bytes."""
+"""Memory that torch copies, of its devices and of the host. All of it is tensors of bytes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TorchBuffer:
         raise NotImplementedError
 
     def free(self) -> None:
-        """Idempotent."""
+        """Frees the memory; idempotent."""
         self._tensor = None
 
 
@@ -85,7 +85,7 @@ class TorchDeviceBuffer(TorchBuffer):
 
 
 class AddressedBuffer(ByThreads, TorchBuffer):
-    """Memory that torch allocates and the host reaches: of torch's `cpu`, or pinned."""
+    """Memory that torch allocates at a host address: memory of torch's `cpu`, or pinned memory."""
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class AddressedBuffer(ByThreads, TorchBuffer):
 
 class NodeBuffer(NodeMemory, TorchBuffer):
     """Memory of the native core, bound to its node and first touched there. For a device of CUDA or
-    ROCm, the runtime then pins it, unless it is pageable: torch's own allocator neither binds
-    memory nor asks for huge pages."""
+    ROCm, the runtime then pins it unless it is pageable. torch's own allocator neither binds memory
+    nor requests huge pages."""
 
     def __init__(
         self, unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool
@@ -153,9 +153,9 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Memory that the device can copy; `node` is that of host memory, `alone` if there is no other.
-    Raises AllocationError for lack of memory, Unsupported if it cannot be bound as its kind
-    says."""
+    """Allocates memory that the device can copy; `node` is the node of host memory, `alone` says
+    that there is no other. Raises AllocationError for lack of memory, Unsupported if memory cannot
+    be bound as its kind says."""
     if node is None:
         return (AddressedBuffer if unit.is_cpu else TorchDeviceBuffer)(unit, memory, size)
     if unit.facts.binds or memory.kind == "pageable":

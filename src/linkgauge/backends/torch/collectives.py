@@ -1,4 +1,5 @@
-"""A rank's part of a collective by torch.distributed: timed, its iterations apart, and checked."""
+"""A rank's part of a collective by torch.distributed: timed, also by single iterations, and
+checked."""
 
 from __future__ import annotations
 
@@ -38,15 +39,16 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """torch's name for what carries out collectives of such devices: nccl is RCCL on ROCm."""
+    """torch's name for the library that carries out collectives of such devices: nccl is RCCL on
+    ROCm."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
 class TorchCollective(CollectiveGroup):
-    """The part of the rank that is at `place`, in the group that torch.distributed has joined.
-    Raises Unsupported, in all ranks alike, for what torch does not do."""
+    """The part of the rank at `place`, in the group that torch.distributed has joined. Raises
+    Unsupported, in all ranks alike, for what torch cannot do."""
 
     most_loops = _MOST_LOOPS
 
@@ -70,7 +72,7 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the figure must know."""
+        """Remarks for the reader of the figure."""
         said = [
             f"by torch.distributed ({self._library}), torch {self._unit.torch.__version__}",
             "timed by the host's clock: Python's time to call torch is part of it",
@@ -84,7 +86,8 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """torch works in the buffer that it is given."""
+        """Whether the data to send must first be copied to the receive buffer, because torch
+        carries out this collective in one buffer."""
         return not self._work.in_place and self._work.collective in (
             "all_reduce",
             "reduce",
@@ -92,7 +95,7 @@ class TorchCollective(CollectiveGroup):
         )
 
     def _made(self) -> Callable[[], object]:
-        """One call of the collective."""
+        """A function that calls the collective once."""
         distributed, work = self._distributed, self._work
         reduction = work.reduction and getattr(distributed.ReduceOp, _REDUCTIONS[work.reduction])
         root = work.root or 0
@@ -124,7 +127,7 @@ class TorchCollective(CollectiveGroup):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def carry_out(self, loops: int) -> None:
-        """So many iterations, until the device is done."""
+        """Carries out `loops` iterations, and waits until the device is done."""
         with calling(f"torch.distributed.{self._work.collective}"):
             for _ in range(loops):
                 for _ in range(self._work.aggregated):
@@ -134,7 +137,7 @@ class TorchCollective(CollectiveGroup):
         self._unit.finish()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Each after a barrier."""
+        """The seconds of single iterations, each after a barrier."""
         found = []
         for _ in range(count):
             with calling("torch.distributed.barrier"):
@@ -146,7 +149,7 @@ class TorchCollective(CollectiveGroup):
         return (tuple(found),)
 
     def fill(self) -> None:
-        """The numbers are made and compared in the host's memory."""
+        """Writes the data to send; it is made and compared in host memory."""
         self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)
@@ -165,7 +168,7 @@ class TorchCollective(CollectiveGroup):
 
 
 def _check(work: Collective, library: str) -> None:
-    """Raises Unsupported for what torch.distributed, or what it calls, does not do."""
+    """Raises Unsupported for collectives that torch.distributed or its library cannot carry out."""
     name = work.collective
     known = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "alltoall")
     if name not in known:

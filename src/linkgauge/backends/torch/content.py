@@ -1,8 +1,7 @@
 """Patterns in a device's memory, made and compared by torch's own operations on the device.
 
-torch's integers are signed, and their products and sums wrap around: those of 64 bits are the same
-bits as unsigned ones. A shift to the right keeps the sign, which a mask takes away.
-"""
+torch's integers are signed, and their products and sums wrap around, which gives the same 64 bits
+as unsigned integers do. A shift to the right keeps the sign, which a mask removes."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int 
 
 
 def checksum(torch: Any, memory: Any) -> int:
-    """Xor of all 64-bit words, the tail zero-extended. torch has no such reduction: halves are
-    folded onto each other."""
+    """The xor of all 64-bit words, the tail zero-extended. torch has no such reduction, so halves
+    are folded onto each other."""
     whole = memory.numel() // WORD
     words = memory[: whole * WORD].view(torch.int64)
     found = 0
@@ -64,7 +63,8 @@ def first_word(seed: int) -> int:
 
 
 def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tuple[int, Any, Any]]:
-    """Where a piece begins, its bytes, and the words that they are to hold."""
+    """Yields the pieces of a tensor: where each begins, its bytes, and the words that it should
+    hold."""
     size = memory.numel()
     words = -(-size // WORD)
     for first in range(0, words, _PIECE):

@@ -29,8 +29,8 @@ Streams = Sequence[tuple[TorchDevice, Any]]
 
 
 class GatedWork(Protocol):
-    """`units` are the devices that take part, the one that does the work first; `enqueue` puts
-    loops on their current streams."""
+    """Work on the devices `units`, of which the first carries it out; `enqueue` puts loops on their
+    current streams."""
 
     units: tuple[TorchDevice, ...]
 
@@ -38,9 +38,9 @@ class GatedWork(Protocol):
 
 
 class CopyWork:
-    """`copy_` of one tensor of bytes to another: torch makes a copy of memory of it. Between
-    devices it has the destination's current stream wait for the copy, too, so that this takes a
-    stream of both."""
+    """A copy of one tensor of bytes to another by `copy_`, which becomes a copy of memory. Between
+    devices, torch also makes the destination's current stream wait for the copy, so it uses a
+    stream of both devices."""
 
     def __init__(self, units: Sequence[TorchDevice], copy: Copy) -> None:
         self.units = tuple(units)
@@ -55,8 +55,8 @@ class CopyWork:
 
 
 def threaded(work: GatedWork, streams: Streams) -> Worked:
-    """A work that a thread of the host carries out to its end. Streams are chosen by each thread
-    for itself, whenever it runs."""
+    """The work as one that a host thread carries out to its end. Each thread chooses its streams
+    itself, whenever it runs."""
 
     def run(loops: int) -> None:
         with current(streams):
@@ -118,7 +118,7 @@ class WorkLane:
             self.work.enqueue(loops)
 
     def begin(self, laps: int) -> None:
-        """Makes events for so many laps."""
+        """Takes events for `laps` laps."""
         while len(self._spare) < laps:
             self._spare.append(self.unit.event())
         self.laps = self._spare[:laps]
@@ -144,13 +144,13 @@ class GatedGroup(Gated):
         return self._lanes[0]
 
     def open(self) -> None:
-        """Closes the gate, enqueues all behind it, and lets it end by itself."""
+        """Closes the gate, enqueues all work behind it, and lets the gate end by itself."""
         super().open()
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Seconds by events. Raises BackendError if a device failed, or if no gate held for as long
-        as it took to enqueue all."""
+        """Waits, and returns seconds by events. Raises BackendError if a device failed, or if no
+        gate lasted as long as enqueuing all work took."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -161,8 +161,8 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, laps: int) -> bool:
-        """Enqueues all; whether the gate was closed meanwhile, or until the queues were full. The
-        next gate lasts as long as this took."""
+        """Enqueues all work, and returns whether the gate was closed meanwhile, or until the queues
+        were full. The next gate lasts as long as this took."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -234,14 +234,15 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """The lane's start and the end of each lap, since the first start; by its own device's
-        clock, which is not that of others."""
+        """The lane's start and the end of each lap, in seconds since the first start. It uses the
+        lane's own device clock, which differs from other devices' clocks."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
 
     def close(self) -> None:
-        """Nothing is enqueued between open() and wait() but in wait() itself."""
+        """Waits for the lanes' devices. Work is only enqueued within open() and wait(), so no gate
+        is closed here."""
         super().close()
         with suppress(BackendError):
             for lane in self._lanes:
@@ -250,7 +251,7 @@ class GatedGroup(Gated):
 
 
 def most_loops(works: Sequence[GatedWork]) -> int:
-    """How many loops fit behind the gate on every device; at least one."""
+    """The number of loops that fit behind the gate on every device; at least one."""
     units = {id(unit): unit for work in works for unit in work.units}.values()
     each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1
     counts = [sum(unit in work.units for work in works) for unit in units]

@@ -1,4 +1,4 @@
-"""What torch's own kernels do in the memory of one device: a copy, a write, what STREAM does."""
+"""Work by torch's own kernels in the memory of one device: a copy, a write, STREAM's operations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .runtime import TorchDevice, calling
 
 
 class TorchKernelWork:
-    """One call of torch for each loop, which launches a kernel over all of the buffers. (A buffer
-    whose size is no multiple of 8 takes a kernel over bytes.)"""
+    """One call of torch for each loop, which launches a kernel over all of the buffers. If a
+    buffer's size is no multiple of 8, the kernel works on bytes."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, does: Operation) -> None:
         self.units: tuple[TorchDevice, ...] = (unit,)
@@ -50,7 +50,8 @@ def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
 
 
 def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
-    """Stores word 0 of the seed's pattern everywhere; what is left of a last word, by a copy."""
+    """A function that stores word 0 of the seed's pattern everywhere; a copy writes the rest of a
+    last word."""
     whole = copy.size // content.WORD * content.WORD
     word = content.first_word(copy.seed)
     fill = partial(into[:whole].view(torch.int64).fill_, word)

@@ -1,4 +1,4 @@
-"""Products of matrices by torch.matmul, as backend cuda has cuBLAS make them: 10 to warm up, then
+"""Products of matrices by torch.matmul, as backend cuda has them from cuBLAS: 10 to warm up, then
 100."""
 
 from __future__ import annotations
@@ -85,11 +85,11 @@ class TorchProductWork:
         return wrong_sum(self.order, row, block, *sums)
 
     def _double(self, matrix: Any) -> Any:
-        """In double precision; Apple's GPUs have none."""
+        """The matrix in double precision, on the CPU for Apple's GPUs, which have none."""
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
 
     def _folded(self, matrix: Any, signs: Any) -> Any:
-        """The signed sums of `BLOCK` columns each."""
+        """The signed sums of each `BLOCK` columns."""
         blocks = -(-self.order // BLOCK)
         signed = self._unit.torch.nn.functional.pad(
             matrix * signs, (0, blocks * BLOCK - self.order)

@@ -40,8 +40,8 @@ PATIENCE = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """This rank's device is the one of its number on its machine, or torch's `cpu` for each rank
-    where there is nothing else. Raises Unsupported if there are fewer."""
+    """The rank's backend. Its device is the one of its number on its machine, or torch's `cpu` for
+    every rank if there is no accelerator. Raises Unsupported if there are fewer devices."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -52,7 +52,7 @@ def create(
 
 
 class TorchRank(OfProcess):
-    """Collectives alone: torch has no copies between processes."""
+    """A rank that carries out collectives only, since torch has no copies between processes."""
 
     backend: TorchBackend
 
@@ -69,7 +69,7 @@ class TorchRank(OfProcess):
 
     @property
     def _distributed(self) -> Any:
-        """Raises Unsupported if this torch was made without it."""
+        """torch.distributed. Raises Unsupported if this torch was built without it."""
         found = import_module("torch.distributed")
         if not found.is_available():
             raise Unsupported("this torch was made without torch.distributed")
@@ -86,7 +86,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """Where the ranks of a group meet."""
+        """A token that says where the ranks of a group meet: a file or a socket."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))
@@ -115,7 +115,7 @@ class TorchRank(OfProcess):
         return found
 
     def _join(self, token: bytes, rank: int, ranks: int) -> None:
-        """Has this process be in the group that the token stands for, and in no other."""
+        """Makes this process a member of the token's group, and of no other."""
         if token == self._joined:
             return
         self._leave()

@@ -1,8 +1,7 @@
-"""What torch cannot measure, and what a reader of its figures must know.
+"""What torch cannot measure, and remarks for readers of its figures.
 
-Plain facts in, sentences out: nothing here calls torch, so that every rule can be tested without
-its devices.
-"""
+These functions turn plain facts into sentences and never call torch, so that every rule can be
+tested without devices."""
 
 from __future__ import annotations
 
@@ -23,10 +22,10 @@ HOST_CLOCK = "timed by the host's clock, until the device has finished: its call
 
 
 class TorchFacts(msgspec.Struct, frozen=True):
-    """Input of the rules. `type` is torch's name for the device's kind (`cuda`, of AMD's GPUs too),
-    `peers` are the devices whose memory it reaches; with `gated`, events time what waits behind a
-    gate. `binds` means that pinned memory can be bound to a node, because torch pins memory that is
-    there."""
+    """A device's facts for the rules. `type` is torch's name for the device's kind (`cuda` also for
+    AMD's GPUs), `peers` are the devices whose memory it reaches; `gated` says that events time its
+    work behind a gate. `binds` says that pinned memory can be bound to a node, because torch pins
+    memory that exists."""
 
     device: Device
     type: str
@@ -47,18 +46,19 @@ def known_by(facts: Sequence[TorchFacts]) -> dict[Memory, TorchFacts]:
 def refusal(
     transfer: Transfer, facts: Sequence[TorchFacts], nodes: Sequence[int]
 ) -> str | Unsupported | None:
-    """Why this transfer cannot be carried out on these devices and host nodes, or None."""
+    """Why this transfer cannot be carried out on these devices and host nodes; None if it can."""
     return next(_reasons(transfer, known_by(facts), nodes), None)
 
 
 def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
-    """How it is timed, unless that is by events, and whether both ends are one DRAM. For transfers
-    that `refusal` accepts."""
+    """Remarks on how the transfer is timed, unless events time it, and on both ends being one DRAM.
+    Only for transfers that `refusal` accepts."""
     return tuple(_remarks(transfer, known_by(facts)))
 
 
 def is_gated(transfer: Transfer, owner: TorchFacts) -> bool:
-    """Whether events time it behind a gate: copies of pageable memory block the calling thread."""
+    """Whether events can time the transfer behind a gate. They cannot for pageable memory, whose
+    copies block the calling thread."""
     return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
 
 

@@ -1,8 +1,7 @@
 """torch's devices, their streams and events, and the translation of its errors.
 
-Nothing here imports torch: `torch.create` does, once it knows that it is installed, and hands the
-module over.
-"""
+This module does not import torch; `torch.create` does, once it knows that torch is installed, and
+passes the module on."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ _MILLI = 1e-3
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Translates torch's errors, which are RuntimeErrors whatever they are of: AllocationError
-    where memory is short, Unsupported for what a device lacks, else BackendError, in one line;
-    `about` says what the call was for."""
+    """Translates torch's errors, which are all RuntimeErrors: AllocationError if memory is short,
+    Unsupported for what a device lacks, else BackendError, in one line; `about` says what the call
+    was for."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -46,7 +45,7 @@ def calling(call: str, about: str = "") -> Iterator[None]:
 
 
 class TorchDevice:
-    """One device: what torch calls it, its streams, and how long its clock's cycles are."""
+    """A device of torch: its name there, its streams, and the length of its clock's cycles."""
 
     def __init__(self, torch: Any, facts: TorchFacts) -> None:
         self.torch = torch
@@ -62,7 +61,8 @@ class TorchDevice:
         return not self.is_cpu and hasattr(self._module, "Stream")
 
     def stream(self, number: int) -> Any:
-        """A stream of its own for each of the works that run at once; None without streams."""
+        """The device's stream of this number, one for each of the works that run at once; None
+        without streams."""
         if not self.has_streams:
             return None
         with calling("torch.Stream"):
@@ -75,11 +75,11 @@ class TorchDevice:
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
-        """An event that carries a time. Only of devices that are gated."""
+        """An event that carries a time; only for gated devices."""
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
-        """Waits for the stream, or for all of the device."""
+        """Waits for the stream, or for the whole device."""
         if self.is_cpu:
             return
         with calling("torch.synchronize"):
@@ -91,8 +91,8 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """The instruction set of one of AMD's GPUs, those that torch has kernels for, and torch's
-        ROCm; empty for any other device. Fields of an Accelerator."""
+        """The instruction set of an AMD GPU, the instruction sets for which torch has kernels, and
+        torch's ROCm version, as fields of an Accelerator; empty for any other device."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -103,19 +103,20 @@ class TorchDevice:
         }
 
     def let_go(self) -> None:
-        """Gives memory that torch caches back to the device."""
+        """Returns memory that torch caches to the device."""
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and not self.is_cpu:
             with calling("torch.empty_cache"):
                 empty()
 
     def sleep(self, seconds: float) -> None:
-        """Enqueues a kernel that holds the current stream for about so long."""
+        """Enqueues a kernel that holds the current stream for about this many seconds."""
         self._module._sleep(max(1, int(seconds * self._cycles)))  # noqa: SLF001  # no other name
 
     @cached_property
     def _cycles(self) -> float:
-        """Cycles of a sleep in a second: measured, after a first one that wakes the device."""
+        """The cycles that a sleep takes per second, measured after a first sleep that wakes the
+        device."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
             self._module._sleep(_SLEEP)  # noqa: SLF001
@@ -128,7 +129,7 @@ class TorchDevice:
 
 @contextmanager
 def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
-    """Has the calling thread enqueue on these streams, one for each device. The first device is
+    """Makes the calling thread enqueue on these streams, one for each device. The first device is
     the current one."""
     with ExitStack() as entered:
         for unit, stream in reversed(tuple(streams)):
@@ -149,7 +150,7 @@ def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
 
 
 def accelerator(torch: Any) -> str | None:
-    """torch's name for the kind of accelerator that is here; None without one."""
+    """torch's name for the kind of accelerator in this machine; None without one."""
     known = getattr(torch, "accelerator", None)
     if known is not None:  # torch 2.6 has it
         here = known.current_accelerator() if known.is_available() else None
@@ -211,7 +212,7 @@ def _notes(torch: Any, kind: str) -> Iterator[str]:
 
 
 def _driver(torch: Any, kind: str) -> str:
-    """The version of the platform that this torch was made for."""
+    """The version of the platform that this torch was built for."""
     if kind == "cuda":
         hip = torch.version.hip
         return f"{_ROCM} {hip}" if hip else f"CUDA {torch.version.cuda}"
@@ -219,7 +220,8 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """What Apple's devices may hold, else an unlikely number."""
+    """The memory that Apple recommends its devices to hold, in bytes; for other devices a very
+    large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
@@ -231,8 +233,7 @@ def _uuid(properties: Any) -> str | None:
 
 
 def pci_address(properties: Any) -> str | None:
-    """A device's PCI address as sysfs writes it, of what torch says of the device; None where it
-    does not."""
+    """A device's PCI address as sysfs writes it, from torch's properties; None if they lack it."""
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if None in parts[1:]:
         return None

@@ -43,9 +43,9 @@ def measure_again(
     *,
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
-    """Measures these cells of the run that is kept at this path, for the `number`-th time, from 1;
-    the new run is kept below `out`. Raises InputError if this is not the machine of the run, or if
-    it is of several ranks, and what a session raises."""
+    """Measures these cells of the run at this path again, for the `number`-th time (from 1), and
+    keeps the new run below `out`. Raises InputError if the run is of another machine, of several
+    ranks or under a profiler, and whatever a session raises."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:
@@ -67,7 +67,8 @@ def measure_again(
 
 
 def _drawn(settings: Settings, number: int) -> Settings:
-    """Once, and with noise of its own, if simulated."""
+    """The run's settings for one repetition of its cells; a simulated machine draws new noise for
+    each `number`."""
     settings = replace(settings, soak=None)
     if settings.simulation is None:
         return settings
@@ -76,7 +77,7 @@ def _drawn(settings: Settings, number: int) -> Settings:
 
 
 def _plan_of(run: Run, path: Path) -> Plan:
-    """The plan in the run's journal; without one, what its results tell of it."""
+    """The plan in the run's journal or, without a journal, a plan made from the run's results."""
     folder = path if path.is_dir() else path.parent
     try:
         records = records_of((folder / JOURNAL_FILE).read_bytes())
@@ -102,7 +103,7 @@ def _fields(value: Result | CellResult, kind: type[BenchmarkTable] | type[Cell])
 
 
 def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
-    """The sheets with these cells alone, and with those that are measured at the same time."""
+    """The tables reduced to these cells and the cells that are measured at the same time."""
     keys = set(wanted)
     for sheet, own, repeat in numbered(plan):
         asked = [cell for cell in sheet.cells if own.cell(cell.place, repeat) in keys]

@@ -1,4 +1,4 @@
-"""Whether a journal's records fit the plan in its first one: what reads them relies on it."""
+"""Checks that a journal's records fit the plan in its first record, as their readers assume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.model.units import LONGEST
 
 
 class Fitting:
-    """The cells of a plan, and how many figures the visits so far have beside their samples."""
+    """A plan's cells, and how many samples and other figures each visit so far has."""
 
     def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
@@ -29,8 +29,8 @@ class Fitting:
         return self._cells[sheet][place]
 
     def check(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
-        """Raises InputError unless the visit is of a planned cell, and its numbers of figures agree
-        with each other and with those of earlier visits. `at`: seconds since the run began."""
+        """Raises InputError unless the visit is of a planned cell and has as many figures as its
+        samples and earlier visits require. `at` is in seconds since the run began."""
         planned = self.planned(sheet, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)

@@ -46,8 +46,8 @@ def _is_kept(char: str) -> bool:
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:
-    """The model of the first measured device, `cpu` if there is none or it is the CPU by another
-    name; for a simulated machine `simulated-` and its name."""
+    """The model of the first measured device; `cpu` if no device is measured or the device is the
+    CPU itself; `simulated-NAME` for a simulated machine."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     known = (device for devices in machine.devices.values() for device in devices)
@@ -57,7 +57,7 @@ def accelerator_name(machine: Machine, plan: Plan) -> str:
 
 
 def accelerator_of(machine: Machine) -> str:
-    """The model of the machine's first device, where no plan says which is measured."""
+    """The model of the machine's first accelerator, for use without a plan."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     models = (device.model for device in machine.all_devices if not device.is_cpu)
@@ -65,8 +65,8 @@ def accelerator_of(machine: Machine) -> str:
 
 
 def checked_label(text: str) -> str:
-    """A label that a run may be given, as it was typed. Raises InputError for any other; runs of
-    earlier versions may have one."""
+    """Returns the label as it was typed. Raises InputError if new runs may not have it; runs of
+    earlier versions may."""
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
@@ -83,8 +83,7 @@ def label_name(label: str) -> str:
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
     """Creates a new folder. The run id is the start time, with a number appended if it is taken.
 
-    Raises InputError if it cannot be written.
-    """
+    Raises InputError if it cannot be written."""
     parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:
@@ -104,7 +103,7 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
 
 
 def keep_topology(folder: Path, machine: Machine) -> None:
-    """Writes the machine's topology beside what is measured of it. Raises ResultsError."""
+    """Writes the machine's topology files into the folder. Raises ResultsError if it cannot."""
     from linkgauge.machine.tools import topology_files
 
     for name, text in topology_files(machine).items():

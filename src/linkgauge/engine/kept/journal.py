@@ -3,8 +3,7 @@
 The first line opens the run and holds its plan and its machine; each further line is a whole cell;
 the last closes it. The file is created with its first line, by rename. If it is cut off anywhere,
 it reads up to its last whole line and the run resumes there; `assemble` builds the run from the
-records: run.json always follows from its journal alone.
-"""
+records: run.json always follows from its journal alone."""
 
 from __future__ import annotations
 
@@ -48,8 +47,8 @@ SYNC_SECONDS = 1.0
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """The run's identity and plan: all that is known before the first cell, and so all that
-    resuming needs. `options` are those in effect, by name, in readable form."""
+    """A run's identity and plan: all that is known before the first cell, and enough to resume the
+    run. `options` are the options in effect, by name, in readable form."""
 
     schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
     id: str
@@ -66,8 +65,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """One visit of a cell; `sheet` indexes the plan. Of a run that is repeated for a time: in which
-    `round`, from 0, and how many seconds of that time had passed (`at`)."""
+    """One visit of a cell; `sheet` is the index of the cell's table in the plan. In a run that
+    repeats its plan for a time, `round` counts the repetitions from 0, and `at` is how many seconds
+    of that time had passed."""
 
     sheet: int
     cell: CellResult
@@ -76,19 +76,19 @@ class MeasuredVisit(
 
 
 class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
-    """These cells were measured and are in doubt: each is visited once more."""
+    """These cells were measured and are in doubt, so each is visited once more."""
 
     cells: tuple[CellAt, ...]
 
 
 class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
-    """What the kernel logged since the last such record."""
+    """The kernel's messages since the previous record of this kind."""
 
     log: KernelLog
 
 
 class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
-    """All that a profiler has left in the run's folder by now: the names of its files."""
+    """The names of all files that a profiler has written to the run's folder by now."""
 
     files: tuple[str, ...]
 
@@ -100,8 +100,8 @@ class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """The run broke off before this record, or had lost a rank, and was resumed at this time by
-    this command. Visits that a rank's loss had cost do not count any more."""
+    """The run was resumed at this time by this command, after it broke off or lost a rank. Visits
+    that the loss of a rank spoilt do not count any more."""
 
     started: str
     command: tuple[str, ...]
@@ -134,7 +134,8 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, opened: Opened) -> Journal:
-        """Creates the file, which must not exist yet, atomically with its first record."""
+        """Creates the journal with its first record, in one step. Raises ResultsError if it
+        exists."""
         partial = path.with_name(path.name + ".partial")
         if path.exists():
             raise ResultsError(f"cannot write {path}: File exists")
@@ -157,9 +158,9 @@ class Journal:
     def reopen(
         cls, path: Path, take: Callable[[Iterator[Record]], Taken], *, by_force: bool = False
     ) -> tuple[Journal, Taken]:
-        """Resumes after the last whole record and truncates what follows; `take` is given the
-        records one by one. Raises InputError if there is no journal, Busy while another process
-        has it locked, unless it is opened `by_force`: the other one can then write no more."""
+        """Reopens a journal behind its last whole record and truncates the rest; `take` receives
+        the records one by one. Raises InputError if there is no journal, and Busy while another
+        process has it locked. `by_force` ignores the lock, for a process that can write no more."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -233,13 +234,13 @@ def read_records(data: bytes) -> tuple[Record, ...]:
 
 
 def records_of(data: bytes) -> Iterator[Record]:
-    """The same one by one."""
+    """Yields the records one by one; raises as `read_records` does."""
     return records_in(_WholeLines(BytesIO(data)))
 
 
 class _WholeLines:
-    """The lines of a journal but the last one that was being written; `end` is behind those so
-    far."""
+    """The whole lines of a journal; a last line that was cut off is left out. `end` is the offset
+    in bytes behind the lines that were read so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -277,7 +278,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
 
 
 def _check(fitting: Fitting, record: Record) -> None:
-    """Raises InputError where a record that is not the first disagrees with those before it."""
+    """Raises InputError if a record after the first disagrees with those before it."""
     if isinstance(record, Opened):
         raise InputError("it opens a run, as the first line does")
     if isinstance(record, MeasuredVisit):
@@ -295,7 +296,7 @@ def opening(records: Sequence[Record]) -> Opened:
 
 
 def visits_of(records: Sequence[Record]) -> Visits:
-    """The visits in the records, and which are left."""
+    """The visits that the records hold, and the visits that remain."""
     opened = opening(records)
     visits = Visits(opened.plan, opened.settings)
     for record in records:
@@ -304,7 +305,7 @@ def visits_of(records: Sequence[Record]) -> Visits:
 
 
 def follow(visits: Visits, record: Record) -> None:
-    """Tells the visits what a record says of them."""
+    """Passes one record to the visits."""
     if isinstance(record, MeasuredVisit):
         visits.add(record.sheet, record.cell)
     elif isinstance(record, Again):
@@ -314,21 +315,21 @@ def follow(visits: Visits, record: Record) -> None:
 
 
 def last_part(records: Sequence[Record]) -> Sequence[Record]:
-    """Those since the run was last resumed; all, if it never was."""
+    """The records since the run was last resumed, or all of them if it never was."""
     at = max((n for n, one in enumerate(records, 1) if isinstance(one, Resumed)), default=0)
     return records[at:]
 
 
 class MeasuredCells(Protocol):
-    """What was measured of a plan."""
+    """The measured cells of a plan."""
 
     def cells(self, sheet: int) -> list[CellResult]:
-        """Those of the sheet of this number, in the plan's order."""
+        """The measured cells of this table, in the plan's order."""
 
 
 def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> Run:
-    """The run in the records; `visits` are theirs, if already known. Sheets without cells keep
-    their plan's reason; cells that were not reached are absent."""
+    """Builds the run that the records describe; `visits` are the visits in them, if already known.
+    Tables without cells keep their plan's reason; cells that were not reached are absent."""
     opened = opening(records)
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
@@ -353,7 +354,7 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
 
 
 def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """The sheet's result. Its reason is the plan's, or the one shared by all cells that have a
+    """The table's result. Its reason is the plan's, or the one shared by all cells that have a
     reason."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)

@@ -1,4 +1,4 @@
-"""Files that are no run: what they are, and which command reads them."""
+"""Names files that are not runs, and the command that reads each kind."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _DOCUMENTS = {
 
 
 class _Head(msgspec.Struct):
-    """All that is read of a document whose schema this version may not know."""
+    """The only field that is read of a document whose schema this version may not know."""
 
     schema: str = ""
 
 
 def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
-    """Why these bytes are no run, in one line: what the file is, if that is known, and what reads
-    it. Of a file that does not begin as JSON, `data` may be its first byte alone."""
+    """Explains in one line why these bytes are not a run: the kind of file, and the command that
+    reads it. `data` may be the first byte alone if the file does not begin as JSON."""
     if not data.startswith(b"{"):
         return InputError(f"{path} is not a run of linkgauge: {_kind(_head(path, data))}")
     try:
@@ -61,7 +61,7 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
 
 
 def kept_beside(path: Path) -> str:
-    """Where what was measured is kept too, as the rest of a sentence."""
+    """The end of a sentence that names a journal next to this file, or ""."""
     journal = path.with_name(JOURNAL_FILE)
     return f"; {journal} also has what was measured" if journal.exists() else ""
 

@@ -1,4 +1,4 @@
-"""samples.bin: every raw sample of a run, and what those of parts and ranks come to, as packed
+"""samples.bin: every raw sample of a run, and the summaries of parts and ranks, as packed
 numbers."""
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def packed(run: Run) -> bytes:
 
 
 def file_of(content: bytes) -> SamplesFile:
-    """What a run.json says of this content of its samples.bin."""
+    """The length and checksum by which run.json recognizes its samples.bin."""
     return SamplesFile(len(content), sha256(content).hexdigest())
 
 
 class PackedSeries:
-    """What a samples.bin holds, one series after the other. Raises InputError, which names it,
-    where it is not that of the run, or does not fit the cells that ask for it."""
+    """The series in a samples.bin, read one after the other. Raises InputError with the file's name
+    if the file belongs to another run or does not fit the run's cells."""
 
     def __init__(self, name: object, content: bytes, of: SamplesFile, run: str) -> None:
         self._name = name
@@ -71,7 +71,7 @@ class PackedSeries:
         self._values, self._at = whole.values, 0
 
     def samples(self) -> tuple[float, ...]:
-        """Those of the next series."""
+        """The samples of the next series."""
         (length,) = next(self._lengths, (None,))
         if length is None or self._at + 8 * length > len(self._values):
             raise self._damaged("it has too few samples")
@@ -82,7 +82,7 @@ class PackedSeries:
         return found
 
     def summary(self) -> Summary | None:
-        """That of the next part or rank."""
+        """The summary of the next part or rank."""
         row = next(self._rows, None)
         if row is None:
             raise self._damaged("it has too few summaries")

@@ -1,5 +1,5 @@
-"""Resumes a run that broke off or lost a rank, on the machine and by the ranks that it began with,
-and with the same options."""
+"""Resumes a run that broke off or lost a rank. The machine, the ranks and the options must be the
+same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Opening = Callable[[Opened], AbstractContextManager[Workers]]
 
 
 def alone(opened: Opened) -> AbstractContextManager[Workers]:
-    """Processes of this machine."""
+    """The worker processes of this machine."""
     return closing(Supervisor(opened.settings))
 
 
@@ -47,10 +47,10 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures what is left of the run in this folder, as it began, and anew what the loss of a
-    rank cost: the options `given` must be the run's own. `size` processes take part. Raises
-    InputError if these, the options or the machine differ, Busy if another run measures a
-    device."""
+    """Measures what is left of the run in this folder, and once more what the loss of a rank
+    spoilt. The options `given` must equal the run's own; `size` is the number of processes that
+    take part. Raises InputError if the processes, options or machine differ, and Busy if another
+    run measures a device."""
     journal, book = Journal.reopen(folder / JOURNAL_FILE, book_of)
     with closing(journal):
         opened = book.opened
@@ -93,7 +93,7 @@ def _say_what_is_lost(book: RunState, observer: Observer) -> None:
 
 
 def _check_ranks(folder: Path, opened: Opened, size: int) -> None:
-    """Raises InputError unless so many processes measured the run."""
+    """Raises InputError unless the run was measured by this number of processes."""
     if not opened.plan:
         raise InputError(f"{folder} ended before it had a plan: start a new run")
     before = len(opened.machine.ranks) or 1
@@ -108,7 +108,8 @@ def _check_ranks(folder: Path, opened: Opened, size: int) -> None:
 
 
 def _seconds(began: str, now: str) -> float:
-    """From one time of day to the other; 0 if the clock was set back, or if a file has no time."""
+    """Seconds from one ISO 8601 time to the other; 0 if the clock was set back or a time is
+    unreadable."""
     try:
         passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
     except (TypeError, ValueError):
@@ -117,8 +118,8 @@ def _seconds(began: str, now: str) -> float:
 
 
 def _check_same_description(machine: str, simulation: Simulation | None) -> None:
-    """The run continues with the description that it began with: the file may have changed
-    since."""
+    """Raises InputError if the description of the simulated machine has changed since the run
+    began."""
     from linkgauge.backends.sim.description import load
 
     if simulation is None or load(machine)[1] != simulation.description:
@@ -129,9 +130,9 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine, plan: Plan = ()) -> dict[str, str]:
-    """The properties that figures depend on and that stay unless somebody changes the machine, by
-    name: never a reading such as free memory, and of network interfaces only those that the plan
-    uses, whatever their addresses."""
+    """The properties, by name, that figures depend on and that stay unless somebody changes the
+    machine. Readings such as free memory are left out, and so are addresses and all network
+    interfaces that the plan does not use."""
     host = machine.host
     prints = {
         "host name": host.hostname,
@@ -164,7 +165,7 @@ def _over_nics(plan: Plan) -> set[Transfer]:
 
 def check_same_machine(then: Machine, now: Machine, plan: Plan = ()) -> None:
     """Raises InputError with the first property in which this machine differs from the run's, or
-    with what interfaces that the plan uses cannot do any more."""
+    with what an interface that the plan uses cannot do any more."""
     was, present = fingerprint(then, plan), fingerprint(now, plan)
     anew = "start each rank where it was, or a new run" if then.ranks else "start a new run"
     for name in dict.fromkeys((*was, *present)):

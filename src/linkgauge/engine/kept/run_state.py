@@ -1,4 +1,4 @@
-"""What the records of a run come to, added one by one as they are read or made."""
+"""Builds a run's state from its records, one by one, as they are read or written."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class RunState(Protocol):
-    """A run so far. `is_complete`: it has come to its end, and no loss of a rank cost a part of
-    it."""
+    """A run so far. `is_complete` says whether it has reached its end without the loss of a
+    rank."""
 
     opened: Opened
 
@@ -35,14 +35,14 @@ class RunState(Protocol):
     def is_complete(self) -> bool: ...
 
     def add(self, record: Record) -> None:
-        """The next record."""
+        """Adds the next record."""
 
     def run(self) -> Run:
         """The run in the records so far."""
 
 
 class PreciseRun:
-    """A run that measures until its figures are precise: every record of it."""
+    """A run that measures until its figures are precise, with all of its records."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -71,7 +71,8 @@ class PreciseRun:
 
 
 def book_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """Raises InputError if the first is not a run's plan."""
+    """The state of a run that begins with this record. Raises InputError if it is not a run's
+    plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

@@ -48,7 +48,7 @@ class RunOrigin(msgspec.Struct, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is this machine."""
+        """Whether the run was measured on this machine."""
         return not self.is_simulated and self.machine.host.hostname == this_host()
 
     @property
@@ -62,7 +62,7 @@ class RunOrigin(msgspec.Struct, frozen=True):
 
 
 def origin_of(file: Path) -> RunOrigin | None:
-    """None if the file does not tell: whoever reads all of it says why."""
+    """The machine of a run's file; None if the file does not say, which its reader will explain."""
     try:
         with file.open("rb") as content:
             data = content.readline() if file.suffix == ".jsonl" else content.read()
@@ -89,13 +89,13 @@ DEPTH = 3
 
 
 def is_run(path: Path) -> bool:
-    """Whether it is a run's own file or folder."""
+    """Whether the path is a run's own file or folder."""
     return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """The folders of the runs below a folder, in the order of their names, and of what is kept in
-    files that are named `also`."""
+    """The folders below this one that hold runs, or files with a name in `also`, in order of their
+    names."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -106,7 +106,8 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
 
 
 def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tuple[Path, Run]]:
-    """The runs of these folders. What is damaged, or was measured under a profiler, is said."""
+    """Yields the runs of these folders with their paths. Calls `say` for each run that is damaged
+    or was measured under a profiler, and skips it."""
     for path in folders:
         try:
             run = read_run(path)
@@ -120,7 +121,8 @@ def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tu
 
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """The folder of the run, among those of a label or all, that began last. Raises InputError."""
+    """The folder of the run that began last, of this label or of all. Raises InputError if there is
+    none."""
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
@@ -134,7 +136,7 @@ def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) 
 
 
 def none_in(folder: Path) -> InputError:
-    """The error for a folder without a run below it, which may hold a comparison instead."""
+    """The error for a folder without runs, which may hold a comparison instead."""
     if (folder / VARY_FILE).exists():
         return InputError(
             f"{folder} compares settings: linkgauge show {folder} reads it; its runs are kept "
@@ -144,14 +146,15 @@ def none_in(folder: Path) -> InputError:
 
 
 def _began(folder: Path) -> tuple[str, int]:
-    """A run's id: when it began, and which it is of those that began in the same second."""
+    """A key to sort runs by: when the run began, and its number among runs of the same second."""
     moment, _, number = folder.name.partition("-")
     return moment, int(number) if number.isdecimal() else 1
 
 
 def own_run(below: Path = RESULTS, command: str = "show") -> Path:
     """The folder of the latest run that was measured on this machine. Raises InputError if there is
-    none, which names the latest of others as `linkgauge COMMAND` takes it."""
+    none; its message shows the latest run of another machine as an argument of `linkgauge
+    COMMAND`."""
     folders = sorted(run_folders(below), key=_began, reverse=True)
     for folder in folders:
         origin = origin_of(run_file(folder))
@@ -167,9 +170,9 @@ def own_run(below: Path = RESULTS, command: str = "show") -> Path:
 def find_run(
     asked: Path | None, below: Path = RESULTS, command: str = "show", also: Iterable[str] = ()
 ) -> Path:
-    """What a person asked for: the latest run of this machine, the latest one of a label (or what
-    is kept in files that are named `also`), or this path. Raises InputError if there is none;
-    `command` is what could take another machine's."""
+    """Finds the run that a person named: a path, the latest run of a label, or by default the
+    latest run of this machine. Files with a name in `also` count as runs. Raises InputError if
+    there is none; its message suggests `command` for a run of another machine."""
     if asked is None:
         return own_run(below, command)
     if asked.exists() or len(asked.parts) != 1:
@@ -178,13 +181,13 @@ def find_run(
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
-    """As `find_run`; of a folder of runs the latest."""
+    """Finds a run as `find_run` does; for a folder of runs, the latest one."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
 
 def run_file(path: Path) -> Path:
-    """The file that holds a run: of its folder, run.json or, if it was cut off, the journal."""
+    """The file that holds a run: run.json in its folder or, if the run was cut off, the journal."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE
@@ -205,8 +208,8 @@ def read_run(path: Path) -> Run:
 
 
 def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
-    """The run in the content of a file; `beside` are those in its folder, if they are not on the
-    disk. Raises InputError, and names the path."""
+    """Reads a run from the content of its file; `beside` has the other files of its folder if they
+    are not on the disk. Raises InputError with the path."""
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
@@ -228,7 +231,8 @@ class _Outline(StoredRun, frozen=True, kw_only=True):
 
 
 def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
-    """Reads one result after another: of what their cells have in common, memory holds one."""
+    """Decodes the results one after another, and keeps values that cells share only once in
+    memory."""
     hook = decode_hook()
     try:
         outline = msgspec.json.decode(data, type=_Outline, dec_hook=hook)
@@ -279,8 +283,8 @@ def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
 
 
 def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
-    """What a command keeps besides runs: a document of this schema. None if the file is something
-    else. Raises InputError."""
+    """Reads a document of this schema. Returns None if the file is something else; raises
+    InputError if it is damaged."""
     try:
         with path.open("rb") as file:
             if f'"{schema}"'.encode() not in file.read(_HEAD):

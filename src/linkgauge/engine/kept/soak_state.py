@@ -1,5 +1,4 @@
-"""How a run goes that repeats its plan for a time, folded from its records one by one: what is kept
-does not grow with the time."""
+"""The state of a run that repeats its plan for a time. Its size does not grow with the time."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ MOST_REASONS = 32
 
 
 class SoakState:
-    """The run so far. `at` is how many of its seconds have passed, `round` which round it is in,
-    from 0; `passed` counts the cells of the rounds before."""
+    """The state of a repeated run. `at` is how many of its seconds have passed, `round` is the
+    number of the current round (from 0), and `passed` counts the cells of earlier rounds."""
 
     def __init__(self, opened: Opened) -> None:
         soak = opened.settings.soak
@@ -75,7 +74,7 @@ class SoakState:
         self._more = 0
 
     def _all(self) -> dict[tuple[int, Place], None]:
-        """Every cell; those that the plan skips are in the first round alone."""
+        """The cells of a round. Cells that the plan skips belong to the first round only."""
         return {
             (number, cell.place): None
             for number, sheet in enumerate(self.opened.plan)
@@ -99,7 +98,7 @@ class SoakState:
         )
 
     def count_left(self) -> int:
-        """Visits still to come, if they go on as so far."""
+        """The number of visits still to come, if they take as long as so far."""
         done = sum(cell.visits for cells in self._cells for cell in cells.values())
         if not done or not self.at:
             return self._count
@@ -172,8 +171,8 @@ class SoakState:
         return replace(assemble(self._control, self._merged()), soak=self._soak())
 
     def _merged(self) -> MergedCells:
-        """The visited cells of each sheet, each with the samples of those of its visits that are
-        kept. Cells that are alike are merged together."""
+        """The visited cells of each table, with the samples of their kept visits. Cells that are
+        alike are merged together."""
         alike: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (sheet, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in sheet.cells:
@@ -214,7 +213,7 @@ class SoakState:
 
 
 class MergedCells:
-    """The cells of each sheet."""
+    """The merged cells of each table."""
 
     def __init__(self, found: list[list[CellResult]]) -> None:
         self._found = found
@@ -357,7 +356,7 @@ class _Device:
 
 
 def _take(found: list[float | None], place: int, value: float | None, *, most: bool) -> None:
-    """Keeps the extreme of each part."""
+    """Keeps the highest (`most`) or lowest value so far at this place."""
     known = found[place]
     if value is not None:
         found[place] = value if known is None else (max if most else min)(known, value)

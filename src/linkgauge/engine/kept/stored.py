@@ -1,5 +1,5 @@
-"""run.json as it is kept: without samples, which samples.bin has, and with what most cells of a
-result have in common said once. The run.json of 72 devices has 50,000 cells, one a line."""
+"""run.json as it is stored: samples are in samples.bin, and fields that most cells of a result
+share are written once. The run.json of 72 devices has 50,000 cells, one a line."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
 
 
 def share_texts(run: Run) -> Run:
-    """The run as it is written: a cell's expectation refers to the text among its result's."""
+    """The run with the texts of expectations moved into its results, as it is stored."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
 class Once:
-    """Values that cells have in common, each kept once: 50,000 cells have few different ones."""
+    """A pool of equal values: 50,000 cells have few different ones, and each is kept once."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -72,8 +72,8 @@ def _shared(result: Result) -> Result:
 
 
 def spread_texts(result: Result) -> Result:
-    """The result as it is used: each cell has its own texts. Raises InputError for a reference to a
-    missing text."""
+    """The result with its texts in each cell again, as the program uses it. Raises InputError if a
+    text is missing."""
     texts = result.texts
 
     def spread(expected: Expected) -> Expected:
@@ -87,7 +87,7 @@ def spread_texts(result: Result) -> Result:
 
 
 def _with_expected(result: Result, change: Callable[[Expected], Expected]) -> Result:
-    """The result with changed expectations; equal ones are changed once."""
+    """The result with each expectation changed; equal expectations are changed once."""
     changed: dict[Expected, Expected] = {}
     for cell in result.cells:
         if cell.expected is not None and cell.expected not in changed:
@@ -118,8 +118,8 @@ _IMPRECISE = re.compile(
 
 
 def current(cell: CellResult) -> CellResult:
-    """The cell with its outcome's kind and its notes as values: earlier versions wrote only their
-    text. The text of notes is dropped, as it is generated again where it is shown."""
+    """Converts a cell of an earlier version: outcomes and notes were text only. Notes' text is
+    dropped, because it is generated again where it is shown."""
     if cell.status != "pass" and cell.kind is None:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:
@@ -159,7 +159,7 @@ _BLANK: tuple[object, ...] = (None, ())
 
 
 def stored(run: Run) -> tuple[bytes, bytes]:
-    """The contents of run.json and of samples.bin. `run` has its notes in words."""
+    """The contents of run.json and of samples.bin. The notes of `run` must be in words."""
     samples = packed(run)
     known = {name: value for name, value in asdict(share_texts(run)).items()
              if value is not msgspec.UNSET}  # fmt: skip
@@ -181,7 +181,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _result_text(result: Result) -> bytes:
-    """One field a line, and one cell."""
+    """The result as JSON, with one field a line and one cell a line."""
     placements, readings = _ValueTable(), _ValueTable()
     cells = [_stored(cell, placements, readings) for cell in result.cells]
     common = dict(_shared_by_most(cells))
@@ -194,7 +194,7 @@ def _result_text(result: Result) -> bytes:
 
 
 class _ValueTable:
-    """Values, each once, and the place of each."""
+    """A list of different values, and the position of each."""
 
     def __init__(self) -> None:
         self.values: list[object] = []
@@ -250,7 +250,7 @@ class _PackedCell(StoredCell, frozen=True, gc=False):
 
 
 class _SharedFields(_PackedCell, frozen=True, gc=False):
-    """What a result says of its cells."""
+    """The fields that most cells of a result have in common."""
 
     row: str = ""
     column: str = ""
@@ -267,9 +267,9 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 
 class ResultReader:
-    """Reads the results of a run.json one after another, with their samples. Raises InputError
-    where these do not fit, or where cells have more than `most` values in common, each of which
-    counts for each of them; msgspec.DecodeError."""
+    """Reads the results of a run.json one after another, with their samples. Raises InputError if
+    the samples do not fit, or if cells share more than `most` values in total; raises
+    msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
         hook = decode_hook()
@@ -292,7 +292,8 @@ class ResultReader:
         return Result(**known | {"cells": tuple(cells), "texts": ()})
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
-        """The fields that are there: what is absent is not as its default."""
+        """The fields that the JSON of a cell has. An absent field is not the same as its default
+        value."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
             known["placement"] = _found(cell.placement, of.placements or (), of)
@@ -319,7 +320,7 @@ class ResultReader:
 
 
 def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
-    """The values at these places. Raises InputError where there is none."""
+    """The values at these positions. Raises InputError if a position has none."""
     if places and not 0 <= min(places) <= max(places) < len(among):
         raise InputError(f"a cell of {of.benchmark} refers to a text or a value that is missing")
     return tuple([among[place] for place in places])

@@ -1,4 +1,4 @@
-"""How a cell is measured: `measure` visits cells, `measurement` is one with its buffers (`pool`),
-the `sampler` takes its samples, `merging` joins visits; `telemetry` and `background_load` tell
-what else happened meanwhile.
+"""The measuring of a cell: `measure` visits cells, `measurement` is a cell with its buffers (from
+`pool`), `sampler` takes its samples, and `merging` joins visits; `telemetry` and `background_load`
+record what else happened meanwhile.
 """

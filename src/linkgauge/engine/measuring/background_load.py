@@ -1,10 +1,9 @@
-"""What others than the run do on the host's CPUs while it measures, and where a hypervisor runs
-these.
+"""Measures the CPU load of other processes during a run, and which CPUs of a virtual machine are
+near each other.
 
 Spans are at least `SPAN` long, so that the kernel's clock ticks (10 ms) do not matter: that of a
 short visit begins before it. Processes are read only when the others are busy, since it takes
-milliseconds, and never while a sample is timed.
-"""
+milliseconds, and never while a sample is timed."""
 
 from __future__ import annotations
 
@@ -38,26 +37,27 @@ _LOOPS, _LAPS = 200, 3
 
 
 class Nearness:
-    """Measures it between these CPUs; between none on hardware, whose cores stay where they are."""
+    """Measures how near these CPUs are to each other. On hardware the list is empty, as cores do
+    not move."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
 
     @classmethod
     def here(cls) -> Nearness:
-        """Between the CPUs on which this process may run."""
+        """Nearness of the CPUs on which this process may run."""
         return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
 
     def measure(self) -> tuple[float, ...]:
-        """Seconds one way between the CPUs of each pair; takes about 0.3 ms a pair. Empty
-        where there are no pairs, or where a thread cannot run on one of them."""
+        """Seconds that a message takes one way between the CPUs of each pair. Measuring takes about
+        0.3 ms a pair. Empty without pairs, or if a thread cannot run on one of the CPUs."""
         with suppress(OSError):
             return tuple(_one_way(first, second) for first, second in self._pairs)
         return ()
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """The first with each of the others, or with `PAIRS` of them that are evenly spread."""
+    """Pairs the first CPU with each other one, or with `PAIRS` others at even distances."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -78,7 +78,8 @@ _MOST_KEPT = 64
 
 
 class _At(NamedTuple):
-    """All CPUs' time at a moment (`time.monotonic`), and that of the run's own processes."""
+    """CPU time at one `moment` (`time.monotonic`): of all CPUs, and of the run's `own`
+    processes."""
 
     moment: float
     all: CpuTime
@@ -86,8 +87,8 @@ class _At(NamedTuple):
 
 
 class BackgroundLoad:
-    """Follows the host's CPU time. The run's own processes are this one, its parent, and the other
-    children of that."""
+    """Follows the host's CPU time. The run's own processes are this one, its parent, and the
+    parent's other children."""
 
     def __init__(self) -> None:
         self._nearness = Nearness.here()
@@ -130,7 +131,7 @@ class BackgroundLoad:
         return _At(time.monotonic(), every, family_time(os.getppid()))
 
     def _find(self, moment: float) -> tuple[str, int] | None:
-        """The process of others that has used most CPU time lately."""
+        """Finds the process outside the run that has lately used most CPU time."""
         if moment - self._read < SPAN:
             return self._busiest
         before, now = self._processes, process_times()

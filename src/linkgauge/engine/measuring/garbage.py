@@ -8,9 +8,9 @@ _NEW_OBJECTS = 50_000
 
 
 def collect_seldom() -> None:
-    """Objects loaded so far stay, and results are kept: scanning them as often as by default takes
-    time and frees nothing. Once is enough: what a process that measures again has left of earlier
-    runs is to be freed."""
+    """Makes the collector run seldom: scanning loaded objects and kept results takes time and frees
+    nothing. Only the first call has an effect, so that a second run in this process can free the
+    objects of the first."""
     if gc.get_threshold()[0] == _NEW_OBJECTS:
         return
     gc.freeze()

@@ -51,8 +51,7 @@ class CombinedGroup:
     `places` lists for each group the indices of its copies among all; `opened` closes the groups
     even if closing one fails. Each copy is timed by its own backend. The span is measured on the
     host, from the first gate's opening to the last group's end, because the backends' clocks need
-    not agree: it includes the launch.
-    """
+    not agree: it includes the launch."""
 
     pace = Pace()
 
@@ -112,16 +111,15 @@ ITERATION_SECONDS, LEAST_ITERATIONS, MOST_ITERATIONS = 0.02, 4, 128
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What a visit of cells establishes for later visits: what a sample is, and what a total
-    means."""
+    """Facts that the first visit of a cell establishes for later visits: its loops, and the
+    definition of a total."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Visited(NamedTuple):
-    """The results of one visit of cells, and what is known of them since; None if no sample was
-    taken."""
+    """The results of one visit, and the facts for later visits; None if no sample was taken."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -136,8 +134,7 @@ def measure_together(
     known: Known | None = None,
 ) -> Visited:
     """Visits cells at the same time. `on_phase` is called as each phase begins, and with "measure"
-    after each sample. Never raises for what happens to the cells: that becomes their status and
-    reason."""
+    after each sample. Errors of a cell are not raised: they become its status and reason."""
     together = _Together(cells, settings, on_phase, visit, known)
     try:
         return together.carry_out(pool)
@@ -152,8 +149,8 @@ def measure_together(
 
 
 class _Together:
-    """Cells while they are measured at the same time. `phase` is the current activity, for the
-    reason of an error."""
+    """Cells that are being measured at the same time. `phase` is the current activity, which the
+    reason of an error names."""
 
     def __init__(
         self,
@@ -236,7 +233,7 @@ class _Together:
             backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
 
     def _notes(self) -> Iterator[Note]:
-        """What is to be said of every cell here."""
+        """The notes that belong to every cell of this visit."""
         if others := len(self._cells) - 1:
             yield Beside(others)
         if self._profiler is not None:
@@ -273,7 +270,8 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:
-        """Only the first copy is timed lap by lap: other copies may be a lap ahead of it."""
+        """The group's pace. Laps are timed singly only if the figure is of the first copy of one
+        cell, because other copies may be a lap ahead of it."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
@@ -285,7 +283,7 @@ class _Together:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:
-        """What is wrong with what the group computed, if that is to be verified."""
+        """Describes an error in the group's computed values, if they are verified."""
         if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
             return group.mismatch()
         return None
@@ -299,14 +297,13 @@ class _Together:
         return group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
 
     def _wrong_elements(self, group: Group) -> Wrong | None:
-        """What is wrong with the result of a collective, if that is to be verified."""
+        """Describes wrong elements in a collective's result, if it is verified."""
         if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return group.check()
         return None
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
-        """Each cell's own part of the timings. The span of a cell among others is its longest
-        transfer."""
+        """Splits the timings by cell. The span of a cell among others is its longest transfer."""
         if len(self._cells) == 1:
             return [list(timings)]
         split: list[list[Timing]] = []
@@ -318,8 +315,8 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Seconds of the shortest copy, except those that run for as long as the others; of a
-        collective, what it reports."""
+        """Seconds of the shortest copy, without those that run as long as others do; for a
+        collective, the time that it reports."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)

@@ -1,4 +1,4 @@
-"""One cell with its buffers: allocated, filled, timed, compared, reported."""
+"""A cell with its buffers: it allocates, fills, times, compares and reports."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ Iterations = Sequence[tuple[float, ...]]
 
 
 class Collected(NamedTuple):
-    """What a collective shows beside its samples: the times of its ranks, and what is wrong with
-    its result, if that was checked; or what a workload shows."""
+    """Additional results of a collective (its ranks' times, and any wrong elements) or of an AI
+    workload."""
 
     iterations: Iterations = ()
     wrong: Wrong | None = None
@@ -61,7 +61,7 @@ class Collected(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """What is wrong, in words."""
+        """The wrong elements in words, or None."""
         if self.wrong is None or not self.wrong.count:
             return None
         count, rank, first = self.wrong.count, self.wrong.rank, self.wrong.first
@@ -70,8 +70,8 @@ class Collected(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers: filled, timed, compared, reported. `backends` has the backend of
-    each transfer."""
+    """One cell with its buffers: it fills, times, compares and reports. `backends` lists the
+    backend of each transfer."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Measurement:
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def range_name(self, benchmark: str) -> str:
-        """What a profiler shows of it."""
+        """The name that a profiler shows for this cell."""
         return range_name(self.planned, self._size, benchmark)
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
@@ -117,11 +117,11 @@ class Measurement:
         return headline(self.planned, self._size, timing, loops, definition)
 
     def _rate(self, seconds: float, loops: int) -> float:
-        """Steps per second of one transfer."""
+        """Steps per second of one transfer of the cell."""
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
-        """Borrows buffers, different from those of the previous visit except for pure interference.
+        """Borrows buffers, other ones than in the previous visit except for pure interference.
         Copies that run at once have different seeds, unless they share a buffer."""
         self._visit = visit
         work = self.planned.operation
@@ -129,7 +129,7 @@ class Measurement:
         self.copies = tuple(made or self._allocate(pool, first_seed, visit))
 
     def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
-        """The parts of a collective, one a rank."""
+        """Makes the parts of a collective, one for each rank."""
         transfers = self.planned.transfers
         whole = transfers[0].bytes_moved(self._size)
         needed = work.buffer_bytes(whole, len(transfers))
@@ -185,7 +185,7 @@ class Measurement:
             )
 
     def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
-        """Of a broadcast, the one buffer of each source, of which all its transfers are."""
+        """The single buffer of each source that a broadcast sends from."""
         origins: dict[Memory, Buffer] = {}
         if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
@@ -207,15 +207,16 @@ class Measurement:
                 backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
 
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
-        """Copies, with their numbers, whose bytes are compared after this visit: pure interference
-        uses the same buffers in every visit, and is compared in the first."""
+        """Yields the copies to compare after this visit, with their numbers. Pure interference uses
+        the same buffers in every visit and is compared in the first visit only."""
         if self.verifies and not isinstance(self.planned.operation, Collective):
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if not (copy.interference and self._visit):
                     yield number, copy, backend
 
     def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
-        """What the source holds, and what a one-way transfer makes of it in the destination."""
+        """The content of the source, and the content that a one-way transfer leaves in the
+        destination."""
         array = self.planned.does.array
         if array is not None and array.computes:
             return Pattern.NUMBERS, RESULTS[array.kind]
@@ -229,12 +230,12 @@ class Measurement:
         return Pattern.CONSTANT if constant else Pattern.WORDS
 
     def _has_own_pattern(self, transfer: Transfer) -> bool:
-        """Whether it moves the word that was asked for."""
+        """Whether the transfer moves the pattern that the user chose."""
         asked = self._settings.pattern is not None and not self.planned.does.follows_pointers
         return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
-        """What is wrong with the bytes, copy by copy, with the first bad offset."""
+        """Describes wrong bytes, copy by copy, each with the first bad offset."""
         for number, copy, backend in self._verified():
             source, destination = copy.source, copy.destination
             if (
@@ -261,9 +262,9 @@ class Measurement:
         wrong: str | None = None,
         collected: Collected = Collected(),  # noqa: B008
     ) -> CellResult:
-        """Compares the bytes as they are after the `last` loops, and summarizes the cell's own
-        `timings`. `wrong` is what is known to be wrong already; of a collective, more was
-        `collected`."""
+        """Compares the bytes as the `last` sample left them, and summarizes the cell's own
+        `timings`. `wrong` describes an error that is already known; `collected` has a collective's
+        other results."""
         planned = self.planned
         wrong = wrong or collected.problem
         problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
@@ -307,7 +308,7 @@ class Measurement:
 
     @property
     def _has_parts(self) -> bool:
-        """Whether its transfers have figures of their own, beside the headline."""
+        """Whether the cell's transfers have figures of their own besides the headline."""
         return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[TransferFigure]:

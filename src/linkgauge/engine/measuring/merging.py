@@ -88,8 +88,8 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
 
 
 def spent(*visits: CellResult) -> float:
-    """Seconds of a cell's time that its visits used up, alike whether they are merged. Visits that
-    are over sooner than they may last count as long: arming and passing on take their time, too."""
+    """Seconds of a cell's time that its visits used up, at least `VISIT_SECONDS` a visit, because
+    arming and messages take time, too. Merged visits count as much as single ones."""
     seconds = sum(visit.seconds or 0.0 for visit in visits)
     return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
 
@@ -99,14 +99,14 @@ def _gates(cell: CellResult) -> list[int]:
 
 
 def _with_gates(visit: CellResult) -> CellResult:
-    """Journals of versions before visits do not record gates."""
+    """The visits with gates; journals of older versions do not record them."""
     if visit.visits or not visit.samples:
         return visit
     return replace(visit, visits=((1,) * len(visit.samples),))
 
 
 def _join(visits: Sequence[CellResult]) -> CellResult:
-    """All samples of a cell, in order."""
+    """Joins all visits of a cell into one, with the samples in order."""
     ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
     if ended is not None or len(visits) == 1:
         return ended or visits[0]
@@ -154,14 +154,14 @@ def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
 
 
 def _wrong(visits: Sequence[CellResult]) -> int | None:
-    """The most wrong elements of a visit."""
+    """The largest number of wrong elements in any visit."""
     found = [visit.wrong for visit in visits if visit.wrong is not None]
     return max(found, default=None)
 
 
 def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
-    """The samples behind the headline, visit by visit: if they fall into two groups, those of the
-    larger one."""
+    """The samples behind the headline, by visit. Of samples that fall into two groups, only the
+    larger group counts."""
     by_visit = list(cut(cell.samples, map(sum, cell.visits)))
     if border is None:
         return by_visit
@@ -172,7 +172,7 @@ def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
 
 
 def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
-    """The estimates of each cell's parts, each from the same parts of all cells."""
+    """The estimates of each cell's parts; each part is compared with the same part of all cells."""
     count = max((len(cell.parts) for cell in cells), default=0)
     columns = [
         estimates(
@@ -226,8 +226,8 @@ def _finish(
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
-    """Which figures of a cell, or of a part, are better: what runs beside a latency is a rate, and
-    what is hidden has times."""
+    """Whether a higher or a lower figure is better, for a cell or one of its parts. A transfer that
+    runs beside a latency has a rate, and the parts of a hidden-time cell have times."""
     if cell.report is Report.HIDDEN:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
@@ -244,7 +244,8 @@ def _summary(
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
-    """Summary of all samples, with the interval from visits, else that of the counted samples."""
+    """Summarizes all samples. The interval is from the visits if possible, else from the counted
+    samples."""
     summary = summarize(samples, better)
     if summary is None:
         return None

@@ -19,8 +19,7 @@ class BufferPool:
     """Lends buffers to one cell at a time, and frees the least recently used when room is short.
 
     `budget` is how many bytes of host memory it may hold before it frees idle buffers (None: until
-    an allocation fails). Devices' own memory does not count.
-    """
+    an allocation fails). Devices' own memory does not count."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -75,7 +74,7 @@ class BufferPool:
             return backend.allocate(memory, size, engine)
 
     def take_back(self) -> None:
-        """Ends the cell: its buffers may be lent again."""
+        """Ends a cell: its buffers become available again."""
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
@@ -115,9 +114,8 @@ class BufferPool:
 class Staging:
     """The staging buffers of a cell of `size` bytes; false if it has none.
 
-    `written` are those that a transfer writes, `pattern` is the content that all of them end up
-    with.
-    """
+    `written` are the buffers that a transfer writes; all of them end up with the content
+    `pattern`."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -134,9 +132,10 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], visit: int
     ) -> dict[Memory, Buffer]:
-        """The shared buffers by name, each allocated for one of its transfers; `backends` are those
-        of the cell's transfers. Host threads can access what an accelerator's backend allocates,
-        but not vice versa. Raises Unsupported for transfers that cannot share."""
+        """Borrows the shared buffers, by name; each is allocated by the backend of one of its
+        transfers. `backends` has one backend for each transfer of the cell. Host threads can access
+        what an accelerator's backend allocates, but not vice versa. Raises Unsupported for
+        transfers that cannot share."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
@@ -149,12 +148,12 @@ class Staging:
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:
-        """The size that the largest of its transfers needs."""
+        """The bytes that the largest transfer of this buffer needs."""
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether it runs until others have ended, or alone for a while: host threads that only
-        read or write the buffer."""
+        """Whether a transfer runs until others end, or alone for a while: host threads that only
+        read or write the buffer do."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:

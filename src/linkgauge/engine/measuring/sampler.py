@@ -1,5 +1,5 @@
-"""Takes the samples of one visit to a prepared group: warm-up, loops per sample, number of
-samples; and the figure of each sample, by the report of its cell."""
+"""Takes the samples of one visit to a prepared group: it warms up, chooses loops and the number of
+samples, and computes each sample's figure from the cell's report."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ LapTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Each copy's rate while all copies run, in units of its `amounts` (of all its laps) per
+    """The rate of each copy while all copies run, in units of its `amounts` (of all its laps) per
     second; None if they never all run at once.
 
     The window is from the latest start to the earliest end. Laps within the window count, from the
     start of the first to the end of the last; a copy without such laps counts the part of its laps
     that overlaps the window. A copy whose overlapping lap takes much longer than its others stands
-    still: it does not run, although it has begun.
-    """
+    still: it does not run, although it has begun."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -78,8 +77,8 @@ def marks_of(loops: int) -> int:
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """A number of loops that is at least `loops`, can be cut into laps, and lets several laps of
-    the slowest copy, which takes `spread` times as long as the fastest, fit into the time of the
+    """The smallest suitable number of loops: at least `loops`, divisible into laps, and large
+    enough for several laps of the slowest copy (`spread` times slower) within the time of the
     fastest."""
     wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
     return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
@@ -97,7 +96,7 @@ class TrackedGroup:
 
     @property
     def most_loops(self) -> int:
-        """A number that can be cut into laps."""
+        """The largest number of loops that can be cut into laps."""
         most = self._group.most_loops
         return most if most <= MOST_LAPS else most // MOST_LAPS * MOST_LAPS
 
@@ -109,7 +108,7 @@ class TrackedGroup:
 def headline(
     cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
 ) -> float:
-    """The bandwidth of one sample in bytes/s; that of a total follows this definition."""
+    """The bandwidth of one sample in bytes/s; `definition` says how a total is computed."""
     moved = [counted * loops for counted in cell.counted(size)]
     if cell.report.is_first:
         return moved[0] / timing.seconds[0]
@@ -122,7 +121,7 @@ def headline(
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
-    """How a total's figures are computed, the same for all samples; None for any other report."""
+    """The definition of a total's figures, one for all samples; None for any other report."""
     if not cell.report.is_total:
         return None
     if cell.report is Report.SPAN:
@@ -143,9 +142,9 @@ LEAST_SAMPLES = 2
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What a sample is: this many `loops`, which take about this many `seconds`. Up to `laps`
-    samples follow each other behind one gate, and up to `most` make a visit. If it is `rehearsed`,
-    one that does not count precedes those of a visit."""
+    """The shape of a sample: `loops` take about `seconds`. Up to `laps` samples follow each other
+    behind one gate, and a visit has up to `most` samples. If `rehearsed`, a visit begins with one
+    sample that does not count."""
 
     loops: int
     seconds: float = 0.0
@@ -155,8 +154,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """Timings of each sample of `loops` loops, the number of samples behind each gate, the seconds
-    that all of it took, and those of CPU time that the process used meanwhile, if they are
+    """The samples of a visit: the timing of each (`loops` loops), the number of samples behind each
+    gate, the seconds that the visit took, and the CPU seconds of this process meanwhile, if
     known."""
 
     loops: int
@@ -167,7 +166,7 @@ class TakenSamples(msgspec.Struct, frozen=True):
 
 
 def run_once(group: Group, loops: int) -> Timing:
-    """One sample: everything waits behind the gate, then runs."""
+    """Takes one sample: arms the group, opens its gate and waits for its end."""
     group.arm(loops)
     group.open()
     return group.wait()
@@ -199,8 +198,8 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up and returns what a sample will be: the one `known` from an earlier visit, the loops
-    asked for, or what the pace needs."""
+    """Warms up and returns the shape of the samples: the `known` one of an earlier visit, or else
+    one with the loops of the settings or as many as the pace needs."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
         if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):
@@ -226,8 +225,8 @@ def warm_up(
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
-    """Samples per visit: all of them if their number is fixed. What is repeated for a time takes a
-    cell's whole time in each visit."""
+    """Samples per visit: all of them if their number is fixed. In a run that repeats its plan for a
+    time, each visit takes a cell's whole time."""
     if settings.samples is not None:
         return settings.samples
     share = VISIT_SHARE if settings.soak is None else 1.0
@@ -247,9 +246,9 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """The samples of a visit, or those that begin within the cell's time, of which `spent` seconds
-    are used up; at least one. `sampled` is called after each gate. `cpu_clock` reads the CPU time
-    of this process."""
+    """Takes the samples of a visit, at least one, as long as they begin within the cell's time, of
+    which `spent` seconds are used up. `sampled` is called after each gate; `cpu_clock` reads the
+    CPU time of this process."""
     wanted = samples_a_visit(sample, settings)
     if sample.rehearsed:
         run_once(group, sample.loops)

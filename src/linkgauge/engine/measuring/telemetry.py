@@ -1,8 +1,7 @@
 """Readings of accelerators while they are measured: links, clocks, throttling.
 
 A separate thread queries their libraries. The measuring thread only starts and stops it; a
-simulated machine, whose time is not wall time, is queried once and without a thread.
-"""
+simulated machine, whose time is not wall time, is queried once and without a thread."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ _N = TypeVar("_N", int, float)
 
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
-    """The devices that take part, with their backends, one for each transfer: those whose library
-    provides telemetry."""
+    """The devices of these transfers whose backends provide telemetry, each with its backend."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
@@ -43,8 +41,8 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Te
 
 @contextmanager
 def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
-    """Queries repeatedly while it is entered; `readings` then returns the results. Not `threaded`,
-    it queries once as it is entered."""
+    """Queries the devices while this block runs; `readings` then returns the results. Without
+    `threaded`, queries them once at the start."""
     found = Sensing(devices)
     if not (threaded and devices):
         found.take()
@@ -86,7 +84,7 @@ class Sensing:
         self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
-        """One of each of these devices, in their order."""
+        """One combined reading of each of these devices, in their order."""
         taken = self.taken.copy()  # a slow driver may still add one
         return tuple(_fold(str(device), taken) for device in devices)
 

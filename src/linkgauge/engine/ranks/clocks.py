@@ -1,4 +1,4 @@
-"""How far the clocks of ranks are ahead of rank 0's."""
+"""Measures how far the clocks of ranks are ahead of rank 0's."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
 
 
 class Offset(msgspec.Struct, frozen=True):
-    """A rank's monotonic clock is `ahead` seconds of rank 0's, give or take `unsure` seconds."""
+    """A rank's monotonic clock is `ahead` of rank 0's by so many seconds, with an error of at most
+    `unsure` seconds."""
 
     ahead: float
     unsure: float
 
 
 def compare(links: Links, rank: int) -> Offset:
-    """By Cristian's algorithm: the answer is from between the question and its arrival, in the
-    middle but for at most half of the time between (F. Cristian, Probabilistic clock
-    synchronization, 1989)."""
+    """Estimates a rank's offset by Cristian's algorithm: the rank read its clock at about the
+    middle between question and answer, with an error of at most half of that time (F. Cristian,
+    Probabilistic clock synchronization, 1989)."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
@@ -39,8 +40,8 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """Offsets of ranks, compared when they are needed and no longer fresh. Members are told
-    `lead` seconds ahead when they start together."""
+    """The clock offsets of ranks, measured again when they are stale. When members start together,
+    rank 0 announces the start `lead` seconds ahead."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -48,13 +49,14 @@ class Clocks:
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
-        """Seconds by which each rank's clock is ahead. Where all have one clock, none is."""
+        """Seconds by which each rank's clock is ahead of rank 0's; 0 for all ranks on one
+        machine."""
         if len({self._links.ranks[rank].host for rank in (0, *ranks)}) == 1:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}
 
     def was_late(self) -> None:
-        """The next start is told earlier."""
+        """Doubles the lead of the next start, up to a limit."""
         self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
 
     def of(self, rank: int) -> Offset:

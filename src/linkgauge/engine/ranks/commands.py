@@ -1,6 +1,5 @@
-"""Messages between rank 0, which controls a run, and the member of it in every rank. A command is
-answered once, in the order in which commands come, but for those that say that they have no
-answer."""
+"""Messages between rank 0, which controls a run, and its member in every rank. Each command has one
+answer, in the order of the commands, except for those that say that they have no answer."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ PROTOCOL = 3
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):
-    """What a member says first: who it is, and which CPUs it may use. `token` shows that it is of
-    this launch."""
+    """A member's first message: its identity, and the CPUs that it may use. `token` proves that it
+    belongs to this launch."""
 
     rank: int
     host: str
@@ -33,8 +32,8 @@ class Card(msgspec.Struct, frozen=True, tag=True):
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):
-    """Who rank 0 is, and where it keeps the run, for whoever has to write down that it is gone. No
-    answer."""
+    """Rank 0's identity, and where it keeps the run, for a member that has to record the loss of
+    rank 0. No answer."""
 
     first: Rank
     journal: str | None = None
@@ -47,9 +46,8 @@ class ShowProgress(msgspec.Struct, frozen=True, tag=True):
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Open what the member measures with: its device of this backend, beside network interfaces
-    with its GPU if it is asked for. `hosts` are the names of all ranks' machines. Answered by
-    `Present`."""
+    """Asks the member to open its device of this backend and, if asked, its GPU beside network
+    interfaces. `hosts` are the names of all ranks' machines. Answered by `Present`."""
 
     backend: str
     settings: Settings
@@ -58,8 +56,9 @@ class Open(msgspec.Struct, frozen=True, tag=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """The member's device; or the `problem` that leaves it without one. With `nics`, the network
-    interfaces that it measures with, and the GPU beside them, or why there is none."""
+    """The member's device, or the `problem` that leaves it without one. `nics` are the network
+    interfaces that it measures with, and `gpu` is the GPU beside them; `lacks_gpu` says why there
+    is none."""
 
     device: Device | None
     problem: str | None = None
@@ -69,38 +68,38 @@ class Present(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):
-    """Keep other runs from measuring the member's device."""
+    """Asks the member to keep other runs from measuring its device."""
 
 
 class ReadAccelerators(msgspec.Struct, frozen=True, tag=True):
-    """Asks for what is known of the accelerators by now. Answered by an `Inventory`."""
+    """Asks for all that is known of the accelerators. Answered by an `Inventory`."""
 
 
 class ReadClock(msgspec.Struct, frozen=True, tag=True):
-    """The member's monotonic clock, in seconds."""
+    """Asks for the member's monotonic clock, in seconds."""
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Answered at once by `Pong`, whatever else the member does. Rank 0 hears it from a member that
-    has heard nothing of it for too long."""
+    """Asks for a sign of life, which `Pong` gives at once, whatever else the receiver does. A
+    member sends it, too, if it has heard nothing from rank 0 for too long."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life: the answer to `Ping`; rank 0 gives it unasked, too. No answer."""
+    """A sign of life: the answer to `Ping`. Rank 0 also sends it unasked. No answer."""
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
-    """The run is over: leave, in peace with all others unless a rank was `lost`. No answer. Its
-    word stays as it is: ranks of other versions understand it, too."""
+    """Ends the run: the members leave, in an orderly way unless a rank was `lost`. No answer. The
+    message keeps its tag, because ranks of other versions understand it, too."""
 
     lost: bool = False
 
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
-    """Carry out one's part of this work with the other `parties`, whose ranks all do the same at
-    the same time. Memories in `shared` are of devices that several ranks have; with `anew`, what
-    earlier visits of these cells established is forgotten. Answered by the results, or by none if
-    they are those of the first party."""
+    """Asks a rank to measure its part of this work with the other `parties`, all at the same time.
+    `shared` names memories of devices that several ranks have; `anew` discards what earlier visits
+    of these cells established. Answered by the results, or by none if they are the same as the
+    first party's."""
 
     work: Measure
     parties: tuple[int, ...]
@@ -109,16 +108,16 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What one rank says where ranks meet: a value; or why it has none."""
+    """One rank's contribution to a meeting: a value, or the reason why there is none."""
 
     value: msgspec.Raw
     reason: Reason | None = None
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """Said to rank 0 by all parties before any goes on; answered by `Met`, or by `PartyLeft`. Each
-    moves at most `moved` bytes before its next word. With `start`, they are told when to begin;
-    `late` is whether the last time had passed when it came."""
+    """A party's message to rank 0 at a meeting; rank 0 answers all with `Met`, or with `PartyLeft`.
+    Each party moves at most `moved` bytes before its next message. With `start`, the answer says
+    when to begin; `late` says whether the last such time had passed when its answer came."""
 
     said: Said
     moved: int = 0
@@ -127,8 +126,8 @@ class Meet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Met(msgspec.Struct, frozen=True, tag=True):
-    """What all have said, by rank; when to start by rank 0's clock, and by how many seconds one's
-    own is ahead of it."""
+    """All ranks' values, by rank; the starting time by rank 0's clock, and how many seconds the
+    receiver's own clock is ahead of it."""
 
     said: Mapping[int, Said]
     at: float | None = None
@@ -136,7 +135,7 @@ class Met(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartyLeft(msgspec.Struct, frozen=True, tag=True):
-    """A party has left the cell: nothing comes of it for the others."""
+    """A party has left the cell, so the others cannot measure it."""
 
     why: str
 

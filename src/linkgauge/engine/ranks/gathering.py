@@ -1,9 +1,8 @@
-"""How the ranks of a launch find each other: rank 0 listens, all others connect and say who they
-are.
+"""Lets the ranks of a launch find each other: rank 0 listens, all others connect and introduce
+themselves.
 
 On one machine they meet by a name, and MPI is not needed for that. On several, rank 0's address
-goes to the others by MPI, unless the launcher gave it to all.
-"""
+goes to the others by MPI, unless the launcher gave it to all."""
 
 from __future__ import annotations
 
@@ -57,7 +56,8 @@ MOMENT_SECONDS = 1.0
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
-    """What all ranks have to appear in: a limit of their answers does not shorten that."""
+    """Seconds within which all ranks must appear. A shorter limit for their answers does not
+    shorten it."""
     return max(limit or 0.0, JOIN_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow)
 
 
@@ -69,8 +69,8 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 def serve_as_rank(
     launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
 ) -> Agent:
-    """Joins rank 0, and serves it until the run is over. `left` is called as `Agent` says. Raises
-    RankLost if rank 0 is never there."""
+    """Joins rank 0, and serves it until the run is over. `Agent` describes `left`. Raises RankLost
+    if rank 0 never appears."""
     seconds = join_seconds(launch, limit)
     processes = Processes(launch)
     token = b""
@@ -99,7 +99,7 @@ def serve_as_rank(
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
-    """Rank 0's address, which only it knows at first."""
+    """Sends rank 0's address to all ranks by MPI and returns it."""
     mpi = world(launch)
     with mpi_errors("MPI_Bcast"):
         told: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
@@ -107,7 +107,8 @@ def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[
 
 
 class Gathering:
-    """Rank 0's side: a member of its own in a thread, and links to the members of all ranks."""
+    """Rank 0's side of the gathering: its own member in a thread, and links to the members of all
+    ranks."""
 
     def __init__(self, launch: Launch, limit: float | None) -> None:
         self._launch = launch
@@ -144,7 +145,7 @@ class Gathering:
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
-        """Rank 0's own member; before that, its part in telling the address."""
+        """Runs rank 0's own member, after it has taken part in sending the address."""
         with end:
             try:
                 if address is not None:
@@ -194,7 +195,8 @@ class Gathering:
             raise RankLost(_absent(self._launch, missing[0], how), "timeout")
 
     def _hear(self, rank: int) -> None:
-        """One that is here may ask for a sign of life. Raises RankLost if it has ended."""
+        """Reads from a rank that has joined, and answers if it asks for a sign of life. Raises
+        RankLost if the rank has ended."""
         channel = self._channels[rank]
         try:
             said = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS))
@@ -209,8 +211,8 @@ class Gathering:
             channel.send(encode(Pong()))
 
     def _send_away(self) -> None:
-        """Tells those that are here, and those that come within some seconds, that nothing comes of
-        it: others would wait for rank 0."""
+        """Tells the ranks that have joined, and those that connect within some seconds, that the
+        run will not take place, so that they do not wait for rank 0."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
             _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
@@ -226,8 +228,8 @@ class Gathering:
             left -= _dismiss(late, deadline)
 
     def _admit(self, channel: Channel) -> int | None:
-        """Takes in who has begun to speak; None for somebody else. Raises InputError for a rank
-        that does not fit."""
+        """Reads a rank's introduction and takes it in; None for a stranger. Raises InputError for a
+        rank that does not fit."""
         try:
             card = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS, CARD_BYTES))
         except (EOFError, OSError, msgspec.DecodeError):
@@ -266,7 +268,7 @@ class Gathering:
 
     @property
     def crowd(self) -> Oversubscription | None:
-        """Where most ranks share the fewest CPUs, if there are more ranks than CPUs."""
+        """The machine with most ranks per CPU, if it has more ranks than CPUs."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
@@ -276,9 +278,9 @@ class Gathering:
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float = LEAVE_SECONDS) -> None:
-        """Lets all members leave, and waits for the one of this process: for a moment where the run
-        was ended before its time, as its calls may never come to an end. One that comes to its end
-        while the process does would abort it."""
+        """Ends all members, and waits at most `patience` seconds for the member of this process.
+        After a run that was broken off it waits only for a moment, because a call may never
+        return."""
         deadline = time.monotonic() + patience
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else patience)
@@ -293,7 +295,8 @@ def _send_end(channel: Channel) -> None:
 
 
 def _dismiss(late: Channel, deadline: float) -> bool:
-    """Hears who it is, and says that nothing comes of it. Whether it was somebody."""
+    """Answers a late process that the run will not take place. Returns whether it had introduced
+    itself."""
     said = False
     with suppress(EOFError, OSError):
         said = bool(late.receive(deadline, CARD_BYTES))
@@ -302,7 +305,7 @@ def _dismiss(late: Channel, deadline: float) -> bool:
 
 
 def _absent(launch: Launch, rank: int, how: str) -> LostRank:
-    """A rank that was never there: of the same machine, if there is only one."""
+    """Describes a rank that never appeared. Its machine is known if the launch has only one."""
     host = host_name() if launch.on_one_machine else None
     return LostRank(rank, how, JOINING, host)
 

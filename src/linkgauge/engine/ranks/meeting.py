@@ -1,5 +1,5 @@
-"""Where the ranks of a cell meet: each says something, rank 0 gathers it, and all go on with what
-all have said."""
+"""Meetings of the ranks of a cell: each rank sends a value, rank 0 gathers them, and all continue
+with all values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _T = TypeVar("_T")
 
 
 class Meeting:
-    """One rank's side of the meetings of a cell that is measured by `parties`; `meet` says
-    something to rank 0, and returns what it answers."""
+    """One rank's side of the meetings of a cell that the ranks `parties` measure; `meet` sends a
+    value to rank 0 and returns its answer."""
 
     def __init__(
         self,
@@ -45,9 +45,10 @@ class Meeting:
         start: bool = False,
         late: bool = False,
     ) -> Mapping[int, _T]:
-        """What each rank has found, of this `kind`; `moved` bytes are moved before they meet again.
-        Raises, in all ranks, the first error that any has a `reason` for; BackendError if another
-        rank has left the cell. With `start` they agree when to begin."""
+        """Shares what this rank has found with all ranks, and returns all values, of this `kind`,
+        by rank; `moved` bytes are moved before the next meeting. Raises in all ranks the first
+        error that any rank gave as `reason`, and BackendError if another rank has left the cell.
+        With `start` the ranks agree on a starting time."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
         if isinstance(answer, PartyLeft):
@@ -60,7 +61,7 @@ class Meeting:
 
 
 class Meetings:
-    """Rank 0's side of them."""
+    """Rank 0's side of the meetings."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -69,8 +70,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Returns the last answer of each party, and the parties that rank 0 parted because another
-        one had left the cell. Raises RankLost if one is gone."""
+        """Returns the last answer of each party, and the parties that rank 0 released because
+        another one had left the cell. Raises RankLost if a rank is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)

@@ -1,5 +1,5 @@
-"""What a rank other than the first does: it takes part in rank 0's run, and outlives it just long
-enough to say so."""
+"""The work of a rank other than the first: it takes part in rank 0's run and, if rank 0 is lost,
+writes that down."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def take_part(launch: Launch, request: RunRequest) -> int:
         signal.signal(number, signal.SIG_IGN)
 
     def left(agent: Agent, how: str | None) -> None:
-        """Ends this process, at whatever it is."""
+        """Ends this process, whatever it is doing, once the loss of rank 0 is kept."""
         code = LOST_EXIT
         try:
             if how is not None:
@@ -64,14 +64,15 @@ def take_part(launch: Launch, request: RunRequest) -> int:
 
 
 def _of_first(launch: Launch, request: RunRequest, agent: Agent, how: str) -> int:
-    """Rank 0 is gone. Returns the exit code."""
+    """Describes the loss of rank 0 and keeps it. Returns the exit code."""
     known = agent.introduction
     first, journal = (known.first, known.journal) if known else (None, None)
     return _write_down(launch, request, journal, lost_rank(first, 0, how, agent.doing))
 
 
 def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:
-    """One rank of each machine keeps what is known, and says so."""
+    """Keeps the loss of rank 0, in one rank of each machine, and reports it. Returns the exit
+    code."""
     mark = is_first(launch)
     if mark is None:
         time.sleep(HEIR_SECONDS)
@@ -93,9 +94,9 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
 
 
 def _silent(launch: Launch, lost: LostRank) -> int | None:
-    """The process of a rank 0 that is silent, if it is on this machine: elsewhere, or in another
-    container, its number is another process's. Where a network lies between, that may be to blame,
-    unless the process is stopped."""
+    """The process of a silent rank 0 if it is on this machine, else None: on another machine or in
+    another container its number means another process. If ranks connect over a network, which may
+    be to blame, the process must be stopped as well."""
     if lost.how == ENDED or lost.process is None:
         return None
     processes = Processes(launch)
@@ -105,8 +106,8 @@ def _silent(launch: Launch, lost: LostRank) -> int | None:
 
 
 def _await_others(launch: Launch) -> None:
-    """A launcher may end all of them as soon as rank 0 is killed: gives them some seconds to end by
-    themselves."""
+    """Gives the other ranks some seconds to end by themselves, because a launcher may kill all
+    ranks once rank 0 is dead."""
     processes, deadline = Processes(launch), time.monotonic() + LEAVE_SECONDS
     while processes.living().keys() - {0, launch.rank} and time.monotonic() < deadline:
         time.sleep(AGAIN_SECONDS)

@@ -1,13 +1,12 @@
 """Rank 0's links to the members: commands out, answers back, and who is gone.
 
-Every answer is waited for beside a look at all other links, so that the end of any rank is noticed
-while others are being asked. A rank that does not answer in time is asked for a sign of life, which
-a member gives whatever it is at: one that gives none is the culprit, not those that wait for it.
+While rank 0 waits for an answer it watches all links, so that the end of any rank is noticed. A
+rank that does not answer in time is asked for a sign of life, which a member gives whatever it is
+doing: a member that gives none is the culprit, not the ranks that wait for it.
 
 The members watch rank 0 in the same way. While it waits for answers, it gives a sign of life to a
-member that asks for one. A clock may run only then, so all other signs come of themselves: between
-two questions, and from a thread while rank 0 has other work.
-"""
+member that asks for one. Measurements run only while rank 0 waits, so at all other times it gives
+signs unasked: between two questions, and from a thread while it has other work."""
 
 from __future__ import annotations
 
@@ -43,9 +42,9 @@ _A = TypeVar("_A")
 
 
 class Links:
-    """Links to all ranks, `ranks` by number. `doing` is what the run is at, in words. `lost` is
-    the rank that ended the run. Where it `goes_on` without a rank, other than 0, only those
-    questions fail that ask one of those that are `gone`."""
+    """Rank 0's links to all ranks; `ranks` has them by number, `doing` says in words what the run
+    does, and `lost` is the rank that ended the run. If `goes_on`, the loss of a rank other than 0
+    does not end the run: only questions to a rank in `gone` fail."""
 
     goes_on = False
 
@@ -80,14 +79,14 @@ class Links:
 
     @doing.setter
     def doing(self, words: str) -> None:
-        """All ranks know, should one have to write it down."""
+        """Sets what the run does, and tells all ranks, any of which may have to write it down."""
         if words != self._doing:
             self._doing = words
             self.tell(ShowProgress(words))
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be asked any more: a rank is lost, or a question was broken off."""
+        """Whether the links are unusable, because a rank is lost or a question was broken off."""
         return self._broken_off or self.lost is not None
 
     @property
@@ -95,15 +94,15 @@ class Links:
         return tuple(sorted(self.channels))
 
     def one(self, rank: int, command: Command, kind: type[_A]) -> _A:
-        """The answer of one rank."""
+        """Asks one rank and returns its answer."""
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """The answers of several ranks, which work on the command at the same time.
+        """Asks several ranks, which work on the command at the same time, and returns their
+        answers.
 
-        Raises RankLost if a rank ends or does not answer, whichever it is; else the first refusal,
-        once all have answered.
-        """
+        Raises RankLost if any rank ends or does not answer; else the first refusal, once all have
+        answered."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -119,8 +118,9 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """What those ranks say next that are asked this, in order, but for any that is gone; it
-        moves so many bytes. Raises RankLost if the run ends with it."""
+        """Asks each rank its own command and returns their next messages, without ranks that are
+        gone; the commands move `moved` bytes. Raises RankLost if the loss of a rank ends the
+        run."""
         with self._speaking:
             try:
                 # The member of this process last: it would keep the others from being asked.
@@ -135,8 +135,8 @@ class Links:
         return dict(sorted(replies.items()))
 
     def show_life(self) -> None:
-        """From here on until it is closed, all members hear at short intervals that rank 0 lives,
-        but for the time in which it waits for answers."""
+        """Starts a thread that sends all members signs of life at short intervals, except while
+        rank 0 waits for answers."""
         threading.Thread(target=self._show_life, daemon=True).start()
 
     def _show_life(self) -> None:
@@ -148,7 +148,8 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """To all others; one that reads nothing needs none."""
+        """Sends a sign of life to all other ranks, except to those that do not read their
+        messages."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -162,11 +163,12 @@ class Links:
                 raise self.gone[rank]
 
     def there(self, ranks: Iterable[int]) -> set[int]:
-        """Those that are not gone."""
+        """The ranks that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
 
     def tell(self, command: Told | ShowProgress) -> None:
-        """A command without an answer, to all. Whoever is gone is noticed at the next question."""
+        """Sends all ranks a command that has no answer. A lost rank is noticed at the next
+        question."""
         with self._speaking:
             for rank in self.all:
                 with suppress(OSError):
@@ -179,8 +181,8 @@ class Links:
             self._lose(rank, "ended")
 
     def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused | Meet]:
-        """One answer of each that is not gone, in at most so many seconds; those that wait for one
-        that is gone have some more."""
+        """Collects one answer from each rank that is not gone, within this many seconds; ranks that
+        wait for a lost one get some more time."""
         replies: dict[int, Done | Refused | Meet] = {}
         alive: set[int] = set()
         deadline, asked = time.monotonic() + seconds, False
@@ -216,14 +218,15 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
-        """Those that have not answered in time: without a sign of life, if there are such."""
+        """Declares late ranks lost: those without a sign of life or, if all gave one, those that
+        did not answer."""
         late = sorted(waiting - alive) or sorted(waiting)
         how = NO_SIGN if waiting - alive else "is stuck"
         for rank in late if self.goes_on else late[:1]:
             self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
 
     def _readable(self, seconds: float) -> list[int]:
-        """The ranks whose link has something to read, or is gone."""
+        """The ranks whose link has something to read or is closed."""
         unread = [rank for rank, channel in self.channels.items() if channel.has_unread]
         if unread:
             return unread
@@ -232,7 +235,7 @@ class Links:
     def _receive(
         self, rank: int, deadline: float
     ) -> Done | Refused | Meet | Heartbeat | Ping | Pong | None:
-        """What it says; null if it is gone, and the run goes on."""
+        """Reads a message of a rank; None if the rank is gone and the run goes on."""
         how: str
         kind: OutcomeKind
         try:
@@ -253,7 +256,7 @@ class Links:
         return None
 
     def _lose(self, rank: int, how: str, kind: OutcomeKind = "crash") -> None:
-        """Raises RankLost, because the run ends here; or goes on without this rank."""
+        """Declares a rank lost. Raises RankLost if that ends the run."""
         lost = RankLost(lost_rank(self.ranks.get(rank), rank, how, self.doing), kind)
         if not self.goes_on or not rank:
             self.lost = lost
@@ -265,13 +268,13 @@ class Links:
         channel.close(0.0)
 
     def refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
-        """What the member raised."""
+        """The error that the member raised."""
         if reason.kind in ("set-aside", "interrupted"):
             reason = Reason(reason.kind, f"{self.ranks[rank]}: {reason.text}")
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Lets all members leave: that of this process last, for it then waits for the others."""
+        """Ends all members, the one of this process last because it waits for the others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):
@@ -279,8 +282,8 @@ class Links:
                     self.channels[rank].send(encode(EndRun(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
-        """Waits until the other ranks have ended, at most this long: a launcher ends those that are
-        left when rank 0 does."""
+        """Waits at most this many seconds until the other ranks have ended; a launcher kills the
+        remaining ranks when rank 0 ends."""
         deadline = time.monotonic() + seconds
         left = set(self.all) - {0}
         with suppress(KeyError):  # that of this process has ended
@@ -295,7 +298,7 @@ class Links:
 
 
 def lost_rank(rank: Rank | None, number: int, how: str, doing: str) -> LostRank:
-    """What is known of a rank that is gone."""
+    """Describes a rank that is gone."""
     if rank is None:
         return LostRank(number, how, doing)
     return LostRank(number, how, doing, rank.host, rank.process, rank.memory)

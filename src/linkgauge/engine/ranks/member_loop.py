@@ -1,8 +1,7 @@
 """The loop of a member: reads commands of rank 0, carries them out, answers.
 
-A thread reads, so that a sign of life is given, and the end or the silence of rank 0 noticed,
-whatever the member is at.
-"""
+A thread reads, so that the member gives signs of life and notices the end or the silence of rank 0,
+whatever it is doing."""
 
 from __future__ import annotations
 
@@ -40,11 +39,11 @@ ENDED = "ended"
 
 
 class Agent:
-    """Serves rank 0 over a channel. The reading thread calls `left` if a rank is gone and this
-    process has to end, whatever it is doing: with the words for it if rank 0 `ENDED` without a
-    word, or is silent; with None if rank 0 reports another rank. `patience` is that with a rank 0
-    in another process, until its settings are known. `introduction` is what rank 0 said of itself.
-    `doing` describes what the run does, in words."""
+    """Serves rank 0 over a channel. The reading thread calls `left` if a rank is lost and this
+    process has to end: with `ENDED` or a similar phrase if rank 0 ended without a message or is
+    silent, and with None if rank 0 reports another rank. `patience` sets how long rank 0, in
+    another process, may be silent until its settings are known. `introduction` is rank 0's first
+    message. `doing` says in words what the run does."""
 
     def __init__(
         self,
@@ -69,15 +68,15 @@ class Agent:
         self._signs = Signs(lambda at: self._send(encode(at)))
 
     def serve(self) -> None:
-        """Until rank 0 says that the run is over, or is gone."""
+        """Serves commands until rank 0 ends the run or is gone."""
         threading.Thread(target=self._read, daemon=True).start()
         with self._made:
             while (command := self._next()) is not None:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """The next command. Meanwhile the member makes progress, if others depend on that: often at
-        first, as they then most likely do."""
+        """The next command. While it waits, the member makes progress on communication that others
+        may depend on, most often at first."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
@@ -101,7 +100,7 @@ class Agent:
             self._lose(ENDED)
 
     def _hear(self, command: Command) -> None:
-        """What is answered at once, whatever the member is at; all else is for that."""
+        """Answers what needs an answer at once, and queues all other commands."""
         match command:
             case messages.Ping():
                 self._send(encode(messages.Pong()))
@@ -126,7 +125,7 @@ class Agent:
         self._commands.put(None)
 
     def _heard(self) -> bytes:
-        """What rank 0 says next. Raises TimeoutError if it is silent."""
+        """The next message of rank 0. Raises TimeoutError if rank 0 is silent."""
         if self._patience is None:
             return self._channel.receive()
         self._silence = self._patience.of_answer()
@@ -137,7 +136,8 @@ class Agent:
         return self._channel.receive(time.monotonic() + self._silence)
 
     def _ask_for_sign(self) -> None:
-        """Without waiting: a rank 0 that reads nothing keeps what is sent to it from ending."""
+        """Asks rank 0 for a sign of life, but never blocks: a rank 0 that reads nothing would keep
+        a blocking sender from ending."""
         if self._sending.acquire(blocking=False):
             try:
                 if self._channel.has_room:
@@ -189,7 +189,7 @@ class Agent:
         return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
     def _span(self, command: messages.Open, own: RankBackend) -> None:
-        """From here on it measures whole cells with the other ranks."""
+        """Prepares this rank to measure whole cells with the other ranks."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
         span = kind(command.backend, own, self._launch.rank, command.hosts)
         worker = LocalWorker(command.settings, self._enter)
@@ -201,7 +201,8 @@ class Agent:
         self._made.callback(worker.release)
 
     def measure(self, part: messages.TakePart) -> tuple[CellResult, ...]:
-        """This rank's results of the cells; those of the first of all parties count."""
+        """Measures this rank's part of the cells. Only the results of the first of all parties
+        count."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.shared, span.failed = frozenset(part.shared), None
@@ -212,7 +213,7 @@ class Agent:
         return found if self._leads or any(cell.status != "pass" for cell in found) else ()
 
     def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:
-        """What rank 0 answers, once it has heard all."""
+        """Sends a value to rank 0, and returns its answer once it has heard all ranks."""
         self._send(encode(said))
         answer = self._next()
         if answer is None:
@@ -223,7 +224,7 @@ class Agent:
         return answer
 
     def _enter(self, phase: Phase) -> None:
-        """A phase of a cell begins, which the first of its ranks reports."""
+        """Reports that a phase of a cell begins; only the first of the cell's ranks reports."""
         if self._leads:
             self._signs.enter(phase)
 

@@ -1,4 +1,5 @@
-"""A session of one process, or of all that a launcher (mpiexec, mpirun, srun) has started."""
+"""Opens a session of one process, or of all processes that a launcher (mpiexec, mpirun, srun) has
+started."""
 
 from __future__ import annotations
 
@@ -20,11 +21,12 @@ from linkgauge.model.settings import Settings
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """A session as `engine.session.opened` opens it; or, of benchmarks between processes, one of
-    all ranks of the launch. Rank 0 has it; any other rank takes part and leaves by SystemExit.
+    """Opens a session as `engine.session.opened` does, or one of all ranks of the launch if the
+    benchmarks are between processes. Only rank 0 gets the session; any other rank takes part and
+    leaves by SystemExit.
 
-    Raises InputError if it does not fit the launch, RankLost if a rank does not take part.
-    """
+    Raises InputError if the request does not fit the launch, RankLost if a rank does not take
+    part."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
         with opened_alone(request, first) as session:
@@ -42,7 +44,7 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
 
 
 def _check(request: RunRequest) -> None:
-    """Raises InputError for what ranks cannot do together."""
+    """Raises InputError for requests that several ranks cannot carry out."""
     for name in request.what.of_one_process[:1]:
         raise InputError(f"{name} uses one process: run it without a launcher")
     if request.settings.soak is not None:
@@ -59,10 +61,10 @@ def _check(request: RunRequest) -> None:
 def resuming(
     folder: Path, observer: Observer, *, limit: float | None, wait: bool
 ) -> Iterator[tuple[Opening, int]]:
-    """What `engine.resume.go_on` measures the run in this folder with, and how many processes that
-    is: this one, or all ranks of the launch, which appear within the limit (seconds). Rank 0 has
-    the folder; any other rank takes part and leaves by SystemExit. Raises RankLost if a rank does
-    not appear."""
+    """Gives the way to open workers for `engine.resume.go_on`, and the number of processes: this
+    one, or all ranks of the launch, which must appear within the limit (seconds). Rank 0 has the
+    folder; any other rank takes part and leaves by SystemExit. Raises RankLost if a rank does not
+    appear."""
     launch = launched()
     if launch.size == 1:
         yield alone, 1

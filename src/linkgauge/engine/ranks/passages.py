@@ -1,5 +1,5 @@
-"""Which copies between ranks only NCCL carries out, because an engine does not reach memory of
-another machine, and the tokens by which ranks found communicators."""
+"""Finds the copies between ranks that only NCCL can carry out, because an engine does not reach
+another machine's memory, and creates the tokens by which ranks found communicators."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """What groups, of which this rank is the first, found their communicators by, once for the run:
-    backends keep them."""
+    """The tokens by which groups found their communicators, for all groups of which this rank is
+    the first. Each is made once a run, because backends keep communicators."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """By the group in words."""
+        """The tokens of this rank's groups, by the group in words."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -45,9 +45,9 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """Of each copy that a rank carries out from or to another machine, why its engine does not
-    reach both memories, by its place; and of each copy from or to the rank's own memory, why NCCL
-    does not pass it on."""
+    """One rank's copies that leave its machine, by place. `apart` says why the rank's engine does
+    not reach both memories; `refused` says why NCCL cannot pass on a copy from or to the rank's
+    memory."""
 
     apart: Mapping[int, str]
     refused: Mapping[int, str]
@@ -60,7 +60,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """What is to be known of one rank; memories in `shared` are of devices that several have."""
+    """The reach of one rank's engines; `shared` names memories of devices that several ranks
+    have."""
     own = {
         place: copy
         for place, copy in enumerate(copies)
@@ -80,8 +81,8 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """The source's and the destination's rank of those copies that NCCL carries out, by their
-    places. Raises Unsupported, with the reasons, for what nothing carries out."""
+    """The copies that NCCL carries out: for each place, the source's and the destination's rank.
+    Raises Unsupported with the reasons if nothing can carry out a copy."""
     known = list(found)
     apart = {
         pair: why
@@ -108,12 +109,13 @@ def passed(
 
 
 def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
-    """Whether it reaches memory of another machine than its engine's."""
+    """Whether a transfer reaches memory of another machine than its engine's."""
     return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 
 def _pairs(transfer: Transfer) -> Iterator[tuple[int, int]]:
-    """The rank that carries it out, with each other one whose memory it takes."""
+    """Pairs the rank that carries out a transfer with each other rank whose memory the transfer
+    uses."""
     owner = transfer.engine.owner.rank or 0
     for memory in transfer.memories:
         if (memory.rank or 0) != owner:

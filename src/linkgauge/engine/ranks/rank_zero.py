@@ -1,4 +1,4 @@
-"""Rank 0's session, which measures with all ranks, and its part in a run that goes on."""
+"""Rank 0's session, which measures with all ranks, and rank 0's part in resuming a run."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class RankSession(Session):
 
 @contextmanager
 def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
-    """The session, once all ranks are there. Raises RankLost if one is not, which is kept, and
-    InputError if the ranks do not fit together."""
+    """Opens the session once all ranks have appeared. Raises RankLost if one does not appear, and
+    keeps that in a journal; raises InputError if the ranks do not fit together."""
     with _keeping_losses(request):
         gathering = Gathering(launch, request.settings.timeout)
     with closing(gathering), closing(ClusterWorker(gathering, request.settings)) as worker:
@@ -53,7 +53,7 @@ def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSes
 
 @contextmanager
 def _keeping_losses(request: RunRequest) -> Iterator[None]:
-    """A run that comes to nothing for a rank's loss is kept as that."""
+    """Keeps a journal of the run if a rank is lost before the run has one."""
     try:
         yield
     except RankLost as ended:
@@ -65,8 +65,9 @@ def _keeping_losses(request: RunRequest) -> Iterator[None]:
 def gathered_to_go_on(
     launch: Launch, folder: Path, observer: Observer, *, limit: float | None, wait: bool
 ) -> Iterator[Opening]:
-    """What opens the ranks for the run in this folder, once all are there: they leave with rank 0,
-    whatever comes of it. Raises RankLost if one does not appear within the limit."""
+    """Gathers the ranks and returns the function that opens them to resume the run in this folder.
+    The ranks end with rank 0 in any case. Raises RankLost if one does not appear within the limit
+    in seconds."""
     with closing(Gathering(launch, limit)) as gathering:
 
         @contextmanager

@@ -1,4 +1,5 @@
-"""What is kept of a run that a rank's loss ended before it had a journal, or with rank 0 itself."""
+"""Journals for runs that ended with the loss of a rank, before there was a journal or with rank 0
+itself."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ NO_DEVICE = "cpu"
 
 
 def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
-    """Begins and ends a journal that says no more than this; None if nothing is to be kept. Raises
-    InputError or ResultsError if it cannot be written."""
+    """Writes a journal that records the loss only, and returns its run's folder; None if the run is
+    not to be kept. Raises InputError or ResultsError if it cannot be written."""
     if request.out is None:
         return None
     started = now()
@@ -59,8 +60,8 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
 
 @contextmanager
 def stopped(process: int | None) -> Iterator[bool]:
-    """Keeps a silent rank 0 from writing, and ends it afterwards: should it go on, it would write
-    behind the end of its run. Whether there is such a process."""
+    """Stops a silent rank 0 while this block runs and kills it afterwards, so that it cannot write
+    behind the end of its run. Gives whether there is such a process."""
     try:
         held = None if process is None else os.pidfd_open(process)
     except OSError:  # it has ended, or this kernel has no such handles
@@ -82,8 +83,9 @@ def _send(held: int, number: signal.Signals) -> None:
 
 
 def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
-    """Ends the journal that rank 0 has left; `by_force`, if rank 0 is stopped and has it locked.
-    Raises InputError if it is not there, on a machine that does not share rank 0's files."""
+    """Ends the journal that rank 0 has left; `by_force` ignores the lock of a stopped rank 0.
+    Raises InputError if there is no journal here, as on a machine that does not share rank 0's
+    files."""
     deadline = time.monotonic() + LOCKED_SECONDS
     while True:
         try:

@@ -1,12 +1,10 @@
-"""The backend with which a rank carries out cells that span several ranks, as the others of the
-cell do at the same time.
+"""The backend with which a rank carries out its part of cells that span several ranks.
 
-Each rank has the engine's own worker, and goes through the same calls for all of a cell's
-transfers; what is not its own memory or engine is a name to it. Where the ranks depend on each
-other, they meet: to open each other's memory, to start together, to have all timings. So all of
-them know the same, and decide alike how many loops and samples to take. Nothing crosses between
-processes while a clock runs: each transfer is timed by the rank whose engine carries it out.
-"""
+Each rank runs the engine's own worker and makes the same calls for all of a cell's transfers;
+memories and engines of other ranks are only names to it. Where the ranks depend on each other, they
+meet: to open each other's memory, to start together, to exchange timings. So all of them have the
+same knowledge and choose the same numbers of loops and samples. Nothing crosses between processes
+while a clock runs: each transfer is timed by the rank whose engine carries it out."""
 
 from __future__ import annotations
 
@@ -36,8 +34,9 @@ _T = TypeVar("_T")
 
 
 class SpanningBackend:
-    """`own` is what this rank measures with, `hosts` are the machines of all ranks, by number. Each
-    cell has a `meeting` of its own; devices of memories in `shared` are several ranks'."""
+    """A backend over several ranks. `own` is the backend that this rank measures with; `hosts` are
+    the machines of all ranks, by number. Each cell has its own `meeting`; `shared` names memories
+    of devices that several ranks have."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -51,7 +50,7 @@ class SpanningBackend:
 
     @property
     def simulates(self) -> bool:
-        """Whether each rank simulates all of the machine: every memory is here."""
+        """Whether each rank simulates the whole machine, so that every memory is here."""
         return self.name == SIMULATED
 
     def is_mine(self, memory: Memory) -> bool:
@@ -61,7 +60,8 @@ class SpanningBackend:
         return self.own.devices()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Of another rank's transfer it is that one's to say."""
+        """Why this rank refuses the transfer. For another rank's transfer it is None: that rank
+        decides."""
         mine = (transfer.engine.owner.rank or 0) == self.rank
         return self.own.refusal(transfer) if mine else None
 
@@ -83,7 +83,8 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """As all ranks of the cell do at the same time, in the same order."""
+        """Allocates windows, which all ranks of the cell do at the same time and in the same
+        order."""
         for buffer, here in zip(
             buffers, self.own.windows(buffers, self.meeting.parties), strict=True
         ):
@@ -104,7 +105,8 @@ class SpanningBackend:
             self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """What fails is raised when the ranks meet next; until then nothing more is done."""
+        """Runs an action and keeps its error, which the next meeting raises; further actions are
+        then skipped."""
         if self.failed is None:
             try:
                 action()
@@ -125,7 +127,7 @@ class SpanningBackend:
         return self.of_one(buffer.memory.rank or 0, summed, int, size)
 
     def clock(self) -> float:
-        """The same for all ranks of the cell: by the clock of the first of them."""
+        """The time by the clock of the cell's first rank, so that all ranks get the same."""
         now, self._now = self._now, None
         if now is None:
             first = self.meeting.parties[0]
@@ -138,11 +140,11 @@ class SpanningBackend:
         return self._group
 
     def close(self) -> None:
-        """Does nothing: its own backend is closed when the run is over."""
+        """Does nothing: `own` is closed when the run is over."""
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Errors say whose they are."""
+        """Names this rank in errors that the block raises."""
         try:
             yield
         except LinkgaugeError as error:
@@ -151,9 +153,10 @@ class SpanningBackend:
     def together(
         self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
     ) -> Mapping[int, _T]:
-        """What the action gives in each rank of the cell. Raises, in all of them, the first error
-        of any; `moved` bytes are moved before they meet again. They agree when to start unless
-        `late`, whether the last start was, is null."""
+        """Runs an action in each rank of the cell, and returns its values by rank. Raises the first
+        error of any rank in all of them; `moved` bytes are moved before the ranks meet again.
+        Unless `late` (whether the last start was late) is None, the ranks agree on the next
+        start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():
@@ -171,7 +174,7 @@ class SpanningBackend:
         return self.meeting.share(found, reason, kind, moved, start=starts, late=bool(late))
 
     def of_one(self, rank: int, action: Callable[[], _T], kind: type[_T], moved: int = 0) -> _T:
-        """What the action gives in this rank, in all of them."""
+        """Runs an action in one rank, and returns its value in all of them."""
         if self.simulates:
             return action()
         optional: Any = kind | None
@@ -182,12 +185,12 @@ class SpanningBackend:
         return of_rank
 
     def has_time(self, now: float) -> None:
-        """What all clocks of the cell are said to read until something else happens."""
+        """Sets what `clock` reads until the next event."""
         self._now = now
 
 
 class SimSpanningBackend(SpanningBackend):
-    """The same of a simulated machine, which has a clock of its own."""
+    """A spanning backend of a simulated machine, which has its own clock."""
 
     def _virtual(self) -> SimulatedClock:
         assert isinstance(self.own, SimulatedClock)  # noqa: S101

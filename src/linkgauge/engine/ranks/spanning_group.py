@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class SpanningGroup(Gated):
-    """Copies of several ranks. If several have work to do, they start together, by clocks that were
-    compared, if any; one alone starts at once. What two ranks pass on is work of both."""
+    """Copies of several ranks. Several ranks with work start together, by compared clocks if there
+    are any; a single rank starts at once. A copy that two ranks pass on is work of both."""
 
     def __init__(
         self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName
@@ -65,7 +65,8 @@ class SpanningGroup(Gated):
         self.pace = common_pace([pace for pace, _ in prepared.values() if pace is not None])
 
     def _lend(self) -> None:
-        """All ranks have the handles of all buffers, and what they allocate together."""
+        """Exchanges the handles of all buffers between the ranks, and makes the allocations that
+        need all ranks."""
         backend = self._backend
         if backend.simulates:
             return
@@ -81,7 +82,7 @@ class SpanningGroup(Gated):
             backend.together(partial(backend.allocate_windows, windows), type(None), self._moved)
 
     def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
-        """The ranks that found a communicator, by the place of their copy, or of their group in a
+        """The ranks that found a communicator, by the place of their copy or of their group in a
         collective."""
         backend, copies = self._backend, self._copies
         if isinstance(operation, Collective):
@@ -99,7 +100,8 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[Pace | None, int]]:
-        """The pace of each rank, if it times anything, and its most loops."""
+        """Prepares this rank's part, and returns the pace of each rank that times anything and its
+        most loops."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -150,7 +152,7 @@ class SpanningGroup(Gated):
         return starts.timing(found, at, loops)
 
     def close(self) -> None:
-        """Lets go of other ranks' memory, which their owners may free from then on."""
+        """Releases other ranks' memory; the owners may free it from then on."""
         super().close()
         if self._group is not None:
             self._group.close()
@@ -161,7 +163,7 @@ class SpanningGroup(Gated):
 
 
 class SpanningCollective(SpanningGroup):
-    """A collective, of which each copy is the part of a rank."""
+    """A collective whose copies are each the part of one rank."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         def own() -> tuple[float, ...]:

@@ -1,5 +1,5 @@
-"""The processes of a launch on this machine, as the kernel shows them: a rank whose process has
-ended never appears, and is not waited for."""
+"""The processes of a launch on this machine, as the kernel shows them. A rank whose process has
+ended will never appear, so it is not waited for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MARKS = (b"RANK", b"PROCID")
 
 
 class Processes:
-    """Those of this launch, which are looked for from now on."""
+    """The processes of this launch, watched from now on."""
 
     def __init__(self, launch: Launch, root: Root = ROOT) -> None:
         self._launch = launch
@@ -45,9 +45,9 @@ class Processes:
         self._started = self._next + STARTED_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """A missing rank that can be seen to have ended: it has no process, twice in succession, as
-        a launcher may run a script of its own before a rank. Looks no more often than at
-        intervals."""
+        """Returns a missing rank that has visibly ended: two looks in succession found no process
+        of it, as a launcher may run a script before a rank. Calls within a short interval return
+        None."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
@@ -73,11 +73,11 @@ class Processes:
         return found
 
     def is_stopped(self, process: int) -> bool:
-        """Whether it is one that runs no more until it is told to go on."""
+        """Whether a process is stopped (by a signal or a debugger)."""
         return status_of(self._root, process).get("State", "").startswith(("T", "t"))
 
     def rank_of(self, process: int) -> int | None:
-        """The rank of this launch that this process is of, if any."""
+        """The launch's rank that this process is, if any."""
         environment = read_bytes(self._root, f"proc/{process}/environ") or b""
         if not any(mark in environment for mark in _MARKS):
             return None
@@ -96,7 +96,8 @@ class Processes:
         return self._launch.on_one_machine and time.monotonic() >= self._started
 
     def _fewer_than_started(self) -> int:
-        """How many processes of the launcher's own have ended: it starts one for each rank."""
+        """The number of the launcher's own processes that have ended; it starts one for each
+        rank."""
         launcher = starter(self._root, parent_in(status_of(self._root, os.getpid())))
         if launcher is None:
             return 0
@@ -106,5 +107,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """What all ranks of the launch on this machine have in common."""
+    """The launch without rank numbers, as all of its ranks on this machine have it."""
     return launch._replace(rank=0, local_rank=0)

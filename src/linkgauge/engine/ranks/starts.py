@@ -1,4 +1,4 @@
-"""How far apart ranks started together, and the timing of what they did."""
+"""Measures how far apart ranks started, and combines their timings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ exceeds."""
 
 
 class RankTiming(NamedTuple):
-    """When a rank's gate opened, the timing of the copies that it carries out, and when it ended;
-    by the monotonic clock that starts are agreed by, but for the end."""
+    """When a rank's gate opened (`opened`), the timing of its copies, and the present (`now`).
+    `opened` is on the clock by which starts are agreed."""
 
     opened: float
     timing: Timing
@@ -25,9 +25,9 @@ class RankTiming(NamedTuple):
 
 
 class Starts:
-    """Of copies, by `places` the ranks that time them. `awaits_all` says whether a rank that times
-    nothing holds others up if it starts late: behind the warm-up of what NCCL passes on, of flags,
-    and beside what engines reach by themselves, it does not."""
+    """The starts of copies; `places` are the ranks that time them. `awaits_all` says whether the
+    late start of a rank that times nothing delays the others. It does not for copies that NCCL
+    passes on after a warm-up, for flags, and for copies that engines carry out alone."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
@@ -38,8 +38,8 @@ class Starts:
         shortest copy's time for all of them."""
 
     def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
-        """That of all copies, of what each rank times; they started together `at` this time, if
-        any."""
+        """Combines the ranks' timings into one of all copies; `at` is the time at which the ranks
+        were to start together, if they were."""
         if at is not None:
             self._judge(loops, ended)
             self.was_late = max(one.opened for one in ended.values()) - at > LATE_SECONDS
@@ -58,7 +58,7 @@ class Starts:
         return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
 
     def _judge(self, loops: int, ended: Mapping[int, RankTiming]) -> None:
-        """How far apart they started: the gates, and behind them the copies."""
+        """Records how far apart the ranks started: their gates, and then their copies."""
         starts = [
             one.opened + min((times[0] for times in one.timing.progress), default=0.0)
             for one in ended.values()
@@ -71,7 +71,7 @@ class Starts:
             self._apart = loops, max(apart, before) if loops == most else apart
 
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the figure must know of them."""
+        """Remarks on the starts for the reader of the figure."""
         passed = next((share for share in APART if self._apart[1] > share), None)
         if passed is None:
             return ()
@@ -79,7 +79,7 @@ class Starts:
 
 
 def common_pace(paces: Sequence[Pace]) -> Pace:
-    """A pace that suits all of them."""
+    """A pace that suits all groups."""
     if len(paces) == 1:
         return paces[0]
     return Pace(

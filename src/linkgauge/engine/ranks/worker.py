@@ -1,9 +1,8 @@
-"""What measures a run of several ranks: each has the engine's own worker, and those that a cell
+"""Measures a run of several ranks: each has the engine's own worker, and the ranks that a cell
 concerns carry it out together.
 
-Rank 0 has no process between itself and what it measures: a member that crashes or hangs is another
-rank, whose loss ends the run, as MPI's does.
-"""
+Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs: the loss of a rank ends
+    the run, as it does in MPI."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ class ClusterWorker:
         """Cells, by their numbers and size, whose last visit not all ranks ended alike."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """All ranks with their devices: of the one backend that all have."""
+        """Surveys all ranks with their devices, which are of one backend that all ranks have."""
         if self._machine is None:
             self.links.doing = "opening devices"
             self._machine = self._survey(accelerators)
@@ -108,8 +107,9 @@ class ClusterWorker:
         )
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
-        """The backend that the ranks measure with, and what each has: GPUs where all have one,
-        their hosts' memories where none has. Raises InputError where only some have."""
+        """Opens the backend that the ranks measure with, and returns its name and each rank's
+        devices: GPUs if all ranks have one, host memory if none has. Raises InputError if only some
+        have."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
         for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST):
@@ -134,7 +134,7 @@ class ClusterWorker:
         return self.links.ask(self.links.all, asked, Present)
 
     def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
-        """Raises InputError if a rank has none."""
+        """The devices of each rank for this backend. Raises InputError if a rank has none."""
         found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
         for rank, present in found.items():
             if present.device is None:
@@ -142,16 +142,15 @@ class ClusterWorker:
         return found
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Everything else that is known of rank 0's machine: its accelerators as rank 0 sees
-        them."""
+        """The inventory of rank 0's machine, with its accelerators as rank 0 sees them."""
         seen = self.links.one(0, ReadAccelerators(), Inventory)
         if self._settings.simulation is not None:
             return seen
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
-        """Each device is held by the first rank that has it, until the run is over. Raises
-        DeviceBusy if another run measures one; with `wait`, reports it once and waits."""
+        """Has the first rank of each device hold it until the run is over. Raises DeviceBusy if
+        another run measures the device; with `wait`, reports that once and waits."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -162,7 +161,7 @@ class ClusterWorker:
             self._hold(number, tell if wait else None)
 
     def _hold(self, number: int, tell: Callable[[str], None] | None) -> None:
-        """The device of one rank, however long it takes if there is somebody to tell."""
+        """Holds the device of one rank. With `tell`, waits for other runs and reports that once."""
         reported = False
         while True:
             try:
@@ -176,13 +175,15 @@ class ClusterWorker:
                 time.sleep(AGAIN_SECONDS)
 
     def keep(self, journal: Path) -> None:
-        """Tells all ranks, of which one may have to write that rank 0 is gone."""
+        """Tells all ranks where the journal is, because one of them may have to record the loss of
+        rank 0."""
         self.links.tell(Told(self.links.ranks[0], str(journal.resolve())))
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Raises RankLost once a rank is gone: the cells that it cost were returned before."""
+        """Measures cells. Raises RankLost once a rank is gone; the cells that it cost are returned
+        before."""
         if self.links.lost is not None:
             raise self.links.lost
         return beside_unable(
@@ -190,7 +191,7 @@ class ClusterWorker:
         )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:
-        """Has the ranks that they concern measure these cells."""
+        """Has the ranks that these cells concern measure them."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
         part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
@@ -213,15 +214,15 @@ class ClusterWorker:
         return next(of for rank, of in found.items() if of and rank not in told)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """The ranks that cells concern: all where each simulates all of the machine."""
+        """The ranks that cells concern: all of them if each simulates the whole machine."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}
         return tuple(sorted({memory.rank or 0 for memory in places}))
 
     def _check(self, cell: PlannedCell) -> None:
-        """Raises Unsupported for what only is to be seen with all ranks in view, RankLost if one is
-        gone."""
+        """Raises Unsupported for problems that only show with all ranks in view, and RankLost if a
+        rank is gone."""
         for transfer in cell.transfers:
             kind = transfer.engine.kind
             if kind in NIC_ENGINES and self._backend != NETWORK:
@@ -239,7 +240,7 @@ class ClusterWorker:
         raise InputError("--tune works with one process only: run it first, without a launcher")
 
     def keep_output(self, folder: Path) -> None:
-        """Ranks print where their launcher shows it."""
+        """Does nothing: ranks print where their launcher shows it."""
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
         raise InputError(f"--{profiler} works with one process only: run it without a launcher")
@@ -248,7 +249,7 @@ class ClusterWorker:
         return ()
 
     def close(self) -> None:
-        """Frees what the ranks hold, which are there until their gathering is closed."""
+        """Frees the ranks' buffers and devices. The ranks stay until their gathering is closed."""
         with suppress(LinkgaugeError):  # it is over anyway
             if not self.links.is_over:
                 self.links.doing = "leaving"

@@ -1,5 +1,6 @@
-"""What the controller asks of whatever measures (processes of this machine, ranks of several),
-and the state that a worker reports: whole values, never while a clock runs."""
+"""Messages from the controller to whatever measures (processes of this machine, or several ranks),
+and a worker's reports of its state. They carry whole values and are never sent while a clock
+runs."""
 
 from __future__ import annotations
 
@@ -21,24 +22,25 @@ from linkgauge.model.transfer import Cell
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message: what this worker opens in addition to the host. It has no answer."""
+    """The first message: the accelerator backend that this worker opens in addition to the host. It
+    has no answer."""
 
     accelerator: str | None
     settings: Settings
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the machine. Answered by a `Machine`."""
+    """Asks for a survey of the machine. Answered by a `Machine`."""
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for everything else known about the machine by now. Answered by an `Inventory`."""
+    """Asks for the rest of what is known about the machine. Answered by an `Inventory`."""
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """The number of this visit of cells, from 0, how many samples of them were `taken` before, the
-    seconds that these took, and the benchmark that they are of. Simulated faults count cells from
-    the `passed` ones of earlier rounds on."""
+    """A visit of cells: its `number` from 0, the samples `taken` before it, the seconds `spent` on
+    them, and the cells' benchmark. Simulated faults count the cells of a round, after the `passed`
+    cells of earlier rounds."""
 
     number: int = 0
     taken: int = 0
@@ -51,7 +53,8 @@ FIRST = Visit()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Visit these cells at the same time. Answered by their results, in their order."""
+    """Asks for a visit of these cells at the same time. Answered by their results, in their
+    order."""
 
     cells: tuple[PlannedCell, ...]
     size: int
@@ -59,22 +62,23 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Find the settings with which a device copies fastest. Answered by whether there was anything
-    to search."""
+    """Asks for a search for the settings with which a device copies fastest. Answered by whether
+    there was anything to search."""
 
     device: str
     peer: str | None
 
 
 class Release(msgspec.Struct, frozen=True, tag=True):
-    """Free the buffers kept for later cells: another worker needs memory. It has no answer."""
+    """Asks to free the buffers kept for later cells, because another worker needs memory. It has no
+    answer."""
 
 
 Command = Start | Survey | ReadInventory | Measure | Tune | Release
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
-    """A word before the answer to `Tune`, as `Heartbeat` is before that to `Measure`."""
+    """A message during `Tune`, before its answer: the candidate that is being tried."""
 
     tried: Tried
 
@@ -93,7 +97,7 @@ DOING: dict[Phase, str] = {
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """A reason: what happened to a cell, in which phase, and to which memories."""
+    """The reason of a failed cell: what happened, in which phase, and to which memories."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     where = f" ({places})" if places else ""
@@ -103,7 +107,7 @@ def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
 def unmeasured(
     planned: Cell, status: Status, reason: str, kind: OutcomeKind, phase: Phase | None = None
 ) -> CellResult:
-    """A cell without figures, and why: while it was in this phase."""
+    """The result of a cell that has no figures, with the reason and the phase."""
     place = planned.row, planned.column, planned.transfers, planned.report
     return CellResult(
         *place,
@@ -128,9 +132,9 @@ def beside_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """The results of all these cells, in order: of those that the plan skips, that `check` has a
-    result for or raises an error for, and what `measure` makes of the others. If one that is to be
-    measured with all others at once is refused, so are these."""
+    """Measures the cells that can be measured, and returns the results of all, in order. A cell
+    that the plan skips, or that `check` refuses, gets that result; `measure` measures the others.
+    If one of several cells that must run at once is refused, so are the others."""
     results: dict[PlannedCell, CellResult] = {}
     for cell in cells:
         try:
@@ -147,7 +151,7 @@ def beside_unable(
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:
-    """The result of a cell that was not even begun, because of this error."""
+    """The result of a cell that was refused with this error before it began."""
     status: Status = "skip" if isinstance(error, Unsupported) else "error"
     return _of_rank(unmeasured(planned, status, str(error), error.kind), error)
 
@@ -163,7 +167,7 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
 
 
 def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
-    """With the rank whose loss the error is, if it is one."""
+    """Adds the lost rank to the cell if the error is the loss of a rank."""
     return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell
 
 
@@ -192,9 +196,10 @@ SIGN_SECONDS = 0.1
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """A phase, when the cell began, and when the last sign of life came: a phase began or a sample
-    ended (seconds of the monotonic clock, which all processes share). `warm_up` is the duration of
-    the warm-up, `longest` that of the longest sample so far; 0 until known."""
+    """A worker's state: its phase, when the cell began, and the last sign of life, at the start of
+    a phase or the end of a sample (seconds of the monotonic clock, which all processes share).
+    `warm_up` is the duration of the warm-up, `longest` that of the longest sample so far; 0 until
+    known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -212,8 +217,8 @@ class Signs:
         self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
-        """A phase begins; the first one begins a cell. "measure" is entered again after each
-        sample."""
+        """Reports that a phase begins; the first one begins a cell. "measure" is entered again
+        after each sample."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":

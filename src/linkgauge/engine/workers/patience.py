@@ -1,5 +1,5 @@
-"""How long one process waits for another before it takes that one for lost: for a worker as its
-cell proceeds, and for a rank of several."""
+"""Deadlines: how long one process waits for another before it counts as lost, for workers and for
+ranks."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ most so many."""
 
 
 class Patience(NamedTuple):
-    """Where all takes `slow` times as long as usual; `limit` (seconds) replaces the usual time of
-    an answer, if given. All results are seconds."""
+    """Deadlines in seconds, if everything takes `slow` times as long as usual; `limit` replaces the
+    usual time for an answer."""
 
     slow: float = 1.0
     limit: float | None = None
 
     @classmethod
     def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Patience:
-        """Where there are `ranks_per_cpu` ranks to a CPU."""
+        """Deadlines for `ranks_per_cpu` ranks on each CPU."""
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """How long work may take until it is warmed up that moves so many bytes, and may take so
-        many seconds `more`."""
+        """Seconds until work must have warmed up that moves `moved` bytes and may take `more`
+        seconds on top."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:
-        """How long a rank may say nothing while it moves so many bytes."""
+        """Seconds that a rank may be silent while it moves `moved` bytes."""
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """How long a phase or a sample may take if the longest so far took so long."""
+        """Seconds that a phase or sample may take, if the longest so far took `longest` seconds."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property
     def of_sign(self) -> float:
-        """How long it may take to give a sign of life once it is asked for one."""
+        """Seconds for a sign of life to arrive once it is asked for."""
         return self.slow * SIGN_SECONDS
 
     @property
     def of_settling(self) -> float:
-        """What those have to answer that wait for a rank that is gone."""
+        """Seconds in which ranks that wait for a lost rank must answer."""
         return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS

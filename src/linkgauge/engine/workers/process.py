@@ -24,8 +24,8 @@ OUTPUT_FILE = "output.log"
 
 
 class Output:
-    """A file without a name, which workers have as stdout and stderr, until it is known where the
-    run is kept. Without a folder, stderr shows it in the end."""
+    """A nameless file for the stdout and stderr of workers, until the run's folder is known.
+    Without a folder, its content goes to stderr in the end."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -34,7 +34,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes what has come since the last time, once workers have ended."""
+        """Writes what workers have printed since the last call, once they have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -54,8 +54,8 @@ _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process that holds the host backend and at most one accelerator backend. It loads while it
-    has no work, and learns from `begin` what to open."""
+    """A process that holds the host backend and at most one accelerator backend. It loads its
+    modules while it has no work; `begin` says what to open."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -78,7 +78,7 @@ class WorkerProcess(Process):
         return self.process.pid
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
-        """Comes before anything else."""
+        """Sends the settings and the accelerator; it must come before any command."""
         self._busy = False
         self.send(Start(accelerator, settings))
 
@@ -93,9 +93,9 @@ class WorkerProcess(Process):
         left: Callable[[Heartbeat], float] | None = None,
         heard: Callable[[Tried], None] = lambda tried: None,
     ) -> _A:
-        """The answer, as `answer` has it. `left` returns the seconds left for a worker in this
-        state, without those for which it waited for a CPU: who is kept from working does not hang.
-        `heard` receives each `Tried` that precedes the answer."""
+        """The answer, as `answer` returns it. `left` returns the seconds that a worker in this
+        state has left; time that the worker waited for a CPU does not count. `heard` receives each
+        `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -107,15 +107,15 @@ class WorkerProcess(Process):
         return self.answer(kind, until, hear)
 
     def _starved(self) -> float:
-        """Seconds for which a thread of it waited for a CPU since it was asked."""
+        """Seconds that a thread of the worker has waited for a CPU since the last command."""
         waits = waits_for_cpu(self._pid)
         since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
         return min(max(since, default=0.0), STARVED)
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
-    """Seconds for which each thread of a process was ready to run while others ran; empty where
-    the kernel keeps no account of it (Documentation/scheduler/sched-stats.rst)."""
+    """Seconds that each thread of a process was ready to run while others ran; empty if the kernel
+    does not account for it (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
     texts = {
         thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)

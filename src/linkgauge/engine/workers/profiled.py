@@ -1,5 +1,5 @@
-"""NVIDIA's profilers, their command lines and their files; and the controller's handle of a
-worker process under one."""
+"""NVIDIA's profilers, with their command lines and files, and a worker process that runs under
+one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ ASIDE = ("link", "fill", "compare", "count_wrong", "draw", "fold", "nothing")
 
 
 def find(profiler: Profiler) -> str:
-    """The path of its program. Raises InputError with the remedy if it is not installed."""
+    """The path of the profiler's program. Raises InputError with the remedy if it is not
+    installed."""
     path = shutil.which(profiler)
     if path is None:
         name = _NAMES[profiler]
@@ -57,8 +58,8 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """What comes before a command to profile it; `report` is the path of the file to write, without
-    its suffix."""
+    """The arguments to put before a command to profile it; `report` is the path of the file to
+    write, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
         # Not --trace-fork-before-exec: NVIDIA warns of deadlocks, and a worker is no such child.
@@ -70,7 +71,7 @@ def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...
 
 
 class ProfilerReport(NamedTuple):
-    """The files of one worker's profiler: the report is `path` with a suffix of the profiler's."""
+    """The files of one worker's profiler. The report is at `path` plus the profiler's suffix."""
 
     path: Path
 
@@ -103,13 +104,13 @@ class Reports:
         self._last = max((int(number[0]) for number in found if number), default=0)
 
     def begin(self) -> ProfilerReport:
-        """One more."""
+        """Begins a new report."""
         self._last += 1
         self._begun.append(ProfilerReport(self._folder / f"{self.profiler}-{self._last}"))
         return self._begun[-1]
 
     def missing(self) -> list[str]:
-        """A line for each report that was begun and is not there."""
+        """A line for each report that was begun but does not exist."""
         return [
             f"{self.profiler} left no report: {one.last_words() or 'no output'} ({one.log})"
             for one in self._begun
@@ -131,12 +132,10 @@ _CREDENTIALS = struct.Struct("3i")
 
 class ProfiledProcess(WorkerProcess):
     """A worker that a profiler starts. It connects to the controller by an address, since a
-    profiler need not pass open files on. Both are in a session of their own: a terminal's Ctrl-C
-    does not reach the profiler, which ends once its worker has. What they print goes to the
-    report's log.
+    profiler need not pass open files on. Both are in a session of their own: Ctrl-C in a terminal
+    does not reach the profiler, which ends after its worker. Their output goes to the report's log.
 
-    Raises ProcessLost if the profiler starts no worker.
-    """
+    Raises ProcessLost if the profiler starts no worker."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler
@@ -172,7 +171,7 @@ class ProfiledProcess(WorkerProcess):
                 raise
 
     def _admit(self, door: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
-        """The connection of the worker."""
+        """Accepts the connection of the worker."""
         deadline = time.monotonic() + START_SECONDS
         door.settimeout(LOOK)
         while process.poll() is None and time.monotonic() < deadline:
@@ -201,13 +200,13 @@ class ProfiledProcess(WorkerProcess):
         return ProcessLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
 
     def kill(self) -> None:
-        """The profiler still writes what it saw."""
+        """Kills the worker; the profiler still writes what it recorded."""
         self._kill_worker(self.process)
         self._end()
 
     def close(self, patience: float = PATIENCE) -> None:
-        """A busy worker has some seconds to end what it is doing: killed, it would take with it
-        what the profiler has not yet fetched."""
+        """Gives a busy worker `patience` seconds to finish: killing it would lose what the profiler
+        has not yet fetched."""
         self._end(patience)
 
     def _end(self, patience: float = PATIENCE) -> int:
@@ -221,7 +220,8 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """While its profiler is there, the process id is nobody else's."""
+        """Kills the worker if its profiler still runs, because only then the process id is
+        certainly the worker's."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)

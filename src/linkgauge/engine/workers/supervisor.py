@@ -2,8 +2,7 @@
 
 Each accelerator backend has its own process, and so has the host; the controller loads no
 accelerator's library. A worker that ends, hangs or reports an error is replaced before the next
-cell, as its state is unknown.
-"""
+cell, as its state is unknown."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ FAILURES = 3
 
 class Supervisor:
     """Measures like a `LocalWorker`, but in other processes, for a run with these settings. `first`
-    is a process that was started ahead, to load while there is other work to do."""
+    is a process that was started ahead, so that it loads early."""
 
     def __init__(
         self,
@@ -115,7 +114,8 @@ class Supervisor:
     def _ask_each(
         self, names: Sequence[str | None], command: Command, kind: type[_A]
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
-        """What the workers of these backends report about the machine, or their errors."""
+        """Asks the workers of these backends about the machine, and yields their answers or
+        errors."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
         for name in names:  # all at once: they take seconds to open
@@ -171,7 +171,8 @@ class Supervisor:
         return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
-        """Counts consecutive failures of the cell's devices, and sets aside those with too many."""
+        """Counts consecutive failures of the cell's devices, and sets aside devices with too
+        many."""
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
             return result
@@ -221,13 +222,13 @@ class Supervisor:
         return ProfiledProcess(self._reports, self._surroundings)
 
     def keep_output(self, folder: Path) -> None:
-        """What workers print is kept in this folder, once they have ended."""
+        """Keeps the output of workers in this folder, once they have ended."""
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """From here on workers run under this profiler, which leaves its files in the folder.
-        Raises InputError if it is not installed, BackendError if it does not start a worker, which
-        is then at hand for the first cell."""
+        """Runs further workers under this profiler, which leaves its files in the folder. Raises
+        InputError if the profiler is not installed, and BackendError if it starts no worker. The
+        worker that this starts measures the first cell."""
         from .profiled import Reports
 
         self.close()
@@ -250,8 +251,8 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """The accelerator that the cell needs; None for the host alone. For two, either: its worker
-        reports that they cannot run in one cell."""
+        """The accelerator backend that the cell needs; None for the host alone. For two backends it
+        is either of them: its worker reports that they cannot run in one cell."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
@@ -272,7 +273,7 @@ class Supervisor:
 
 
 class _Watch:
-    """How long a cell may take, updated as it proceeds."""
+    """The time that a cell may take, updated as the cell proceeds."""
 
     def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
         self._settings = settings
@@ -316,12 +317,13 @@ class _Watch:
 
 
 def _devices(cell: PlannedCell) -> list[str]:
-    """The accelerators that take part."""
+    """The accelerators that take part in a cell."""
     return [str(place) for place in cell.places if place.is_device]
 
 
 def _merge(inventories: Sequence[Inventory]) -> Inventory:
-    """The host as the first worker that read it saw it, with the accelerators of all."""
+    """Merges the host, as the first worker to read it saw it, with the accelerators of all
+    workers."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

@@ -1,8 +1,7 @@
 """A worker holds backends and is handed whole cells.
 
 A worker process runs a `LocalWorker`. The controller uses only a `Supervisor`, which has the same
-methods and forwards the calls; nothing crosses this seam while a clock runs.
-"""
+methods and forwards the calls; nothing crosses this seam while a clock runs."""
 
 from __future__ import annotations
 
@@ -86,8 +85,8 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Everything else known about the machine, with the devices of these backends. Never
-        raises: a reason stands for what could not be read."""
+        """The rest of what is known about the machine, with the devices of these backends. Never
+        raises: what could not be read is replaced by a reason."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -106,13 +105,14 @@ class LocalWorker:
         )
 
     def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
-        """From here on this is all backends at once; its buffers are kept here, if given."""
+        """Makes one backend carry out everything from now on, with this pool of buffers, if
+        given."""
         self._only = backend
         if pool is not None:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """What earlier visits of these cells established."""
+        """Forgets what earlier visits of these cells established."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -124,8 +124,9 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """Those of the settings. Under a profiler nothing is searched, as it would be remembered;
-        but for Nsight Systems, one may have each launch of a kernel wait for the device."""
+        """The engine settings for this process. Under a profiler nothing is searched, because
+        results would be remembered, and any profiler but Nsight Systems may make each kernel launch
+        wait for the device."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -133,7 +134,8 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        """Read when first needed: a replacement worker is not asked for a survey."""
+        """The host, read when first needed: a worker that replaces another one is not asked for a
+        survey."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property
@@ -143,8 +145,7 @@ class LocalWorker:
 
     @cached_property
     def _simulated(self) -> SimBackend | None:
-        """The simulated machine, which is all backends at once; None if the real one is
-        measured."""
+        """The simulated machine, which plays all backends; None if the real machine is measured."""
         if self._settings.simulation is None:
             return None
         from linkgauge.backends.sim import simulate
@@ -155,8 +156,8 @@ class LocalWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time (one, unless they form a round). Returns their
-        results in order. Never raises for what happens to them."""
+        """Visits these cells at the same time (one cell, unless they form a round). Returns their
+        results in order. Errors of a cell are not raised: they become its result."""
         made: dict[PlannedCell, Measurement] = {}
 
         def make(
@@ -183,7 +184,7 @@ class LocalWorker:
         return beside_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        """The cells of a visit that has ended, with what else the machine did."""
+        """The cells of a visit that has ended, with the load of other processes."""
         load = self._neighbours.end() if self._neighbours is not None and self.leads else None
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
@@ -197,8 +198,9 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        """Finds and remembers the settings with which a device copies fastest; `peer` is for peer
-        paths. False if its backend has nothing to search."""
+        """Searches and remembers the settings with which a device copies fastest; `peer` is a
+        second device for the paths between devices. Returns false if the backend has nothing to
+        search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
@@ -212,7 +214,7 @@ class LocalWorker:
         self._pool.free_idle()
 
     def keep_output(self, folder: Path) -> None:
-        """It prints where this process prints."""
+        """Does nothing: this worker prints where its process prints."""
 
     def close(self) -> None:
         self.release()
@@ -222,8 +224,9 @@ class LocalWorker:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """The backend of each transfer: its engine's. Host threads may run with one accelerator's
-    engines; raises Unsupported for two accelerators, whose APIs are unaware of each other."""
+    """The backend of each transfer, chosen by its engine. Host threads may run with the engines of
+    one accelerator backend. Raises Unsupported for two accelerator backends, whose APIs are unaware
+    of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})
     if len(accelerators) > 1:

@@ -1,10 +1,9 @@
-"""Is a part less steady than its peers? Cells that touch it beside cells of the same class that do
-not.
+"""Tests whether a part is less steady than its peers: cells that touch it are compared with cells
+of the same class that do not.
 
 Copies over PCIe on a host that others use are never as steady as copies inside a device, so a cell
-is compared only with those of its kind (`Case.kind`), and a part without any with nothing. The unit
-is the cell, because samples that follow each other share what disturbs them.
-"""
+is compared only with cells of its kind (`Case.kind`); a part without such cells is not tested. The
+unit is the cell, because consecutive samples share their disturbances."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ Classes = Sequence[tuple[Sequence[_T], Sequence[_T]]]
 
 
 class Excess(NamedTuple):
-    """How much more a part has than its peers, and how likely chance alone does as much."""
+    """How much larger a part's value is than its peers', and the probability of that by chance
+    alone."""
 
     ratio: float
     p: float
@@ -35,7 +35,8 @@ class Excess(NamedTuple):
 def classes(
     inside: Iterable[tuple[Hashable, _T]], outside: Iterable[tuple[Hashable, _T]]
 ) -> Classes[_T]:
-    """What is said of cells, each with the kind of the cell."""
+    """Values of cells in classes by the cells' kind: for each class, the values of the cells that
+    touch a part and of the others."""
     found: defaultdict[Hashable, tuple[list[_T], list[_T]]] = defaultdict(lambda: ([], []))
     for place, members in enumerate((inside, outside)):
         for kind, each in members:
@@ -44,14 +45,14 @@ def classes(
 
 
 def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
-    """The same with what is said of each."""
+    """The same classes with a function applied to each value."""
     return [([*map(said, one)], [*map(said, other)]) for one, other in of]
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """Of standard deviations: by how much those of the part are larger, as a ratio of geometric
-    means. Each class has a level of its own, and the part adds the same to the logarithms in each:
-    Student's t of that sum, by least squares. None if too few cells say how they vary."""
+    """How much larger the standard deviations of the part's cells are, as a ratio of geometric
+    means. Each class has its own level, and the part adds the same to the logarithms in each; the
+    test is Student's t of that sum, by least squares. None for too few cells."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []
@@ -78,8 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """Of what each cell shows or does not: how likely so many of the part's cells show it by
-    chance alone, however many of a class do (Fisher's exact test over classes)."""
+    """The probability that at least this many of the part's cells show something by chance alone,
+    given how many cells of each class show it (Fisher's exact test over classes)."""
     chances = [1.0]
     shown = 0
     for touching, others in of:
@@ -93,11 +94,11 @@ def more_often(of: Classes[bool]) -> float:
 
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
-    """Of numbers of events, each with that of the samples in which they could occur: how likely the
-    part has at least so many by chance alone, if each is as likely in any sample of its class. A
-    bound of a sum of binomials (Chernoff's), exact where all events are the part's. Where events
-    come in bursts, those of a burst count as one: numbers are divided by how many times as much as
-    Poisson's they vary between cells that are alike."""
+    """The probability that the part has at least this many events by chance alone, if each event is
+    equally likely in all samples of its class. Values are pairs of events and samples. The result
+    is a bound for a sum of binomials (Chernoff's), exact if all events are the part's. Numbers of
+    events are divided by their dispersion relative to Poisson's among alike cells, so that events
+    of a burst count as one."""
     burst = _dispersion([side for both in of for side in both])
     sums = [
         (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))
@@ -125,8 +126,8 @@ def _share(touching: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]
 
 
 def _dispersion(sides: Iterable[Sequence[tuple[int, int]]]) -> float:
-    """Variance over mean of numbers of events, at least 1 (Pearson's X² over its degrees of
-    freedom)."""
+    """The variance divided by the mean of numbers of events, at least 1 (Pearson's X² over its
+    degrees of freedom)."""
     squares, degrees = 0.0, 0
     for side in sides:
         rate = sum(n for n, _ in side) / sum(samples for _, samples in side)
@@ -137,7 +138,7 @@ def _dispersion(sides: Iterable[Sequence[tuple[int, int]]]) -> float:
 
 
 def _summed(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """The chances of 0, 1, 2 … of two sums of numbers together."""
+    """The probabilities of 0, 1, 2 … for the sum of two independent counts."""
     found = [0.0] * (len(one) + len(other) - 1)
     for at, chance in enumerate(one):
         for beside, more in enumerate(other):

@@ -1,5 +1,5 @@
-"""Cells as the search for a cause sees them, and the search: which part do the bad ones share?
-And which findings are about something that a run has measured."""
+"""Cells as the search for a cause needs them, the part that bad cells share, and findings about
+something that a run has measured."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A cell with the `number` it has in the whole run, the parts that it touches, those of them
-    that may slow what it reports (`timed`: of the first of several transfers, that one's), and what
-    those have in common that are `alike` (None if there are none, as in a sweep). Cells of a `kind`
-    do the same over paths of the same kinds: their figures vary alike, whatever is beside them."""
+    """A cell for the search of causes. `number` is its place in the whole run; `touched` are the
+    parts that it touches, `timed` those that may slow its figure (of several transfers with only
+    the first reported, the first one's). `alike` is equal for cells whose figures should be equal
+    (None if there are none, as in a sweep), and `kind` for cells that do the same over paths of the
+    same kinds, whose figures vary alike."""
 
     number: int
     result: Result
@@ -40,20 +41,20 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def peers(self) -> tuple[str, ...] | None:
-        """The same for those that should be equal to it. None for the first of more than two
-        transfers: it is the faster the slower the others are."""
+        """A key that is equal for cells whose figures should be equal. None for a cell that reports
+        the first of more than two transfers, which is faster the slower the others are."""
         is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
         return None if is_crowded else self.alike
 
     @property
     def name(self) -> str:
-        """What findings call it, at whatever size."""
+        """The cell's name in findings, without its size."""
         return spoken(self.result, self.cell)
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Samples as times of the same work: of a bandwidth, its reciprocals. A share that is
-        hidden is none, and scatters the more the nearer it is to 0."""
+        """The samples as times of the same work; for a bandwidth, its reciprocals. A share of
+        hidden time has none, because it scatters more the nearer it is to 0."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -68,12 +69,14 @@ start may: figures of larger sizes are equal."""
 
 @lru_cache(maxsize=1)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Every cell of the run, skipped ones left out. All checks of the same evidence share them."""
+    """Every cell of the run except skipped ones. All checks of the same evidence share the
+    result."""
     return tuple(each_case(evidence))
 
 
 def each_case(evidence: Evidence) -> Iterator[Case]:
-    """The same, one by one. Cells that do the same share what they touch and are like."""
+    """Yields the cells one by one. Cells with equal transfers share their sets of parts and
+    keys."""
     ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
@@ -92,7 +95,8 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
 
 
 class _Way(NamedTuple):
-    """What transfers touch: each of them, all together, and what may slow what they report."""
+    """The parts that a cell's transfers touch: by transfer, all together, and those that may slow
+    the cell's figure."""
 
     each: tuple[Touched, ...]
     parts: frozenset[Part]
@@ -115,7 +119,7 @@ def _ways(
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Part]]:
-    """The node and the rail of each device that was measured, unless it is the only one there, or
+    """The node and the rail of each measured device, unless the device is the only one there, or
     there is only one rail."""
     ends = {
         str(memory.place)
@@ -138,7 +142,7 @@ def _groups(evidence: Evidence) -> dict[str, list[Part]]:
 
 
 def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
-    """What it touches, with the groups of its ends."""
+    """The touched parts, with the groups of the transfer's ends added."""
     ends = transfer.memories if groups else ()
     more = [group for end in ends for group in groups.get(str(end.place), ())]
     return replace(touched, parts=touched.parts.union(more)) if more else touched
@@ -146,7 +150,7 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
 
 @lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """The same for what asks of figures: touching what may slow them, and nothing else."""
+    """The cells for checks of figures: each touches only the parts that may slow its figure."""
     return tuple(
         case if case.timed is case.touched else replace(case, touched=case.timed)
         for case in cases_of(evidence)
@@ -159,8 +163,8 @@ def _alike(
     touched: Sequence[Touched],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """Equal for cells whose transfers cross the same kinds of links and share as many of them, the
-    first one with as many others, and whose links are as full."""
+    """A key that is equal for cells whose transfers cross the same kinds of links, share equally
+    many of them (the first one with equally many others), and fill their links equally."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
@@ -181,7 +185,7 @@ def _alike(
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
-    """Of a cell without peers: a setting of a sweep has its like on other parts."""
+    """The kind of a cell without peers; a setting of a sweep has similar cells on other parts."""
     shapes = [
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
@@ -191,12 +195,12 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
 
 
 def listed(parts: Sequence[Part]) -> str:
-    """The first of them, and how many more there are."""
+    """The first parts in words, with the number of the others."""
     return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
-    """All of them: what shows them names a few, and says how many more there are."""
+    """The names of all these cells; what shows them shortens the list."""
     return tuple(case.name for case in cases)
 
 
@@ -204,8 +208,9 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Whether a finding is about a memory, a link or a switch that cells of the run touch, or rests
-    on such cells: none about the machine as a whole (its governor), or a part left out, is."""
+    """Whether a finding is about a memory, link or switch that cells of the run touch, or rests on
+    such cells. Findings about the machine as a whole (its governor), or about a part that was left
+    out, are not."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
@@ -234,7 +239,8 @@ def _exchanging(evidence: Evidence) -> frozenset[Part]:
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
-    """The devices that send each other something, if it is a collective."""
+    """The pairs of devices that send each other data in a collective; empty for other
+    operations."""
     if not isinstance(cell.operation, Collective):
         return ()
     ranks = [str(transfer.engine.owner) for transfer in cell.transfers]

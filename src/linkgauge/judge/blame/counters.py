@@ -1,5 +1,4 @@
-"""Error counters that rose during a run, clocks that were held down, and the parts that they belong
-to."""
+"""Error counters that rose during a run, clocks that were held down, and the parts concerned."""
 
 from __future__ import annotations
 
@@ -40,8 +39,8 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
-    """A device's links by what they are together: those to one place mostly count as one link, and
-    those that lead nobody knows where as the device."""
+    """A device's links by the part that they form together: links to one place mostly count as one
+    link, and links with an unknown end count as the device."""
     return grouped(
         (Part.link(device.memory, link.remote) if link.remote else device.part, link)
         for link in device.links
@@ -67,7 +66,8 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
-    """The parts that counted errors: links, and what joins several if all its `used` links did."""
+    """The parts that counted errors: links, and a switch or bridge if all of its `used` links
+    did."""
     found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
@@ -88,7 +88,7 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
 
 @lru_cache(maxsize=1)
 def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
-    """By device, the reasons for low clocks that cells saw, each with its reading."""
+    """The reasons for low clocks in the readings of cells, by device, each with its reading."""
     return grouped(
         (reading.memory, (reason, reading))
         for cell in evidence.cells()
@@ -99,7 +99,8 @@ def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
 
 
 def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
-    """What holds a device's clocks down, by what cells saw or else by its latest state."""
+    """The reasons that hold a device's clocks down, from the readings of cells or else from its
+    latest state."""
     reasons = [reason for reason, _ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 

@@ -1,4 +1,4 @@
-"""Which figures of a run stand on which link, and which finding blames which part."""
+"""The figures of a run that show each link's rate, and the finding that blames each part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARKING = ("fail", "warn")
 
 
 class Best(msgspec.Struct, frozen=True):
-    """A cell, and its result."""
+    """A cell with its result."""
 
     result: Result
     cell: CellResult
@@ -33,7 +33,7 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class LinkFigures(msgspec.Struct, frozen=True):
-    """The best cells that a link limits, one way and both ways at once; null where none is."""
+    """The best cells that a link limits, one way and both ways at once; null if there are none."""
 
     one_way: Best | None = None
     both: Best | None = None
@@ -42,9 +42,9 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """Of each link that limits a cell: all bytes of the cell's only transfer cross it, one way, and
-    nothing else on their way is known to carry less at its best. `both`: likewise of a transfer
-    that goes there and back, or of the sum of two, one each way."""
+    """The figures of each link that limits a cell: all bytes of the cell's only transfer cross the
+    link one way, and no other link on their way is known to carry less at its best. `both` is from
+    a transfer there and back, or from the sum of two, one each way."""
     found: dict[Joint, LinkFigures] = {}
 
     @cache
@@ -67,8 +67,8 @@ def link_figures(
 
 
 def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
-    """The links that the cell's only transfer crosses, or both of two, and in which directions;
-    none if its figure is not the rate of just that."""
+    """The links, with directions, that the cell's only transfer or both of its two transfers cross;
+    none if the figure is not the rate of just that."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(each) == 1:
@@ -82,8 +82,8 @@ def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Join
 
 
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """The links that all bytes of a transfer cross, and whether from a to b, or back, or both; none
-    if it crosses others than those of the picture."""
+    """The links that all bytes of a transfer cross, and whether from a to b, back, or both; empty
+    if it crosses links outside of the picture."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
@@ -100,7 +100,7 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
 
 
 def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """The gravest finding on each part of a machine, by the part's name, without a device's
+    """The gravest finding on each part of a machine, by the part's name without a device's
     address."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
@@ -116,7 +116,7 @@ def _name(about: Part | str) -> str:
 def blamed(
     topology: Topology, by_name: Mapping[str, Finding], machine: Machine
 ) -> dict[Joint | TopologyPlace, Finding]:
-    """The same by links and places."""
+    """The gravest findings, by the links and places of the drawing."""
     names: dict[str, Joint | TopologyPlace] = {**topology.places, **topology.joined}
     joined = [(wire.part, joint) for joint in topology.joints for wire in joint.wires]
     names |= {part.crossed_both_ways.name: joint for part, joint in joined}

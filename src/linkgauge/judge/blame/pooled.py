@@ -1,10 +1,10 @@
-"""Parts that slow all that touches them by a little: no cell shows it, but all of them together do.
+"""Finds parts that slow all cells that touch them by a little, so that no single cell shows it but
+all together do.
 
-A cell's figure is a logarithm beside the mean of its peers. A part's loss is by how much the cells
-that touch it are below those of the same classes that do not, each class weighed by how much it
-scatters; what its cells have in common beyond that is tested by Student's t. Cells vary alike whose
-parts are of the same kinds: copies over PCIe vary more than those within a device.
-"""
+A cell's figure is its logarithm relative to the mean of its peers. A part's loss is the mean
+difference between the cells that touch it and those of the same classes that do not, with each
+class weighted by its scatter; Student's t tests it. Cells over parts of the same kinds vary alike:
+copies over PCIe vary more than copies within a device."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _APART = 3.0
 
 
 class Loss(NamedTuple):
-    """What the cells that touch a part have `lost`, as a logarithm: mostly, since in some of them
-    something else may be slower still. Their mean in standard `errors`, of so many degrees of
-    freedom, and these cells."""
+    """The loss of the cells that touch a part. `lost` is a logarithm, and most likely a lower
+    bound, since some cells may be slowed more by another part. `errors` is their mean in standard
+    errors, with its degrees of freedom; `cells` are these cells."""
 
     part: Part
     lost: float
@@ -52,8 +52,8 @@ class Loss(NamedTuple):
 
 
 class _ClassSums(NamedTuple):
-    """Of some cells of a class: how many there are, the sum of their logarithms, and that of the
-    squares."""
+    """The sums over some cells of a class: their number, the sum of their logarithms, and the sum
+    of squares."""
 
     cells: int = 0
     sum: float = 0.0
@@ -64,13 +64,13 @@ class _ClassSums(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """The sum of squares about their mean."""
+        """The sum of squares about the mean."""
         return max(0.0, self.squares - self.sum**2 / self.cells)
 
 
 def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
-    """The parts that are slow by all their cells together, the surest first. What touches one of
-    them is no peer of the others."""
+    """The parts that are slow by all their cells together, the surest first. Cells that touch one
+    of them are no peers of the others."""
     left, parts = list(rates), frozenset(candidates)
     found = list(_each(left, parts))
     while sure := [one for one in found if one.p < CHANCE / len(found)]:
@@ -84,7 +84,8 @@ def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterato
 
 
 def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
-    """How much more its cells scatter than their peers do: sums of what scatters are slower."""
+    """How much more the part's cells scatter than their peers; sums of scattering transfers are
+    slower."""
     classes = {each.case.peers for each in loss.cells}
     outside = [each for each in rates
                if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip
@@ -131,8 +132,8 @@ _Gain = tuple[frozenset[str], float, float, Hashable]
 
 
 def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
-    """Whether the part's own cells agree that it is slow, however much they scatter beyond their
-    peers: each of few samples of a part that jitters is as likely fast."""
+    """Whether the part's own cells agree that it is slow, however much more they scatter than their
+    peers. A few samples of a part that jitters may just as well be fast."""
     sides = [(gain, classes[of]) for *_, gain, _, of in gains]
     count = sum(side.cells for _, side in sides)
     mean = sum(gain * side.cells for gain, side in sides) / count
@@ -147,7 +148,7 @@ def _loss(
     rests: dict[frozenset[str], tuple[float, int]],
     cells: tuple[RelativeRate, ...],
 ) -> Iterator[Loss]:
-    """Of a part whose classes differ by so much, each with its weight."""
+    """The loss of a part whose classes differ by these gains, each with its weight."""
     weights = lost = spread = 0.0
     known: list[tuple[float, float]] = []
     for kinds, of in grouped((kinds, (gain, weight)) for kinds, gain, weight, _ in gains).items():

@@ -1,8 +1,7 @@
-"""A cell's samples, split into those that stand out and the others.
+"""A cell's samples, split into spikes and the others.
 
-Spikes (a stall now and then) and scatter (every sample varies) are told apart by what remains
-without the spikes: after a stall, the samples around it are as steady as any other cell's.
-"""
+Spikes (occasional stalls) and scatter (every sample varies) differ in the samples that remain
+without the spikes: around a stall, samples are as steady as any other cell's."""
 
 from __future__ import annotations
 
@@ -36,9 +35,8 @@ _FAR = 1e30
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A cell's samples as times relative to their median: those that stand out (`spikes`), by
-    lasting more than `least`, and the variance of the others (`variance` of `degrees` + 1
-    samples)."""
+    """A cell's samples as times relative to their median: the `spikes`, which last longer than
+    `least`, and the `variance` of the other samples (`degrees` + 1 of them)."""
 
     case: Case
     times: tuple[float, ...]
@@ -49,7 +47,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long a sample lasts; of a latency nothing tells."""
+        """The seconds that a sample lasts; None for a latency, for which they are unknown."""
         cell, result = self.case.cell, self.case.result
         if result.better == "lower" or not (cell.bytes and cell.loops):
             return None
@@ -57,7 +55,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
-        """The places of the samples that each visit took."""
+        """The positions of the samples of each visit."""
         ends, begin = [], 0
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
@@ -66,7 +64,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def episodes(self) -> int:
-        """How often samples stand out: those that follow each other in a visit count once."""
+        """The number of spikes; consecutive ones in a visit count once."""
         return sum(
             place not in visit or place - 1 not in self.spikes or place == visit.start
             for visit in self.visits
@@ -77,8 +75,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def lasting(self) -> float:
         """The standard deviation that other visits confirm: without the visit that adds most to it,
-        where the others have samples enough. A neighbour disturbs one visit, what a part does
-        comes again in each."""
+        if the others have enough samples. A neighbour disturbs one visit, but the effect of a part
+        returns in each."""
         rests = (
             [time for place, time in enumerate(self.times)
              if place not in self.spikes and place not in visit]
@@ -90,7 +88,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 @lru_cache(maxsize=2)
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """Of each cell that was measured. Both checks of the same evidence share them."""
+    """The steadiness of each measured cell. Both checks of the same evidence share it."""
     relative: list[tuple[Case, tuple[float, ...]]] = []
     for case in timed_cases_of(evidence):
         times = case.times
@@ -116,8 +114,8 @@ def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
 
 
 def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
-    """From where on samples stand out from the rest, and how many may: as many as stand apart from
-    all the others by these others' own deviation, of logarithms."""
+    """The time from which on samples are spikes, and the largest number of spikes: as many as
+    differ from all other samples by the others' own deviation of logarithms."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
     least = _apart(logs, usual)
@@ -134,6 +132,6 @@ def _apart(logs: Sequence[float], usual: float) -> float:
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:
-    """Standard deviation of all their samples but the spikes; 0 of none."""
+    """The standard deviation of all samples of these cells without their spikes; 0 for no cells."""
     degrees = sum(cell.degrees for cell in cells) or 1
     return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

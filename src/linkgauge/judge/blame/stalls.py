@@ -1,4 +1,4 @@
-"""Samples that stand out now and then: do cells of one part have more of them than their peers?"""
+"""Spikes: tests whether the cells of one part have more of them than their peers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Now and then a sample lasts much longer, from some cell on."""
+    """Finds parts on whose cells a sample sometimes lasts much longer, from some cell on."""
     cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= LEAST]
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
@@ -61,7 +61,7 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
-    """Whether half of the cells that touch the part have spikes, from the first one on."""
+    """Whether half of the cells that touch the part have spikes, from the first such cell on."""
     first = min(case.number for case in cause.cases)
     calm = [cell for cell in quiet
             if cause.blame.part in cell.case.touched and cell.case.number > first]  # fmt: skip
@@ -69,8 +69,8 @@ def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
 
 
 def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
-    """Whether samples stand out again in later visits, where there were any: what a neighbour did
-    at one moment, nobody sees at another."""
+    """Whether there are spikes in later visits again, if there are later visits: a neighbour's
+    disturbance at one moment does not return."""
     again = [
         any(place in visit for place in cell.spikes)
         for cell in struck
@@ -83,7 +83,8 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 def _beside(
     part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
-    """The cells that touch the part, and their peers: if it was steady at first, since then."""
+    """The cells that touch the part, and their peers; if the part was steady at first, only later
+    cells."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)
     began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
     cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
@@ -94,7 +95,7 @@ def _beside(
 
 
 def _chance(beside: Classes[Steadiness]) -> float:
-    """How likely chance alone makes samples stand out in so many cells, or so often."""
+    """The probability that chance alone gives this many cells spikes, or this many spikes."""
     if not beside:
         return math.inf
     often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
@@ -117,7 +118,8 @@ def _stall(cause: Cause, struck: Sequence[Steadiness]) -> Finding:
 
 
 def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
-    """What stands out no more often where one part is than elsewhere, or did not come again."""
+    """The finding for spikes that are no more frequent on one part than elsewhere, or did not
+    return."""
     found = f"{_longest_of(struck)}; no part has more such samples than its peers"
     subject = f"{len(struck)} of {count_of(count)}"
     cells = named(cell.case for cell in struck)
@@ -125,7 +127,8 @@ def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
 
 
 def _longest_of(struck: Sequence[Steadiness]) -> str:
-    """`2 of 128 samples of core_to_core_latency (0, 1) took up to 65 times as long as usual`."""
+    """The longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up to 65
+    times as long as usual`."""
     worst = _worst(struck)
     longest = max(worst.times)
     more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
@@ -136,26 +139,27 @@ def _longest_of(struck: Sequence[Steadiness]) -> str:
 
 
 def _lost(cell: Steadiness) -> float | None:
-    """Seconds by which the longest sample is longer than the middle one."""
+    """The seconds by which the longest sample exceeds the median."""
     return (max(cell.times) - 1) * cell.seconds if cell.seconds else None
 
 
 def _longest(bad: Sequence[Steadiness]) -> float | None:
-    """Seconds that the spikes take: the middle of what the longest of each cell does."""
+    """The seconds that spikes take: the median over cells of each one's longest spike."""
     lost = [seconds for cell in bad if (seconds := _lost(cell))]
     return statistics.median(lost) if lost else None
 
 
 def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether so many seconds more would stand out: in a sample that lasts long they do not, and
-    where more samples last as long than spikes may be, they do not stand out either."""
+    """Whether a stall of this many seconds would be a spike in this cell. It would not in a long
+    sample, or if too many samples last as long."""
     if stall is None or cell.seconds is None:
         return True
     return 1 + stall / cell.seconds > max(cell.least, 2 * max(cell.times) - 1)
 
 
 def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
-    """More than one, and without the spikes as steady as the others are."""
+    """Whether these are stalls: there are several, and without the spikes the cells are as steady
+    as the others."""
     if len(bad) < 2:
         return False
     whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
@@ -165,6 +169,6 @@ def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
 
 
 def _period(cell: Steadiness) -> str:
-    """How far apart they come, where that is regular."""
+    """The distance between spikes in words if it is regular; else empty."""
     gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
     return f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""

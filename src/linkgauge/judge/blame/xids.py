@@ -1,10 +1,10 @@
-"""What lines of the kernel's log say, and of which part; and what Xids mean: numbers under which
-NVIDIA's driver logs what happened to a GPU.
+"""The meaning of lines in the kernel's log, and the parts that they concern; and of Xids, the
+numbers under which NVIDIA's driver logs errors of a GPU.
 
-From NVIDIA's catalog, https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Ampere
-and later). A failure is whatever it answers by resetting the GPU, restarting the machine or looking
-at its cables, and what tells of broken memory although work may go on (63, 92, 94, 157).
-"""
+The meanings are from NVIDIA's catalog (Ampere and later),
+https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. An Xid is a failure if the
+catalog's answer is to reset the GPU, restart the machine or look at its cables, or if it reports
+broken memory, even if work may go on (63, 92, 94, 157)."""
 
 from __future__ import annotations
 
@@ -52,14 +52,15 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """`gravity` is the line's own word: errors of NVLink 5 (144 to 150) have one."""
+    """The severity of an Xid. `gravity` is the line's own statement, which errors of NVLink 5 (144
+    to 150) have."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"
 
 
 def meaning_of_xid(code: int | None) -> str:
-    """`Xid 79 (the GPU has fallen off the bus)`."""
+    """The meaning of an Xid in words: `Xid 79 (the GPU has fallen off the bus)`."""
     meaning = (BROKEN | _OTHERS).get(code or 0)
     name = "an Xid" if code is None else f"Xid {code}"
     return f"{name} ({meaning})" if meaning else name
@@ -72,7 +73,7 @@ LEVEL_WARNING = 4
 
 
 def severity_of(line: LogLine) -> Severity:
-    """Failures are broken devices and links, and errors that were not corrected."""
+    """The severity of a line: failures are broken devices and links, and uncorrected errors."""
     match line.kind:
         case "xid":
             return severity_of_xid(line.code, line.gravity)
@@ -87,7 +88,7 @@ def severity_of(line: LogLine) -> Severity:
 
 
 def broken(evidence: Evidence) -> frozenset[Part]:
-    """The devices, and the PCIe links, that lines call broken."""
+    """The devices and PCIe links that lines report as broken."""
     named = evidence.machine.named
     return frozenset(
         Part.pcie_link(name, line.pci) if line.kind == "aer" else Part.device(name)

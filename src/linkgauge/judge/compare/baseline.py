@@ -1,4 +1,4 @@
-"""Baselines: what several runs, of one machine or of alike ones, come to."""
+"""Baselines: several runs of one machine or of alike machines, summarised."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell: the `median` of its runs' figures, their relative standard deviation (`deviation`,
-    null of a single run and no alike cells), and the ids of runs that are `outliers`."""
+    """A cell of a baseline: the `median` of its runs' figures, their relative standard deviation
+    (`deviation`, null for a single run without alike cells), and the ids of runs that are
+    `outliers`."""
 
     unit: str
     better: Better
@@ -48,8 +49,8 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs and what they come to; `low` and `high` of a cell are its extremes. `outliers`
-    are runs by name, with the number of cells in which they are."""
+    """Several runs, summarised by cell; `low` and `high` of a cell are its extremes. `outliers` are
+    runs by name, with the number of cells in which they are outliers."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str
@@ -59,7 +60,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
-    """Raises InputError if no cell has a figure."""
+    """The baseline of these runs. Raises InputError if no cell has a figure."""
     table = table_of(Sides(("",), (runs,))).values()
     known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
     if not known:

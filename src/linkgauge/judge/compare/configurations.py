@@ -1,8 +1,7 @@
 """Configurations of a machine, compared: a host and its guests, a guest pinned in several ways.
 
-A configuration is all runs of one label: a side of a comparison of runs (run_comparison.py). What
-is compared are a few aspects of each run.
-"""
+A configuration is all runs of one label, as a side of a comparison of runs (run_comparison.py).
+Only a few aspects of each run are compared."""
 
 from __future__ import annotations
 
@@ -72,13 +71,14 @@ def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
-    """The only label without a hypervisor: the host; else the one that was measured first."""
+    """The name of the baseline: the only label without a hypervisor, which is the host, else the
+    first label that was measured."""
     hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
 
 
 def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
-    """The first source that any run has: all figures are of one benchmark."""
+    """The first source that any run has, so that all figures are of one benchmark."""
     runs = [run for side in sides for run in side]
     return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 
@@ -101,7 +101,8 @@ def _of_aspects(run: RunFigures, sources: Mapping[Aspect, tuple[str, str] | None
 
 
 def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
-    """With figures for each CPU, where the aspect has these: the column is their number."""
+    """The cell that stands for an aspect, with its figure divided by the number of CPUs if the
+    aspect says so; that number is then its column."""
     if not found:
         return None
     worst = min if found[0].better == "higher" else max

@@ -1,10 +1,10 @@
-"""Machines that were not the same meanwhile: which runs of a cell can be judged by each other.
+"""Differences in load between runs: which runs of a cell can be compared with each other.
 
 A busy neighbour slows a cell as a broken link does, and nothing in the figures tells them apart;
 nor is a virtual machine the same once its host has moved its CPUs closer together or farther apart.
-A run counts for a cell if the machine was about as busy meanwhile as it mostly was in the baseline,
-and its CPUs about as far apart: as far as the cell's figure depends on either (model/host_use.py).
-"""
+A run counts for a cell if the machine was about as busy meanwhile as it usually was in the
+baseline, and its CPUs were about as far apart, if the cell's figure depends on these
+(model/host_use.py)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ ns apart within a core complex, and 119 to 128 ns between two."""
 
 
 class Disturbance(msgspec.Struct, frozen=True):
-    """What else the machine did.
+    """A difference in a machine's load between the baseline and the current runs.
 
-    baseline: How many CPUs others kept busy in the baseline's runs.
-    current: How many CPUs others kept busy in the current runs.
+    baseline: How many CPUs other processes kept busy in the baseline's runs.
+    current: How many CPUs other processes kept busy in the current runs.
     process: The process that was the busiest; null if none is known.
     pid: Its process id; null if none is known.
-    device: The device that processes of others used on one side only; null if none.
-    apart: How far the first virtual CPU and another were apart, in seconds: in the baseline, and in
-        the current runs; null where that is not what differs.
-    """
+    device: The device that other processes used on one side only; null if none.
+    apart: The distance in seconds between the first virtual CPU and another one, in the baseline
+        and in the current runs; null if the distance does not differ."""
 
     baseline: float
     current: float
@@ -51,8 +50,9 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A cell in one run, on a machine of so many CPUs that were so far `apart`, with the devices of
-    it that others used. Of the load it sees what the figure depends on."""
+    """A cell in one run: the number of the machine's CPUs, the distances between them (`apart`),
+    and the cell's devices that other processes used. Its load includes only what the figure depends
+    on."""
 
     cell: CellFigure
     machine_cpus: int
@@ -67,14 +67,14 @@ class _Seen(msgspec.Struct, frozen=True):
 
     @property
     def tolerated(self) -> float:
-        """How many CPUs more or fewer make no difference."""
+        """The difference in the number of busy CPUs that does not matter."""
         memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
         return max(DIFFERENT, memory)
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """The runs without the cells that were measured under another load than that of the baseline,
-    and the cells whose current runs all were: they keep these."""
+    """The runs without cells that were measured under another load than the baseline's. Cells whose
+    current runs all were under another load stay, and are returned with the disturbance."""
     before, after = _seen(baseline), _seen(current)
     left_out: set[tuple[int, object]] = set()
     found: dict[object, Disturbance] = {}
@@ -103,7 +103,8 @@ def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
 
 
 def _usual(cells: Sequence[_Seen]) -> _Seen:
-    """What a cell mostly met with: the run in the middle by load, and how far CPUs were apart."""
+    """The usual conditions of a cell: the run with the median load, and the distances between
+    CPUs."""
     known = [one for one in cells if one.cpus is not None] or list(cells)
     middle = median_low([one.cpus or 0.0 for one in known])
     seen = next(one for one in known if (one.cpus or 0.0) == middle)
@@ -112,7 +113,8 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
 
 
 def _is_like(one: _Seen, usual: _Seen) -> bool:
-    """Whether the load was the same, and CPUs as far apart, as far as it is known."""
+    """Whether the load and the distances between CPUs were the usual ones, as far as they are
+    known."""
     return _is_loaded_like(one, usual) and _moved(one, usual) is None
 
 
@@ -125,8 +127,8 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
 
 
 def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
-    """How far the CPUs of the pair that differs most were apart, usually and in this run; None if
-    that is alike."""
+    """The usual and the present distance of the pair of CPUs that differs most; None if they are
+    alike."""
     pairs = list(zip(usual.apart, one.apart, strict=False))
     before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
     return (before, after) if max(before, after) > MOVED * min(before, after) else None

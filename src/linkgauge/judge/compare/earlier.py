@@ -1,6 +1,5 @@
-"""Earlier runs: which ones show how much the runs of a comparison vary (the same machine in the
-same state, measured in the same way, and before what is compared), and how a run differs from them.
-"""
+"""Earlier runs: those that show how much the runs of a comparison vary (the same machine, state and
+settings, and before the compared runs), and the difference between a run and earlier ones."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Of these runs, the latest that count for the first side, each once. Not those that are
-    compared themselves, nor any later than the first side: it may have what is to be found, which
-    would then look like what runs vary by."""
+    """The latest of these runs that count for the first side, each once. Compared runs do not
+    count, nor do runs later than the first side: they may have the change to be found, which would
+    then look like variation."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used} - {None}
@@ -51,16 +50,16 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """A run of the history as one of this run's machine; None if that was in another state."""
+    """A run of the history as a run of this run's machine; None if it was in another state."""
     state = state_from(like.machine, like.facts)
     return _as_run_of(past, like) if _is_in(state, past.state) else None
 
 
 class Since(msgspec.Struct, frozen=True):
-    """How a run differs from the latest ones before it (so many `runs`, which were measured in one
-    state of the machine): of the `cells` compared the largest group that changed (null: none), how
-    many cells of other groups changed, and the facts of the machine that changed. `earlier` is what
-    its parts are judged by; null of too few runs."""
+    """The difference between a run and the latest `runs` runs before it, which were measured in one
+    state of the machine: of the `cells` compared, the largest group that changed (null: none), the
+    number of changed cells in other groups, and the facts of the machine that changed. `earlier` is
+    the comparison by which parts are judged; null for too few runs."""
 
     runs: int
     cells: int
@@ -84,8 +83,8 @@ SHOWN = 0.1
 
 
 def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
-    """`past` are runs of the same machine and settings, the latest first. None if there are none,
-    or nothing tells how much runs vary."""
+    """The difference of a run from `past` runs of the same machine and settings, the latest first.
+    None without any, or if the variation of runs is unknown."""
     before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
     facts = facts_apart(past[0].state, state_from(run.machine, run.facts)) if past else ()
     found = held_against(before, run, facts, alone=bool(facts))
@@ -95,8 +94,8 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
 def held_against(
     before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
 ) -> Since | None:
-    """The run beside these, the latest first; unless it is to be held against them `alone`, some of
-    them may have lost like it."""
+    """The run compared with earlier ones, the latest first. Unless it is compared with all of them
+    (`alone`), some of the latest may have the same loss and count on its side."""
     found: Since | None = None
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]
@@ -113,8 +112,8 @@ def held_against(
 
 
 def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
-    """The cells that all runs of the second side may have lost, and the logarithm of what each of
-    them lost at least."""
+    """The cells that may be worse in all runs of the second side, each with the logarithm of its
+    smallest loss."""
     before, after = (
         grouped((key_of(cell), _log(cell)) for run in side for cell in run.cells if cell.figure)
         for side in (first, second)
@@ -128,7 +127,7 @@ def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
 
 
 def _log(cell: CellFigure) -> float:
-    """Of a time, that of its inverse."""
+    """The logarithm of the figure; for a time, of its inverse."""
     return math.log(cell.figure or 1.0) * (1 if cell.better == "higher" else -1)
 
 
@@ -178,21 +177,22 @@ def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
 
 
 def _fact(state: dict[str, str], name: str) -> str | None:
-    """Of linkgauge its version alone, as two builds of one measure alike."""
+    """A fact of the state; for linkgauge only its version, since two builds of a version measure
+    alike."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 
 
 def _same(run: RunFigures) -> tuple[str, str, str]:
-    """What a run is known by in folders and in the history alike."""
+    """A key that identifies a run in folders and in the history."""
     return run.id, run.label, _second(run)
 
 
 def _second(run: RunFigures) -> str:
-    """When it began: folders and the history write more or fewer digits after that."""
+    """The start of a run up to the second; folders and the history differ in further digits."""
     return run.started[:19]
 
 
 def _draw(settings: Settings) -> int | None:
-    """What the noise of a simulated run is drawn by: with the same, another run tells nothing."""
+    """The seed of a simulated run's noise; a run with the same seed shows no variation."""
     return None if settings.simulation is None else settings.simulation.draw

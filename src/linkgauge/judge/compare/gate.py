@@ -1,4 +1,5 @@
-"""Whether runs may pass: no cell has lost against a baseline, none is missing, none ends worse."""
+"""The gate: runs pass if no cell has lost against a baseline, none is missing, and none ends
+worse."""
 
 from __future__ import annotations
 
@@ -36,13 +37,12 @@ class GateCell(msgspec.Struct, frozen=True):
     """A cell of the baseline, judged.
 
     cell: The cell, and its figures on both sides.
-    verdict: What the gate says of it: `regression`, `missing` and `worse status` fail; of an
-        `inconclusive` one the machine was not the same; in a `blind` one a large loss may be
-        unseen; of one with `not enough`, runs are too few for the loss aimed at.
-    loss: The fraction of the baseline's figure that is lost, negative of a gain; null if unknown.
+    verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
+        the machine's load differed; `blind` if a large loss may be unseen; `not enough` if there
+        are too few runs to find the loss aimed at.
+    loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
     largest: The largest loss that its interval includes, as a fraction; null if unknown.
-    disturbance: What made it inconclusive; null of any other verdict.
-    """
+    disturbance: The cause of an inconclusive verdict; null for any other verdict."""
 
     cell: RunCell
     verdict: Verdict
@@ -52,7 +52,8 @@ class GateCell(msgspec.Struct, frozen=True):
 
     @property
     def baseline(self) -> SideFigure:
-        """There is none of a cell that the baseline lacks, and such a cell is not judged."""
+        """The figure of the baseline. Cells that the baseline lacks are not judged, so every judged
+        cell has one."""
         side = self.cell.sides[0]
         assert side is not None  # noqa: S101
         return side
@@ -63,17 +64,16 @@ class GateCell(msgspec.Struct, frozen=True):
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether runs may pass.
+    """The verdict on runs.
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    unseen: Which large losses may have happened unseen, and what to do; null if none.
+    unseen: A sentence on large losses that may be unseen, and what to do; null if there are none.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether they are judged although the machines, their settings or their load differ.
     again: How many cells were measured again, and how often.
-    allows_blind: Whether it passes although large losses may have happened unseen.
-    """
+    allows_blind: Whether it passes although large losses may have happened unseen."""
 
     schema: Literal["linkgauge.gate/1"] = SCHEMA
     code: int
@@ -98,8 +98,8 @@ def hold(
     allow_blind: bool = False,
     again: tuple[int, int] = (0, 0),
 ) -> GateDocument:
-    """Holds the current runs against the baseline. With `force`, cells are judged whatever else the
-    machine did; with `allow_blind`, a large loss that may be unseen does not hinder."""
+    """Compares the current runs with the baseline. With `force`, cells are judged even if the load
+    differed; with `allow_blind`, a large loss that may be unseen does not matter."""
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -122,8 +122,8 @@ def hold(
 
 
 def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
-    """1 for a proven regression, else 4 if nothing could be compared, else 3 for a cell that is
-    inconclusive, or in which a large loss may have happened unseen."""
+    """The exit code: 1 for a proven regression, else 4 if nothing could be compared, else 3 if a
+    cell is inconclusive or may hide a large loss."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
@@ -133,7 +133,7 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
-    """In one sentence."""
+    """The sentence on large losses that may be unseen; None if there are none."""
     number = sum(cell.verdict == "blind" for cell in cells)
     if not number:
         return None
@@ -165,7 +165,7 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCel
 
 
 def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
-    """Of a cell whose sides could be compared, and whose machine was the same."""
+    """The verdict on a cell with figures on both sides, under the same load."""
     assert one.change is not None  # noqa: S101
     if lost >= aim.least and one.change.holm < aim.significance:
         return "regression"
@@ -175,9 +175,9 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
-    """The cells to measure again: those that may have lost, and those of which little is known. A
-    cell is only judged a regression if it is among them, so that measuring them alone again makes
-    no false one more likely."""
+    """The cells to measure again: those that may have lost, and those of which little is known.
+    Only these can be judged a regression, so measuring them alone again makes no false one more
+    likely."""
     return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 

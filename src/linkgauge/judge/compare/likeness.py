@@ -1,8 +1,7 @@
-"""What a comparison reads of each run, and whether runs can be judged by each other: on machines of
-one kind, and measured in one way.
+"""The parts of runs that comparisons read, and whether runs can be compared: on machines of one
+kind, and measured in one way.
 
-Drivers, firmware and kernels are no part of it: what they change is what a comparison is to find.
-"""
+Drivers, firmware and kernels may differ, because a comparison is to find their effects."""
 
 from __future__ import annotations
 
@@ -37,12 +36,12 @@ _FEW = 6
 
 
 class CellFigure(CellId, frozen=True, kw_only=True):
-    """A cell of one run. `figure` is the median of its samples (null: none, or not above 0), `low`
-    and `high` its interval, which holds another run's figure with this `coverage` (null: it is of
-    the samples alone, and tells nothing of other runs), with `degrees` of freedom. `slow_p95` and
-    `slow_p99` are those of its summary. Figures of two units or definitions are never compared.
-    `devices` take part; `host` is what of the host the figure depends on (a file that is older than
-    this does not say)."""
+    """A cell of one run. `figure` is the median of its samples (null: none, or not positive). `low`
+    to `high` is its interval, into which another run's figure falls with this `coverage` (null: the
+    interval is of the samples alone and says nothing of other runs), with `degrees` of freedom.
+    `slow_p95` and `slow_p99` are those of its summary. Figures of different units or definitions
+    are never compared. `devices` take part; `host` is the part of the host that the figure depends
+    on (null in older files)."""
 
     unit: str
     better: Better
@@ -62,7 +61,8 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
     @property
     def within(self) -> Spread | None:
-        """The variance of the figure by its own interval, if that tells of other runs."""
+        """The variance of the figure by its own interval; None if that says nothing of other
+        runs."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None
@@ -71,9 +71,9 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's cells, with its identity, machine and settings. `again`: it measured only cells that
-    another run left in doubt. `facts` are of its machine, as texts by name; `busy` are the
-    processes that accelerators had besides, by device."""
+    """A run's cells, with its identity, machine and settings. `again` says that it measured only
+    cells that another run left in doubt. `facts` are of its machine, as texts by name; `busy` has
+    the other processes on accelerators, by device."""
 
     id: str
     label: str
@@ -92,7 +92,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
-    """What a comparison reads of this run."""
+    """The part of a run that comparisons read."""
     return RunFigures(
         id=run.id,
         label=run.label,
@@ -134,7 +134,7 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, **more: Any) -> CellFigure:
-    """What a comparison reads of a figure, with what only the run itself knows of it."""
+    """The part of a figure that comparisons read, with fields that only the run itself has."""
     known = figure.median if figure.status == "pass" else None
     return CellFigure(
         **asdict(figure.id.id),
@@ -150,7 +150,7 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
 
 
 def _busy(run: Run) -> dict[str, tuple[int, ...]]:
-    """The processes of others on each accelerator, before the run or after it."""
+    """Other processes on each accelerator, before the run or after it."""
     found: dict[str, tuple[int, ...]] = {}
     for inventory in (run.machine.inventory, run.after):
         for one in inventory.accelerators if inventory is not None else ():
@@ -166,8 +166,8 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """In what the machines and settings of the sides differ that figures depend on, with the values
-    of each side. Another host is unlike, unless the first side has several hosts."""
+    """The differences in machines and settings that figures depend on, with the values of each
+    side. Another host counts as a difference, unless the first side has several hosts."""
     facts = [Fact(name, tuple(_all_of(side, read) for side in sides))
              for name, read in _MACHINE.items()]  # fmt: skip
     if len({run.machine.host.hostname for run in sides[0]}) < 2:
@@ -177,7 +177,7 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
 
 
 def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """All that is known of machines and settings in which the sides differ."""
+    """All known differences in machines and settings between the sides."""
     names = dict.fromkeys(name for side in sides for run in side for name in run.facts)
     facts = [
         Fact(name, tuple(_joined(run.facts.get(name) for run in side) for side in sides))
@@ -200,8 +200,8 @@ def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
 
 
 def is_alike(run: RunFigures, other: RunFigures) -> bool:
-    """Whether the figures of the two vary alike from run to run: the same machine in the same state
-    (driver, kernel), measured in the same way."""
+    """Whether the figures of two runs vary alike: the same machine in the same state (driver,
+    kernel), measured in the same way."""
     if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
         return False
     return not unlike([[run], [other]])
@@ -213,7 +213,7 @@ def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
 
 
 def _joined(values: Iterable[str | None]) -> str | None:
-    """Each value once."""
+    """The values joined, each once; null without any."""
     return "; ".join(value for value in dict.fromkeys(values) if value) or None
 
 
@@ -241,7 +241,7 @@ _MACHINE: dict[str, Callable[[Machine], str | None]] = {
 
 
 def _flat(settings: Settings) -> list[tuple[str, str]]:
-    """Settings by name; a simulation's faults and draws are the machine's matter."""
+    """Settings by name, without a simulation's faults and draws, which belong to the machine."""
     plain = replace(settings, simulation=None, timeout=None)
     found: list[tuple[str, str]] = []
     for name in plain.__struct_fields__:

@@ -1,6 +1,5 @@
-"""In what machines differ whose figures are compared, and what a machine ran on while it was
-measured, which may change from one run to the next: short texts by name. A fact that is not
-known is left out."""
+"""The differences between machines whose figures are compared, and the state of a machine during a
+run, as short texts by name. Unknown facts are left out."""
 
 from __future__ import annotations
 
@@ -24,33 +23,32 @@ ABSENT = "none"
 class Fact(msgspec.Struct, frozen=True):
     """Something that differs between runs.
 
-    name: What it is.
-    values: Its value on each side or in each run; null where it is not known.
-    """
+    name: Its name.
+    values: Its value on each side or in each run; null where it is not known."""
 
     name: str
     values: tuple[str | None, ...]
 
 
 def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
-    """The facts in which the machines of these runs differ, or how they were measured."""
+    """The facts in which the machines of these runs, or their measuring, differ."""
     facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
     known = (*facts, _sizes(runs), _kernel_options(runs))
     return tuple(fact for fact in known if len(set(fact.values)) > 1)
 
 
 def _sizes(runs: Sequence[Run]) -> Fact:
-    """The sizes that were measured: machines are alike whatever these are, figures are not."""
+    """The sizes that were measured; machines may be alike with different sizes, figures may not."""
     return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
 
 
 def facts_of(run: Run) -> dict[str, str | None]:
-    """All facts of one run but its kernel's options, by name."""
+    """All facts of one run except its kernel's options, by name."""
     return {name: read(run) for name, read in _FACTS.items()}
 
 
 def options_apart(lines: Sequence[str | None]) -> Fact:
-    """The options of each of these kernels' command lines that not all have."""
+    """The options of kernels' command lines that not all of them have."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
@@ -103,7 +101,8 @@ def _huge_pages(run: Run) -> str:
 
 
 def hypervisor_of(run: Run) -> str | None:
-    """What its kernel ran under: `ABSENT` on a host, null where that could not be read."""
+    """The hypervisor under which the run's kernel ran: `ABSENT` on a host, null if that could not
+    be read."""
     details = _details(run)
     unread = any("hypervisor" in gap.fields for gap in details.unknown)
     return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
@@ -125,7 +124,7 @@ def _near(run: Run) -> str | None:
 
 
 def _links(run: Run) -> str | None:
-    """The PCIe links as they were under load, else as they were found."""
+    """The PCIe links as they were under load, else as they were found at rest."""
     accelerators = run.machine.known.accelerators
     loaded = {
         reading.memory: (reading.link_speed, reading.link_width)
@@ -140,7 +139,7 @@ def _links(run: Run) -> str | None:
 
 
 def _steal(run: Run) -> str | None:
-    """What the hypervisor took of the CPUs' time during the run."""
+    """The share of the CPUs' time that the hypervisor took during the run."""
     share = stolen(_details(run), run.after.host) if run.after else None
     return None if share is None else f"{share:.0%}"
 
@@ -184,12 +183,13 @@ KERNEL_OPTIONS = "kernel options"
 
 
 def state_of(run: Run) -> dict[str, str]:
-    """Each fact by its name: driver, firmware, kernel, BIOS, microcode, links and the like."""
+    """The facts of a run's state by name: driver, firmware, kernel, BIOS, microcode, links and the
+    like."""
     return state_from(run.machine, facts_of(run))
 
 
 def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
-    """The same, of a run's machine and of its `facts_of`."""
+    """The facts of the state, from a run's machine and its `facts_of`."""
     inventory = machine.known
     state = {
         "accelerators": _counted(device.model for device in machine.all_devices) or ABSENT,
@@ -202,13 +202,13 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 
 def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
-    """In what two states differ; null is what one does not know."""
+    """The facts in which two states differ; null is a value that a state lacks."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return tuple(Fact(name, _values(name, before.get(name), after.get(name))) for name in names)
 
 
 def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
-    """Of a long command line, the options that changed."""
+    """The values of a fact; for a long command line, only the options that changed."""
     if name == KERNEL_OPTIONS and before is not None and after is not None:
         return options_apart((before, after)).values
     return before, after
@@ -238,14 +238,14 @@ def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
 
 
 def _driver(machine: Machine) -> str | None:
-    """Of the vendors' libraries; else as backends report it."""
+    """The driver's versions by the vendors' libraries, else by the backends."""
     found = machine.known.accelerators
     own = _distinct(one.driver for one in found)
     return own or _distinct(one.driver for one in machine.all_devices if not one.is_cpu)
 
 
 def _fabric(one: Accelerator) -> str | None:
-    """`18 of 18 NVLink`: the active links of a device."""
+    """The active links of a device's fabric: `18 of 18 NVLink`."""
     if not one.links:
         return None
     kinds = "/".join(dict.fromkeys(link.kind for link in one.links))
@@ -261,6 +261,7 @@ def _distinct(values: Iterable[str | None]) -> str | None:
 
 
 def _counted(values: Iterable[str | float | None]) -> str | None:
-    """`8 × 96.00.61`, or where they differ `7 × 96.00.61, 1 × 96.00.44`."""
+    """The values with their numbers: `8 × 96.00.61`, or if they differ `7 × 96.00.61, 1 ×
+    96.00.44`."""
     counts = Counter(str(value) for value in values if value)
     return ", ".join(f"{count} × {what}" for what, count in counts.items()) or None

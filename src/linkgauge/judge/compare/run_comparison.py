@@ -1,9 +1,8 @@
-"""Runs compared cell by cell: two sides or more, each of one run or several.
+"""Compares runs cell by cell, on two sides or more, each with one run or several.
 
 The unit of evidence is the run (model/stats/changes.py). How much runs vary is learnt from all
 sides with several runs and from the history, of each cell and of those alike: the same benchmark
-on the same backend at the same size.
-"""
+on the same backend at the same size."""
 
 from __future__ import annotations
 
@@ -50,11 +49,10 @@ class SideFigure(msgspec.Struct, frozen=True):
     high: The high end of that interval; null if nothing tells how much runs vary.
     runs: The number of runs that have the cell.
     status: The worst status of its runs.
-    slow_p95: The median of what 95 % of each run's samples are at least as good as; null if
-        unknown.
-    slow_p99: The same of 99 %; null if unknown.
-    reason: Why it has that status; null if it passed, or that is unknown.
-    """
+    slow_p95: The median over runs of the figure that 95 % of a run's samples reach or exceed in
+        quality; null if unknown.
+    slow_p99: The same for 99 % of the samples; null if unknown.
+    reason: Why it has that status; null if it passed, or that is unknown."""
 
     figure: float | None
     low: float | None
@@ -67,17 +65,17 @@ class SideFigure(msgspec.Struct, frozen=True):
 
 
 class CellChange(msgspec.Struct, frozen=True):
-    """A side against the first.
+    """The change of a side against the first.
 
     direction: Whether it changed: `same` if no change is proven, `unknown` where there is no
         figure, or where a loss as large as the one aimed at might have been missed.
     change: The change; null without figures on both sides, or if nothing tells how much runs vary.
-    needed: How large a loss the runs find, and how many more it takes; null where `change` is.
-    rank_sum: The p of Mann and Whitney's test over the runs, which decides nothing; null of single
+    needed: The loss that these runs can find, and how many more runs are needed; null if `change`
+        is.
+    rank_sum: The p of Mann and Whitney's test over the runs, for information only; null for single
         runs.
-    slow_p95: The change of what 95 % of the samples are at least as good as; null if unknown.
-    slow_p99: The same of 99 %; null if unknown.
-    """
+    slow_p95: The change of the slow 95th percentile; null if unknown.
+    slow_p99: The change of the slow 99th percentile; null if unknown."""
 
     direction: Direction
     change: RunChange | None = None
@@ -101,8 +99,8 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     better: Which figures are better.
     sides: Its figures on each side; null where a side has none.
     changes: The change of each side but the first.
-    definition: How a total is computed; null of other figures, and of totals of earlier versions.
-    """
+    definition: How a total is computed; null for other figures, and for totals of earlier
+        versions."""
 
     unit: str
     better: Better
@@ -115,7 +113,8 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
         return self.id, self.unit, self.definition
 
     def ratio(self, number: int) -> float | None:
-        """The figure of a side by that of the first; null of the first itself, or without both."""
+        """The ratio of a side's figure to the first side's; null for the first side itself, or
+        without both figures."""
         change = self.changes[number - 1].change if number else None
         if change is not None:
             return change.ratio
@@ -139,14 +138,13 @@ class RunComparison(msgspec.Struct, frozen=True):
 
     sides: The sides.
     cells: The cells.
-    unlike: The facts and settings in which sides differ that figures depend on.
+    unlike: Differences between sides in facts and settings that figures depend on.
     differences: All facts and settings in which sides differ, as far as they are known.
-    aim: What the comparison is to find.
+    aim: The aim of the comparison.
     history: The number of other runs that showed how much runs vary.
     compared: The number of cells with figures on both sides, for each side but the first.
     simulated: Whether any of the runs was measured on a simulated machine.
-    changed: What changed, at most ten groups of cells for each side, the largest first.
-    """
+    changed: The groups of cells that changed, at most ten for each side, the largest first."""
 
     sides: tuple[SideName, ...]
     cells: tuple[RunCell, ...]
@@ -218,7 +216,7 @@ def _change(
     aim: Aim,
     better: Better,
 ) -> CellChange:
-    """Side `number` against the first, of the cell at this place."""
+    """The change of side `number` against the first, for the cell at this place."""
     of = known["figure"]
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
     if change is None or test is None:

@@ -1,5 +1,5 @@
-"""The figures of the sides that are compared, by cell, and how they are tested: which runs tell how
-much a cell varies."""
+"""The figures of the compared sides by cell, and the tests of their differences, with the runs that
+show how much a cell varies."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """What is compared: names of sides, with their runs, and other runs of the first one's machine
-    in the same state, which show how much runs vary."""
+    """The sides to compare: their names, their runs, and other runs of the first side's machine in
+    the same state, which show how much runs vary."""
 
     names: Sequence[str]
     runs: Sequence[Runs]
@@ -48,8 +48,8 @@ def key_of(cell: CellFigure) -> Key:
 
 
 class SideFigures(msgspec.Struct):
-    """A cell's figures by run, counted over all sides and the history: of each side, and of sets
-    of runs in the history that share a state of the machine."""
+    """A cell's figures by run, with runs numbered over all sides and the history: for each side,
+    and for sets of runs in the history that share a state of the machine."""
 
     sides: list[dict[int, CellFigure]]
     history: list[dict[int, CellFigure]]
@@ -66,7 +66,7 @@ class SideFigures(msgspec.Struct):
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    """The cells in the order of the first side that has them."""
+    """The figures by cell, in the order of the first side that has the cell."""
     every = [*given.runs, *_sets(given.history)]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
@@ -84,7 +84,8 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Sets of alike runs: between two, a driver's update may have changed figures."""
+    """Sets of alike runs of the history; between two sets, a driver's update may have changed
+    figures."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = next((one for one in sets if is_alike(one[0], run)), None)
@@ -96,8 +97,9 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """Of one statistic: how much runs of each cell vary, and (by side) the cells' runs; by other
-    side what was tested of each cell, with p adjusted for all of them, and how many were."""
+    """The tests of one statistic: how much the runs of each cell vary, and (by side) the cells'
+    runs; by other side the test of each cell, the changes with p adjusted for all of them, and the
+    number of tests."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -143,7 +145,7 @@ def _joins(given: Sides) -> bool:
 def _whole_sets(
     sides: Sequence[Logs], history: Sequence[Logs], again: set[int], *, joined: bool
 ) -> list[Logs]:
-    """Sets of runs with a mean of their own, without those that measured only some cells."""
+    """The sets of runs with a common mean, without runs that measured only some cells."""
     first, *others = (
         {number: log for number, log in side.items() if number not in again} for side in sides
     )
@@ -153,14 +155,14 @@ def _whole_sets(
 
 
 def _again(given: Sides) -> set[int]:
-    """The numbers of runs that measured only cells in doubt: these were chosen for being far from
-    what they should be, so that they overstate how much runs of other cells vary."""
+    """The numbers of runs that measured only cells in doubt. These cells were chosen for being far
+    from their expectation, so they would overstate the variation of others."""
     every = [run for side in given.runs for run in side]
     return {number for number, run in enumerate(every) if run.again}
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
-    """Of the runs that have a figure."""
+    """The logarithms of a statistic, for the runs that have a figure."""
     values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
@@ -168,7 +170,7 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
 def _on_side(
     table: dict[Key, SideFigures], logs: Sequence[Logs], number: int, name: Statistic
 ) -> list[Side | None]:
-    """Each cell's runs on a side."""
+    """Each cell's runs on one side."""
     alone = [_single(key, found.sides[number]) for key, found in table.items()]
     within = doubted(alone if name == "figure" else [None] * len(alone))
     return [
@@ -191,8 +193,8 @@ def _tests(
     known: Sequence[Spread | None],
     degrees: Sequence[int],
 ) -> list[SideTest | None]:
-    """Of each cell. Where only the intervals of single runs tell, they are stretched by how far
-    cells of these runs moved apart that should not."""
+    """The test of each cell. If only the intervals of single runs are known, they are stretched by
+    how far other cells of these runs moved apart."""
     moved = {
         key: MovedCell(key[0].sheet, found.any.host, apart)
         for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)

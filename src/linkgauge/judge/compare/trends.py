@@ -1,10 +1,9 @@
-"""How the figures of a machine's cells went over its runs, where they changed, and what changed in
+"""Trends of the figures of a machine's cells over its runs: where they changed, and what changed in
 the machine then.
 
 Change points are those of model/stats/change_points.py. A table of many cells has many chances to
-find one, so its changes are held against Benjamini and Hochberg's bound: where nothing changed, any
-change at all is reported in at most 1 % of tables.
-"""
+find one, so its changes must meet Benjamini and Hochberg's bound: if nothing changed, at most 1 %
+of tables report any change."""
 
 from __future__ import annotations
 
@@ -37,9 +36,8 @@ class TrendChange(msgspec.Struct, frozen=True):
     direction: Whether that is for the better or the worse.
     first: The number of the first of the runs with which the new level may have begun, by 95 %.
     last: The number of the last of these.
-    p: The probability of a change as clear if there is none, with all that was tried in this
-        series.
-    """
+    p: The probability of a change as clear if there is none, adjusted for all tries in this
+        series."""
 
     cell: SeriesId
     before: float
@@ -58,10 +56,9 @@ class SharedChange(msgspec.Struct, frozen=True):
     until: The number of the run before it.
     direction: Whether that is for the better or the worse.
     ratio: The median of the cells' ratios.
-    facts: What changed in the machine between these two runs, or, where nothing did, between two
-        others as likely.
-    cells: The cells.
-    """
+    facts: The changes in the machine between these two runs or, if there are none, between two
+        others that are as likely.
+    cells: The cells."""
 
     since: int
     until: int
@@ -97,8 +94,8 @@ class _Found(NamedTuple):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """The changes by at least this fraction. Cells belong to one change if they went the same way
-    and its run is as likely as their own."""
+    """The trend with its changes of at least this fraction. Cells share a change if they changed in
+    the same direction and its run is as likely as their own."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = [each for one in history.series for each in _changes(one, order)]
     most = holding([each.change.p for each in found], len(history.series))
@@ -143,7 +140,7 @@ def _change(
 
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
-    """The facts in which two runs differ; null is what a run does not know."""
+    """The facts in which two runs differ; null is a value that a run lacks."""
     facts = facts_apart(history.states[before.state], history.states[after.state])
     if before.label != after.label:
         facts += (Fact(LABEL, (before.label, after.label)),)

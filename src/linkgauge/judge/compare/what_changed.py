@@ -1,5 +1,5 @@
-"""Which changes belong together: cells that share a benchmark, a device, a size, a row or a column,
-of which most changed in the same direction by about as much."""
+"""Groups changes: cells that share a benchmark, a device, a size, a row or a column, most of which
+changed in the same direction by about as much."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ALIKE = 2.0
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """What cells have in common. A field is null if the cells differ in it, or if it adds nothing.
+    """The properties that cells share. A field is null if the cells differ in it, or if it adds
+    nothing.
 
     benchmark: The benchmark's name.
     device: A device that takes part.
     size: The size in bytes.
     row: The label of their row.
-    column: The label of their column.
-    """
+    column: The label of their column."""
 
     benchmark: str | None = None
     device: str | None = None
@@ -45,7 +45,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Cells that changed alike, and what they have in common.
+    """Cells that changed alike, and the properties that they share.
 
     side: The name of the side on which they differ from the first one.
     direction: Whether that is for the better or the worse.
@@ -53,9 +53,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     least: The ratio of the cell that changed the least.
     most: The ratio of the cell that changed the most.
     cells: The number of cells.
-    of: How many cells have this in common.
-    shared: What they have in common.
-    """
+    of: How many cells share these properties, changed or not.
+    shared: The properties that they share."""
 
     side: str
     direction: ChangedTo
@@ -68,8 +67,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedCell(NamedTuple):
-    """A cell of one side, with its devices; of one that changed, the direction and the ratio.
-    Rates and times, of which others are `better`, are counted apart."""
+    """A cell of one side, with its devices and, if it changed, the direction and the ratio. Rates
+    and times, which differ in `better`, are grouped separately."""
 
     cell: CellId
     better: Better
@@ -82,7 +81,7 @@ _Key = tuple[ChangedTo, _Of]
 
 
 def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
-    """The largest groups, until all that changed are named, or `MOST` groups."""
+    """The largest groups, until all changed cells are in one, or `MOST` groups."""
     if not any(one.change for one in cells):
         return
     of, left = _candidates(cells)
@@ -111,8 +110,8 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
 def _candidates(
     cells: Sequence[ComparedCell],
 ) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
-    """How many cells share something; and where most of these changed in one direction, the
-    logarithms of their ratios by the cell's number."""
+    """The number of cells that share each set of properties; and for sets of which most cells
+    changed in one direction, the logarithms of the ratios by the cell's number."""
     of: dict[_Of, int] = {}
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):
@@ -130,13 +129,14 @@ def _candidates(
 
 
 def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]:
-    """Most cells come first, then what is said with the fewest facts, then what changed most."""
+    """A sort key for groups: the most cells come first, then the fewest properties, then the
+    largest change."""
     facts = sum(value is not None for value in msgspec.structs.astuple(shared))
     return len(logs), -facts, max(map(abs, logs.values()))
 
 
 def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
-    """All that a cell may have in common with others, itself alone included."""
+    """All sets of properties that a cell may share with others, up to all of its own."""
     cell = one.cell
     for benchmark, size, device in product(
         (None, cell.benchmark), (None, cell.size), (None, *one.devices)
@@ -149,7 +149,7 @@ def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
 
 
 def _alike(logs: Mapping[int, float]) -> dict[int, float]:
-    """The changes that are about as large as the middle one."""
+    """The changes of about the same size as the median one."""
     if not logs:
         return {}
     middle = abs(median(logs.values()))

@@ -24,7 +24,8 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Throttling under load, or in the latest state if none was seen under load; locked clocks."""
+    """Checks for throttling under load, or in the latest state if none was seen under load; and for
+    locked clocks."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -105,7 +106,7 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    """The user-space library must have the version of the kernel driver."""
+    """Checks that the user-space library has the version of the kernel driver."""
     for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)
@@ -133,7 +134,8 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 
 
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
-    """Whether the library that a backend uses has kernels for the device, and its ROCm knows it."""
+    """Checks that the library that a backend uses has kernels for the device, and that its ROCm
+    knows it."""
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]

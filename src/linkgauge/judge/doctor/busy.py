@@ -1,5 +1,4 @@
-"""Checks of what took the CPUs' time while cells were measured: other programs, or the
-hypervisor."""
+"""Checks for other programs, or the hypervisor, that used the CPUs while cells were measured."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _MOST_NAMED = 3
 
 
 def check_busy(evidence: Evidence) -> Iterator[Finding]:
-    """Other programs kept the CPUs busy while cells were measured."""
+    """Checks for other programs that kept the CPUs busy while cells were measured."""
     loaded = [case for case in cases_of(evidence) if case.cell.load is not None]
     busy = _cases_taken(evidence, lambda load: load.others)
     if not busy or len(busy) < _OFTEN * len(loaded):
@@ -49,7 +48,7 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
-    """The cells during which so many seconds (`of` their load) were taken from the CPUs."""
+    """The cells during which at least a minimum of CPU seconds (`of` their load) was taken."""
     least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case
@@ -59,7 +58,7 @@ def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
 
 
 def _programs(loads: list[Load]) -> list[tuple[str, int]]:
-    """Those that were the busiest, by name and process, the first by CPU time."""
+    """The busiest programs, by name and process, the one with most CPU time first."""
     used: defaultdict[tuple[str, int], float] = defaultdict(float)
     for load in loads:
         if load.process is not None and load.pid is not None:
@@ -68,7 +67,7 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """CPU steal during the run if it was read before and after, else since boot."""
+    """Checks for CPU steal during the run if it was read before and after, else since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")

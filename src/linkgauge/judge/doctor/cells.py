@@ -1,4 +1,4 @@
-"""Checks of cells that were not measured or whose bytes were wrong: which part they share."""
+"""Checks of cells that were not measured or had wrong bytes: the part that they share."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _BREAKS = 2.0
 def _outcome(
     check: str, kind: OutcomeKind, found: str, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """A check of cells with this kind of outcome: which part they share and passed cells do not.
-    The remedy begins with a vendor's tools for a matter."""
+    """A check of cells with this kind of outcome for a part that they share and passed cells do
+    not. The remedy begins with the tools of the vendors concerned."""
     began = BEGAN if kind == "wrong-bytes" else _BREAKS
 
     def shared(evidence: Evidence) -> Iterator[Finding]:
@@ -64,15 +64,15 @@ _OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
 
 
 def _of_memory(blame: Blame) -> Blame:
-    """Where one device or node explains as well as what is around it, that one."""
+    """The blame on a single device or node, if it explains as much as the parts around it."""
     every = (blame.part, *blame.others)
     memories = [part for part in every if part.kind in ("device", "node")]
     return Blame(memories[0]) if len(memories) == 1 else blame
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
-    """Bad cells that were measured at once, of results that have no others, and share no part: what
-    ended one of them ended all."""
+    """Bad cells that were measured at once, in results without others, and share no part: the end
+    of one ended all."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
     return {
@@ -82,9 +82,9 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether only copies between devices over PCIe are wrong, while an IOMMU translates: on bare
-    metal CUDA does not support these, and what they copy is silently wrong (CUDA C++ Programming
-    Guide, IOMMU on Linux)."""
+    """Whether only copies between devices over PCIe are wrong while an IOMMU translates. On bare
+    metal CUDA does not support such copies, and their bytes are silently wrong (CUDA C++
+    Programming Guide, IOMMU on Linux)."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(
         any(part.kind == "PCIe link" for part in case.touched)

@@ -27,7 +27,8 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """If every device has lost links to a switch, the switch is at fault, not the devices."""
+    """Checks for a switch to which every device has lost links: then the switch is at fault, not
+    the devices."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -49,7 +50,7 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lost(evidence: Evidence, device: Accelerator) -> int:
-    """How many links are down that the product has."""
+    """The number of links that are down although the product has them."""
     down = sum(link.active is False for link in device.links)
     # With a thousand devices, comparing each with all others takes long: only where links are down.
     return down - _unused(device).total() if down and _is_as_built(evidence, device) else down
@@ -90,10 +91,10 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether links that are down, and do not report where they led, belong to the product: all
-    cards of the model lack as many, and did before the run. An H100 NVL uses 12 of 18 links, a PCIe
-    card without a bridge none; an SXM board has some. Whatever leads to NVSwitches uses all of
-    them, but for the A800 and H800."""
+    """Whether links that are down, and do not report where they led, are unused by the product: all
+    cards of the model lack equally many, and did before the run. An H100 NVL uses 12 of 18 links, a
+    PCIe card without a bridge none, and an SXM board some. Boards with NVSwitches use all links,
+    except for the A800 and H800."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [
@@ -110,7 +111,7 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
 
 
 def _unused(device: Accelerator) -> Counter[str]:
-    """How many links of each kind are down and do not report where they led."""
+    """The numbers of links of each kind that are down and do not report where they led."""
     return Counter(
         link.kind for link in device.links if link.active is False and link.remote is None
     )
@@ -131,8 +132,8 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """A device behind NVSwitch joins the fabric only after the fabric manager has set it up. Where
-    the fabric spans hosts, it also belongs to a clique of a cluster."""
+    """Checks the state of the fabric: a device behind NVSwitch joins it only after the fabric
+    manager has set it up, and belongs to a clique of a cluster if the fabric spans hosts."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -158,8 +159,8 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """A check of cells with this kind of outcome: one finding for each reason. The remedy begins
-    with a vendor's tools for a matter."""
+    """A check of cells with this kind of outcome, with one finding for each reason. The remedy
+    begins with the tools of the vendors concerned."""
 
     def by_reason(evidence: Evidence) -> Iterator[Finding]:
         found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)

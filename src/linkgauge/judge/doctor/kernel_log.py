@@ -1,4 +1,4 @@
-"""The check of what the kernel logged during a run."""
+"""The check of the kernel's log during a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMED = 4
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What lines of a kind are called, why they matter, and what to do."""
+    """A kind of lines in the log: its name, why it matters, and the remedy."""
 
     name: str
     why: str
@@ -83,7 +83,8 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Lines of one device are one finding, as grave as the gravest of them."""
+    """Checks the kernel's log. The lines about one device form one finding, as grave as the gravest
+    line."""
     log = evidence.log
     if log is None:
         return
@@ -107,7 +108,8 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """A port's messages about its link are about the device below it."""
+    """The device that a message names; a port's messages about its link concern the device below
+    it."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

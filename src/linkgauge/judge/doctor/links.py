@@ -1,4 +1,4 @@
-"""Checks of PCI Express: what each link trained to, and the settings along its path."""
+"""Checks of PCI Express: the trained state of each link, and the settings along its path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ LEAST_WORN = 3
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """A device gone from the bus reads as ones; the kernel wakes a sleeping one to read it."""
+    """Checks for a device that is gone from the bus, which reads as ones; the kernel would wake a
+    sleeping one."""
     named = evidence.machine.named
     found = "it does not answer: every register reads as ones"
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
@@ -38,8 +39,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """If every link of a switch or host bridge is slow or counted errors, the fault is in what they
-    share."""
+    """Checks for a switch or host bridge all of whose links are slow or counted errors: the fault
+    is then in what they share."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -73,7 +74,7 @@ def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
 
 
 def _again(evidence: Evidence) -> dict[str, int]:
-    """Packets that each device sent again, by its address."""
+    """The packets that each device sent again, by its address."""
     return {evidence.machine.addresses.get(of, of): n for of, n in replays(evidence).items()}
 
 
@@ -88,10 +89,10 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Link Control 2 of the port above limits the speed that the link may train to. A hypervisor
-    emulates the port that a guest sees, which asks for the most that it can do: where it asks for
-    less, and the link runs at that, the host's port is likely to be set alike, but it alone
-    decides. The link's state is the card's own, which VFIO passes on."""
+    """Checks the target speed (Link Control 2) of the port above, which limits the link's speed. In
+    a guest, a hypervisor emulates the port, normally with its highest speed. If it shows less, and
+    the link runs at that speed, the host's port is likely to be set alike, but only the host can
+    tell. The link's state is the card's own, which VFIO passes on."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -115,7 +116,7 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
-    """The port above, if it asks for less than both ends can do."""
+    """The port above, if its target is lower than both ends support; else None."""
     virtual = evidence.machine.is_virtual
     port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
     if port is None or port.link.target is None or hop.speed is None:
@@ -125,7 +126,7 @@ def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
 
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Speed under load against the maximum of both ends; idle links may run slower."""
+    """Checks the speed under load against the maximum of both ends; idle links may run slower."""
     for hop in hops(evidence):
         idle, best = hop.link.speed, hop.speed
         at = hop.loaded_speed or idle
@@ -191,8 +192,8 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Each bridge above a device should be as fast as the device. Where it is slower above all of a
-    model alike (a board's switches of an older generation), no other slot is better."""
+    """Checks that each bridge above a device is as fast as the device. If it is slower above all
+    devices of a model (a board's switches of an older generation), no other slot is better."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -212,21 +213,21 @@ def check_bridge(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _slower(function: PciFunction, evidence: Evidence) -> PciFunction | None:
-    """The closest bridge above it that supports less."""
+    """The closest bridge above the device that supports less; None if there is none."""
     own = _capacity(function.link) or 0.0
     above = evidence.machine.pci_line(function.address)[1:]
     return next((one for one in above if (_capacity(one.link) or own) < own), None)
 
 
 def _capacity(link: PciLink) -> float | None:
-    """The maximum in GT/s, summed over all lanes."""
+    """The maximum rate of a link in GT/s, summed over all lanes."""
     if link.max_speed is None or link.max_width is None:
         return None
     return link.max_speed * link.max_width
 
 
 def check_payload(evidence: Evidence) -> Iterator[Finding]:
-    """MaxPayload must be the same on both ends; a larger one costs less overhead."""
+    """Checks that MaxPayload is the same on both ends; a larger value costs less overhead."""
     for hop in hops(evidence):
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
@@ -258,8 +259,8 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """The ports that send what devices below one switch send each other up to the root complex,
-    and of which pairs."""
+    """The ports that redirect traffic between devices below one switch to the root complex, each
+    with the pairs concerned."""
     functions = evidence.machine.functions
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]
@@ -277,7 +278,8 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """Redirection on a path between two devices sends their traffic through the root complex."""
+    """Checks for ACS redirection on a path between two devices, which sends their traffic through
+    the root complex."""
     functions = evidence.machine.functions
     for port, pairs in redirecting(evidence).items():
         how = ", ".join(functions[port].acs or ())
@@ -289,7 +291,7 @@ def check_acs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_counters(evidence: Evidence) -> Iterator[Finding]:
-    """Error counters that rose during the run, at either end of a link."""
+    """Checks for error counters that rose during the run, at either end of a link."""
     why = "broken packets are sent again: the link or its contacts are bad"
     remedy = (kernel_log("aer"), RESEAT)
     counted, again = pci_errors(evidence), _again(evidence)

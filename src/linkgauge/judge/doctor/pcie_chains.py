@@ -1,4 +1,4 @@
-"""PCI Express links as the checks see them."""
+"""PCI Express links as the checks need them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ up."""
 
 
 class PcieChain:
-    """A link seen from its lower end: the function, the port above it if visible, and what was read
-    under load, most recently (`loaded_speed`, `loaded_width`) and at best (`fastest`). `reported`
-    is the link in the vendor's library: its maxima are those of both ends together. `both_speeds`
-    and `both_widths`: whether more than the function's own end is known. `is_confirmed`: whether it
-    carried no more than at the speed that was read."""
+    """A link seen from its lower end: the function, the port above it if visible, and the latest
+    (`loaded_speed`, `loaded_width`) and best (`fastest`) readings under load. `reported` is the
+    link in the vendor's library, whose maxima are those of both ends together. `both_speeds` and
+    `both_widths` say whether more than the function's own end is known. `is_confirmed` says that it
+    carried no more than it can at the speed that was read."""
 
     def __init__(
         self,
@@ -54,7 +54,8 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """None if unknown: an idle device may rest at a low speed."""
+        """Whether the link runs below its best; None if unknown, since an idle device may rest at a
+        low speed."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -65,7 +66,7 @@ class PcieChain:
 
     @property
     def part(self) -> Part:
-        """What is at its lower end."""
+        """The part at the lower end of the link."""
         return Part.device(self.name, self.function.address)
 
 
@@ -83,7 +84,7 @@ def _least(*values: float | None) -> float | None:
 @lru_cache(maxsize=1)
 def hops(evidence: Evidence) -> tuple[PcieChain, ...]:
     """The link of each accelerator and RDMA adapter, and of each switch above one. All checks of
-    the same evidence share them."""
+    the same evidence share the result."""
     return tuple(_hops(evidence))
 
 
@@ -128,7 +129,8 @@ def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
 
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
-    """Readings of each device in cells that cross its PCIe link: in others it may rest."""
+    """The readings of each device in cells that cross its PCIe link; in other cells the link may
+    rest."""
     own = cache(lambda memory: (Part.pcie_link(memory), Part.unseen_link(memory)))
     return grouped(
         (reading.memory, reading)
@@ -139,12 +141,12 @@ def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
 
 
 def _hidden(evidence: Evidence, address: str) -> PciFunction:
-    """A substitute for a device that PCI does not show."""
+    """A substitute function for a device that PCI does not show."""
     return PciFunction(address=address, unknown=evidence.machine.known.unknown)
 
 
 def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
-    """The function, with what PCI lacks of its link taken from the vendor's library."""
+    """The function, with fields of its link that PCI lacks filled in from the vendor's library."""
     missing = {
         name: value
         for name in PciLink.__struct_fields__

@@ -1,9 +1,9 @@
-"""How to retrain a PCI Express link at the highest speed that both ends support.
+"""Retrains a PCI Express link at the highest speed that both ends support.
 
 The port above the device decides: bits 3:0 of its Link Control 2 (capability + 30h) are the target
 speed, bit 5 of its Link Control (capability + 10h) starts the training (PCI Express Base
-Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no other bit changes.
-"""
+Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no other bit
+changes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def lines(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
     """The commands, and a systemd unit that repeats them at each boot; if no port above is visible,
-    where to look. `speed` in GT/s. The lines belong on the host, whose addresses a `virtual`
-    machine does not know: there they are variables, of which a person sets the first."""
+    a hint where to look. `speed` is in GT/s. The lines are for the host, whose addresses a
+    `virtual` machine does not know: there they use variables, of which a person sets the first."""
     code = generation(speed)  # the encoding of the target speed field
     above, device = (
         (_PORT, _DEVICE)
@@ -61,7 +61,7 @@ def lines(
 
 
 def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
-    """The systemd unit, and how it takes effect; `code` is that of the speed."""
+    """The systemd unit, and how to enable it; `code` is that of the speed."""
     is_named = device == "DEVICE"
     service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
     values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""

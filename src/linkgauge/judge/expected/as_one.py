@@ -1,5 +1,5 @@
-"""Runs of several ranks, judged as if one process had measured them: what the hardware should do
-does not depend on that."""
+"""Judges runs of several ranks as if one process had measured them, because the hardware's rates do
+not depend on that."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 
 
 def as_one(run: Run) -> Run:
-    """The run without ranks, where all of them are on one machine and each has a device of its own;
-    any other as it is."""
+    """The run without ranks, if all of them are on one machine and each has its own device; any
+    other run as it is."""
     machine = run.machine.alone
     if machine is run.machine:
         return run

@@ -1,5 +1,5 @@
-"""Host memory: the rate of its DIMMs, else the best figure that this run measured of others like
-it."""
+"""Host memory: the rate of its DIMMs, else the best figure that this run measured of other nodes
+like it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest figures with all CPUs of a node on its own memory, over that node and those like
-    it: payload bytes/s by node and operation (`read`, `write`, `copy`). `others` has for each path
-    that was measured the highest of the other ones, None if there are none: no figure is held
-    against itself."""
+    """The highest measured figures of threads on all CPUs of a node and its own memory, over that
+    node and nodes like it: payload bytes/s by node and operation (`read`, `write`, `copy`).
+    `others` has for each measured path the highest figure of the other paths (None without any), so
+    that no figure is compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """What a transfer of a node's threads is held against."""
+        """The highest figure of other paths, for a transfer by a node's threads; None if there is
+        none."""
         path = (transfer.source, transfer.destination)
         if path in self.others:
             return self.others[path]
@@ -97,7 +98,7 @@ def _alike(one: Node, other: Node) -> bool:
 
 
 class HostMemory:
-    """Host memory of one machine: a segment where its rate is known."""
+    """The host memory of one machine, as a segment of a path if its rate is known."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._machine = machine
@@ -107,8 +108,9 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """A device reads or writes memory of this node. A few threads move less than the memory can
-        carry, so that a device `alone` is not bounded by what threads were measured to move."""
+        """The path of a device that reads or writes memory of this node. A few threads move less
+        than memory can carry, so what threads were measured to move does not limit a device
+        `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -121,7 +123,7 @@ class HostMemory:
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Threads read, write or copy. Raises Unknown."""
+        """The path of threads that read, write or copy. Raises Unknown."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):

@@ -1,9 +1,7 @@
-"""How full links are while the cells of a round are measured at the same time.
+"""The load of links while the cells of a round are measured at the same time.
 
-Where the rates of links are known and none has to carry more, each transfer should be as fast as
-alone. What others take of its way counts nonetheless: the fuller a link is, the less of each
-transfer it leaves once it is slow.
-"""
+If the rates of links are known and no link is overloaded, each transfer should be as fast as alone.
+The load still matters: the fuller a link is, the more each transfer loses once the link is slow."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ _FULL = 1.01
 
 
 def is_beside(cell: CellResult) -> bool:
-    """Whether others were measured at the same time."""
+    """Whether other cells were measured at the same time."""
     return any(isinstance(note, Beside) for note in cell.notes)
 
 
 class LinkSharing:
     """The load of each link and direction in each round of a result, as a share of its rate: what
-    all transfers across it would take if each were as fast as alone. Of links whose rates are not
-    known it is infinite."""
+    all transfers across it would use if each were as fast as alone. It is infinite for links with
+    unknown rates."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -41,9 +39,9 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """The loads of the links that a cell crosses, the fullest first; None where one is more
-        than its link carries, or unknown, as what else ran may be. A cell that was measured alone
-        has none."""
+        """The loads of the links that a cell crosses, the fullest first; empty for a cell that was
+        measured alone. None if a link is overloaded or its load is unknown, because the other cells
+        may be."""
         if not is_beside(cell):
             return ()
         if cell.round is None:
@@ -57,7 +55,7 @@ class LinkSharing:
         return None if found and found[0] > _FULL else found
 
     def _crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
-        """The links on its way, and the share of each that it takes."""
+        """The links on the cell's way, with the share of each that it uses."""
         for begin, end, _, part in transfer.legs():
             route = self._wiring.route(str(begin), str(end)) or ()
             alone = min(((wire.nominal or 0.0) / c.share for wire, c in route), default=0.0)

@@ -1,5 +1,5 @@
-"""What would be expected if every link ran at its best: what is expected follows links as they are,
-so that a degraded one would not show."""
+"""The figures to expect if every link ran at its best. Expectations follow links as they are, so
+they would not show a degraded link."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """In the unit of the cell; None where that is what is `expected` anyway."""
+        """The nominal figure in the cell's unit; None if it equals the `expected` one."""
         figure = expected.figure
         if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
             return None
@@ -45,11 +45,12 @@ class Nominal:
         return nominal if share is not None and share * LEAST < 1 else None
 
     def _is_degraded(self, cell: CellResult) -> bool:
-        """Whether it may cross a link that is degraded: few cells do, and others cost nothing."""
+        """Whether the cell may cross a degraded link. Few cells do, and the others need no
+        computing."""
         return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
 
     def _was_slow(self, cell: CellResult) -> bool:
-        """Whether a link was slower under load than the machine's inventory has it."""
+        """Whether a link was slower under load than in the machine's inventory."""
         for reading in cell.readings:
             device = self._best.accelerators.get(reading.memory)
             if device is not None and (
@@ -61,8 +62,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """The machine with each PCIe link at the most that both of its ends can do, and all links of
-    its fabrics active; itself where that is so."""
+    """The machine with each PCIe link at the best that both of its ends support, and all links of
+    its fabrics active; the same object if that is so already."""
     inventory = machine.inventory
     if inventory is None:
         return machine
@@ -97,7 +98,7 @@ def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
 
 
 def _at_most(link: PciLink, *others: PciLink) -> PciLink:
-    """The link at the most that its ends can do, as far as more than the one is known."""
+    """The link at the best that its ends support, if both ends are known."""
     speeds = [other.max_speed for other in others if other.max_speed]
     widths = [other.max_width for other in others if other.max_width]
     speed = min((*speeds, link.max_speed or speeds[0])) if speeds else link.speed
@@ -106,8 +107,8 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """With all links of its fabric active. One that is down may not report its rate, nor where it
-    led: to where all others lead, if that is one place."""
+    """The accelerator with all links of its fabric active. A link that is down may report neither
+    its rate nor its end; it is taken to lead where all others lead, if that is one place."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

@@ -1,9 +1,9 @@
-"""What measured rates say of the speeds that were read of links: an idle link may rest at a lower
-one.
+"""Corrects the read speeds of links by measured rates, since an idle link may rest at a lower
+speed.
 
-More bytes than a link carries at the speed that was read prove that it was faster meanwhile. A link
-that carried about as many, while all others on the way carry more, is as slow as was read.
-"""
+A link that carried more bytes than its read speed allows was faster meanwhile. A link that carried
+about as many as its read speed allows, while all others on the way carry more, is as slow as was
+read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """The run as one process's, with the speeds and targets that its figures refute replaced by
+    """The run as one process's. Read speeds and targets that its figures refute are replaced by
     what a link trains to when it wakes up."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
@@ -44,8 +44,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """The PCIe links that were read slower than they can be, by name, with the most bytes/s that a
-    copy moved over each, and whether nothing else on its way carries as little."""
+    """The PCIe links whose read speed is below their best, by name, with the highest bytes/s that a
+    copy moved over each, and whether all else on its way carries more."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -64,28 +64,29 @@ def most_carried(
 
 
 def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
-    """Whether it is as slow as was read."""
+    """Whether a link is really as slow as was read."""
     return narrowest and _AS_READ * _rate(wire) <= carried <= _rate(wire)
 
 
 def _rests(wire: Wire) -> bool:
-    """Whether an end was read at a lower speed than both can have."""
+    """Whether an end was read at a lower speed than both ends support."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     best = min((link.max_speed for link in ends if link.max_speed), default=0.0)
     return wire.kind == "pcie" and any(link.speed and link.speed < best for link in ends)
 
 
 def _rate(wire: Wire) -> float:
-    """Bytes/s as read, of the slower end; endless if unknown, or no PCIe link."""
+    """The bytes/s of the slower end at the read speed; infinite if unknown, or if it is no PCIe
+    link."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """The ends whose speed is refuted, and what the link trains to in GT/s when it wakes up: the
-    most that both can do and the upper one asks for, or, if that is refuted as well, the lowest
-    that carries so much."""
+    """The ends whose read speed is refuted, and the speed in GT/s to which the link trains when it
+    wakes up: the highest that both ends support and the upper one's target allows or, if that is
+    refuted, too, the lowest that carries this much."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):

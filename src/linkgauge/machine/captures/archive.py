@@ -24,14 +24,14 @@ from ..tree import Captured
 
 
 def new_private(path: Path) -> BinaryIO:
-    """Creates the file, to be written. Raises OSError, FileExistsError where it exists."""
+    """Creates a private file for writing. Raises OSError (FileExistsError if it exists)."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)  # the umask may have taken the owner's own rights
     return os.fdopen(descriptor, "wb")
 
 
 def private_folder(path: Path) -> None:
-    """Creates the folder and those above it, where they do not exist. Raises OSError."""
+    """Creates the folder and those above it if they do not exist. Raises OSError."""
     if path.is_dir():
         return
     private_folder(path.parent)
@@ -49,7 +49,7 @@ or less."""
 
 
 class _Xz:
-    """An .xz as it is read. `lzma.open` takes as much memory as the file asks for."""
+    """A reader of an .xz file. `lzma.open` would take as much memory as the file requests."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -98,7 +98,7 @@ STDOUT = Path("-")
 
 
 def check_new(path: Path) -> None:
-    """Raises InputError where an archive is not to be written: over a file that exists, or to a
+    """Raises InputError if an archive must not be written: over an existing file, or to a
     terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
@@ -107,14 +107,14 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz, `-` to stdout: sorted, without times and owners. Raises what `write_new`
+    """Writes a .tgz (`-`: to stdout), sorted and without times and owners. Raises as `write_new`
     does."""
     write_new(path, pack(tree))
 
 
 def write_new(path: Path, packed: bytes) -> None:
-    """Writes an archive that nobody else may read, `-` to stdout. Raises InputError where the file
-    has come to exist or cannot be made there, ResultsError where the disk is full."""
+    """Writes an archive that only its owner may read (`-`: to stdout). Raises InputError if the
+    file exists by now or cannot be created there, ResultsError if the disk is full."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -137,7 +137,7 @@ def pack(tree: Captured) -> bytes:
 
 
 def tar_of(tree: Captured, mtime: int = 0) -> bytes:
-    """The archive before it is compressed: all members have the same time."""
+    """The tar archive before it is compressed; all members have the same time."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         empty = (path for path, names in tree.folders.items() if path and not list(names))
@@ -161,8 +161,8 @@ def read_archive(path: Path) -> Captured:
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """The files of such an archive by path, whatever they are. Raises InputError with the remedy
-    where it is none, or unpacks to more than a captured machine has."""
+    """The files of such an archive by path, whatever they are. Raises InputError with the remedy if
+    it is no archive, or unpacks to more than a captured machine has."""
     return _unpacked(path, remedy).files
 
 
@@ -181,8 +181,8 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
-    """Where a machine's files begin below `path`: nothing, or folders with a slash behind each.
-    Raises InputError where there is none, or where there are several."""
+    """The folders below `path` in which a machine's files begin: nothing, or folders with a slash
+    behind each. Raises InputError if no folder or several folders hold a machine."""
     tops = [""]
     for _ in range(_DEEPEST + 1):
         found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
@@ -234,7 +234,7 @@ class _Unpacked:
             self._keep(member)
 
     def tree(self) -> Captured:
-        """Raises InputError where it is no machine."""
+        """The tree of the archive. Raises InputError if it is no machine."""
         folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(
@@ -258,7 +258,7 @@ class _Unpacked:
             self.files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
-        """A member's path without empty steps. Raises InputError for one that leads outside."""
+        """A member's path without empty steps. Raises InputError for a path that leads outside."""
         steps = [step for step in name.split("/") if step not in ("", ".")]
         if name.startswith("/") or ".." in steps:
             raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")

@@ -1,7 +1,6 @@
-"""Captures a machine: the files that its readers read, the output of its libraries and tools.
+"""Captures a machine: the files that linkgauge reads, and the output of libraries and tools.
 
-A capture reads back as the same machine, from an archive or its unpacked folder.
-"""
+A capture reads back as the same machine, from an archive or its unpacked folder."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ class Recorder(Captured):
         self.folders = _Recorded(self._names)
 
     def kept(self) -> Captured:
-        """Everything that was read, and the links and folders among the listed names."""
+        """All that was read, with the links and folders among the listed names."""
         inside = (
             f"{folder}/{name}".lstrip("/")
             for folder in tuple(self.folders)
@@ -76,7 +75,7 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether a step of the path is a link: its content is recorded at the link's target."""
+        """Whether a step of the path is a link, whose content is recorded at the link's target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -126,8 +125,8 @@ def capture(
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
     """The tree of the machine below `root`; `machine` has its devices and accelerators. Tools run
-    only for ROOT (`commands`; None: all that is asked of such a machine); for another root, their
-    output in the tree is kept."""
+    only for ROOT (`commands`; None: all that suit such a machine); for another root, their output
+    in the tree is kept."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
@@ -204,6 +203,6 @@ def _names(kept: Captured) -> dict[str, bytes]:
 
 
 def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
-    """Vendors' identifiers of devices."""
+    """Vendors' identifiers of single devices."""
     names = [device.uuid for devices in machine.devices.values() for device in devices]
     return [name for name in (*names, *(one.uuid for one in accelerators)) if name]

@@ -1,5 +1,5 @@
-"""Zstandard: Python's own module (3.14 and later), else the package `zstandard`. Neither takes
-more than 128 MiB for a window, which is what libzstd allows unless it is asked for more."""
+"""Zstandard by Python's own module (3.14 and later) or the package `zstandard`. Neither accepts
+windows above 128 MiB, libzstd's default limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVEL = 9
 
 
 def compressed(content: bytes) -> bytes:
-    """The same content gives the same bytes. Raises MissingPackage."""
+    """The compressed content; equal content gives equal bytes. Raises MissingPackage."""
     own = _own()
     if own is not None:
         return bytes(own.compress(content, _LEVEL))
@@ -23,7 +23,7 @@ def compressed(content: bytes) -> bytes:
 
 
 class Unpacked:
-    """A compressed file as it is read; damage is a ValueError. Raises MissingPackage."""
+    """A compressed file as it is read; damage raises ValueError. Raises MissingPackage."""
 
     def __init__(self, packed: IO[bytes]) -> None:
         own = _own()

@@ -1,8 +1,7 @@
 """Messages over a socket, between a process and another that works for it.
 
-A command is answered once, after any number of words about what goes on meanwhile; errors go over
-as what they are.
-"""
+A command has one answer, after any number of progress messages; errors arrive as the same
+errors."""
 
 from __future__ import annotations
 
@@ -50,14 +49,14 @@ def value_of(encoded: msgspec.Raw, kind: type[_A]) -> _A:
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why something cannot be done, and which kind of outcome that makes."""
+    """The reason why something cannot be done, and the kind of outcome that follows."""
 
     kind: OutcomeKind
     text: str
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """The command succeeded. `result` is an encoded value of the type that its sender expects."""
+    """The command succeeded. `result` is an encoded value of the type that the sender expects."""
 
     result: msgspec.Raw
 
@@ -66,13 +65,13 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The command failed, and its receiver continues."""
+    """The command failed, and the process that received it goes on."""
 
     reason: Reason
 
 
 class Broke(msgspec.Struct, frozen=True, tag=True):
-    """An unexpected error, with which the process ends."""
+    """An unexpected error ends the process."""
 
     reason: str
 
@@ -100,7 +99,7 @@ def reason_of(error: LinkgaugeError) -> Reason:
 
 
 def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
-    """The error that `who` raised; without a name, one of the same words."""
+    """The error that `who` raised; without a name, an error with the same text."""
     kind = _ERRORS.get(reason.kind, BackendError)
     if kind in (DeviceBusy, InputError):
         return kind(reason.text)
@@ -113,8 +112,8 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Carries a command out, and answers it whatever comes of it. Raises what is unexpected, after
-    it has said so."""
+    """Carries a command out, and sends an answer in any case. Raises an unexpected error again
+    after sending it."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -127,8 +126,8 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of length-prefixed messages. The counterpart in `multiprocessing` takes as long to
-    load as half a worker and makes twice as many system calls."""
+    """One end of a connection with length-prefixed messages. Its counterpart in `multiprocessing`
+    takes as long to load as half a worker and makes twice as many system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -141,7 +140,8 @@ class Channel:
 
     @property
     def has_unread(self) -> bool:
-        """Whether a part of a message is here that `poll` of the socket does not show."""
+        """Whether a part of a message has been read already, which `poll` of the socket does not
+        show."""
         return bool(self._unread)
 
     @property
@@ -152,17 +152,17 @@ class Channel:
         return bool(writing.poll(0))
 
     def send(self, message: bytes) -> None:
-        """Raises OSError if the other end is gone."""
+        """Sends a message. Raises OSError if the other end is gone."""
         self.socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
-        """Waits until there is something to read, at most this long."""
+        """Waits until there is something to read, at most this many seconds."""
         return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
 
     def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
-        """Waits for the next message. Raises EOFError or OSError if the other end is gone, or means
-        to send more than `most` bytes; TimeoutError if not all of it is here when the monotonic
-        clock reads `deadline`."""
+        """Waits for the next message. Raises EOFError or OSError if the other end is gone or
+        announces more than `most` bytes; TimeoutError if the message is incomplete when the
+        monotonic clock reads `deadline`."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
         if length > most:
             raise EOFError(f"a message of {length} bytes")
@@ -183,8 +183,8 @@ class Channel:
         return taken
 
     def close(self, patience: float) -> None:
-        """Signals the other end that nothing more will come, and waits at most `patience` seconds
-        until it is gone. Idempotent."""
+        """Signals that nothing more will come, and waits at most `patience` seconds until the other
+        end is gone. Idempotent."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
             deadline = time.monotonic() + patience

@@ -1,4 +1,4 @@
-"""A process that works for another, from its start until the other is gone."""
+"""The main program of a process that works for another one, until the other one is gone."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(module: str, address: str, parent: int) -> None:
-    """Has `serve(channel)` of this module work for the process `parent`, until either is gone. The
-    address is the number of the open socket; else the name of an abstract one, and a profiler
-    stands between both."""
+    """Runs `serve(channel)` of this module for the process `parent`, until either is gone.
+    `address` is the number of an open socket or, with a profiler between both processes, the name
+    of an abstract socket."""
     from .channel import Channel  # the command line only asks which signals end it
 
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
@@ -46,7 +46,7 @@ def main(module: str, address: str, parent: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """No worker outlives its parent, however that ends: the kernel kills it (Linux)."""
+    """Makes the kernel kill this process when its parent ends, however that happens (Linux)."""
     if sys.platform == "linux":
         import ctypes
 

@@ -13,11 +13,11 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """This process is number `rank` of `size`, and number `local_rank` of those on its machine,
-    `local_size` in all (null: unknown). `job` is a name that all processes of one launch on one
-    machine know, and others do not have. `mpi` is the implementation that the launcher belongs to,
-    as mpi4py calls it (null: the one that mpi4py finds). A launch without MPI names the address
-    where all meet, `first` (HOST:PORT), and a `token` that all know and nobody else."""
+    """This process is number `rank` of `size`, and number `local_rank` of the `local_size`
+    processes on its machine (null: unknown). `job` is a name that only the processes of one launch
+    on one machine know. `mpi` is mpi4py's name for the launcher's MPI (null: the one that mpi4py
+    finds). A launch without MPI has the address `first` (HOST:PORT) at which all ranks meet, and a
+    secret `token`."""
 
     rank: int = 0
     size: int = 1
@@ -34,13 +34,13 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether ranks meet by a name of their machine, with no network between them."""
+        """Whether ranks meet by a name within one machine, without a network."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's environment variables; all of `job` together name the launch, and
-    without any the process does that started this one."""
+    """The names of a launcher's environment variables. All variables of `job` together name the
+    launch; without any, the process that started this one does."""
 
     rank: str
     size: str
@@ -77,8 +77,8 @@ LEAST_TOKEN = 8
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """How this process was started, or another one that has this environment and parent. Raises
-    InputError for variables that are no numbers."""
+    """The launch of this process, or of another one with this environment and parent. Raises
+    InputError for variables that are not numbers."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -120,8 +120,8 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
 
 
 def starter(root: Root, process: int) -> int | None:
-    """The first of this process and its ancestors that starts ranks, if any: between it and a rank
-    may be a shell of the rank's own."""
+    """The first of this process and its ancestors that starts ranks, if any; a rank's own shell may
+    be between it and the rank."""
     while process > 1:
         fields = status_of(root, process)
         if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
@@ -138,19 +138,20 @@ def status_of(root: Root, process: int) -> dict[str, str]:
 
 
 def parent_in(status: Mapping[str, str]) -> int:
-    """The parent's number; 0 if there is none."""
+    """The parent's process id; 0 if there is none."""
     above = status.get("PPid", "")
     return int(above) if above.isdecimal() else 0
 
 
 def ranks_per_cpu(launch: Launch) -> float:
-    """Ranks of this machine to a CPU, as far as that is known before they are here."""
+    """The number of ranks for each CPU of this machine, as far as it is known before the ranks have
+    joined."""
     return (launch.local_size or 1) / (os.cpu_count() or 1)
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """The name of this process's machine: ranks of different names share no memory but that of a
-    common NVLink domain. LINKGAUGE_HOST gives ranks of one machine different names."""
+    """The name of this process's machine. Ranks with different names share only the memory of a
+    common NVLink domain. LINKGAUGE_HOST can give ranks of one machine different names."""
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
@@ -159,8 +160,8 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process says what is wrong with its arguments: of the ranks of one run, which
-    all have the same, the first does."""
+    """Whether this process reports errors in its arguments: all ranks of a run have the same
+    arguments, so only the first reports."""
     try:
         rank = launched().rank
     except InputError:

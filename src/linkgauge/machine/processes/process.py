@@ -1,4 +1,4 @@
-"""A process that works for this one: starts it, asks it, waits for it, and ends it."""
+"""A process that works for this one: starts it, sends commands, waits for answers, and ends it."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process in which `serve(channel)` of a module answers commands; before an answer it may say
-    `words`. Its CPUs and environment are those of `surroundings` from its start, since libraries
-    read them when they are loaded. `name` is what reasons call it, `output` the descriptor that it
-    prints to. One with a `session` of its own hears no terminal."""
+    """A process in which `serve(channel)` of a module answers commands; before an answer it may
+    send `words`. It has the CPUs and the environment of `surroundings` from its start, since
+    libraries read them when they are loaded. `name` is its name in error messages, `output` the
+    descriptor that it prints to. A process with its own `session` gets no signals from the
+    terminal."""
 
     name = "the process"
     words: Any = None
@@ -87,7 +88,8 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """Sends a command without an answer. A process that is gone is noticed when it is asked."""
+        """Sends a command without an answer. If the process is gone, the next question notices
+        it."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -102,11 +104,10 @@ class Process:
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
         """Waits for the answer to the last command, of this `kind`. `left` returns the seconds left
-        for the current work (None: no limit); `heard` receives each word that precedes the answer.
+        for the current work (None: no limit); `heard` receives each word before the answer.
 
         Raises ProcessLost if the process ended, or ran out of time and was killed; LinkgaugeError
-        if it could not do it, and continues.
-        """
+        if the process reports that error and goes on."""
         while True:
             try:
                 self._wait(left)
@@ -125,7 +126,7 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Waits until there is something to read. The deadline moves meanwhile."""
+        """Waits until there is something to read. The deadline moves as words arrive."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:
@@ -148,7 +149,7 @@ class Process:
         self._end()
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Lets an idle process exit within so many seconds; kills a busy one. Idempotent."""
+        """Lets an idle process exit within `patience` seconds; kills a busy one. Idempotent."""
         if self._busy:
             self.process.kill()
         self._end(patience)

@@ -28,7 +28,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class NotReached(LinkgaugeError):
-    """Rank 0 is not there."""
+    """Rank 0 could not be reached."""
 
 
 def name_of(launch: Launch, what: str) -> str:
@@ -39,7 +39,8 @@ def name_of(launch: Launch, what: str) -> str:
 
 
 def listen_here(launch: Launch) -> socket.socket:
-    """Rank 0's end, for ranks on its machine. Raises InputError if another process has it."""
+    """Rank 0's socket for ranks on its machine. Raises InputError if another process has the
+    name."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         listening.bind(name_of(launch, "0"))
@@ -54,7 +55,8 @@ def listen_here(launch: Launch) -> socket.socket:
 def connect_here(
     launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Raises NotReached if rank 0 is not there in time, and what `look` raises meanwhile."""
+    """Connects to rank 0 on this machine. Raises NotReached if it is not there in time, and what
+    `look` raises meanwhile."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -73,15 +75,15 @@ def connect_here(
 
 
 def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
-    """Rank 0's end, for ranks on other machines, and its address: host, port, and the token that
-    ranks of this launch show, as anybody may connect."""
+    """Rank 0's socket for ranks on other machines, and its address: host, port, and the token that
+    ranks of this launch must show, since anybody may connect."""
     listening = socket.create_server(("", 0), backlog=BACKLOG)
     token = secrets.token_bytes(TOKEN_BYTES)
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
 
 
 def listen_at(first: str) -> socket.socket:
-    """Rank 0's end, at the HOST:PORT that all ranks were given. Raises InputError."""
+    """Rank 0's socket at the HOST:PORT that all ranks were given. Raises InputError."""
     host, port = _host_and_port(first)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -94,8 +96,8 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Rank 0 may start later than this. Raises NotReached if it is not there in time, and what
-    `look` raises meanwhile."""
+    """Connects to rank 0 at its address; rank 0 may start later than this process. Raises
+    NotReached if it is not there in time, and what `look` raises meanwhile."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -113,7 +115,7 @@ def _host_and_port(first: str) -> tuple[str, int]:
 
 
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
-    """Raises NotReached if nobody answers in time."""
+    """Connects to an address. Raises NotReached if nobody answers in time."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except (OSError, OverflowError) as error:
@@ -129,8 +131,8 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Short messages leave at once: one without an answer would delay the next. That the other end
-    cannot be reached any more is noticed, even where nothing is to be said."""
+    """Sets options of a socket: short messages leave at once, since an unanswered one would delay
+    the next, and a lost connection is noticed even while nothing is sent."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -140,13 +142,13 @@ def _prompt(end: socket.socket) -> socket.socket:
 
 
 def is_ours(accepted: socket.socket) -> bool:
-    """Whether this user has the other end of a socket of this machine."""
+    """Whether the other end of a socket on this machine belongs to this user."""
     credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
 
 
 def is_first(launch: Launch) -> socket.socket | None:
-    """The mark of the one rank of this machine that writes down that rank 0 is gone; None for all
+    """A lock for the one rank of this machine that records the loss of rank 0; None for all
     others."""
     mark = socket.socket(socket.AF_UNIX)
     with suppress(OSError):

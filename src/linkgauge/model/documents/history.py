@@ -1,8 +1,7 @@
-"""What a run says of a cell, in the one row that history, exporter, watch, gate and tables hold;
-and what a history of runs holds.
+"""A cell's figure in a run, in the one form that history, exporter, watch, gate and tables use; and
+the contents of a history of runs.
 
-Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 8601 in UTC.
-"""
+Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 8601 in UTC."""
 
 from __future__ import annotations
 
@@ -20,26 +19,26 @@ from .result import CellResult, Result, Status, Verdict
 
 
 class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
-    """What identifies a cell over runs of a machine.
+    """The identity of a cell over several runs of a machine.
 
     transfers: Its transfers, in the notation: the same place may be measured by other engines or
         from other memory.
-    definition: How a total is computed; empty of other figures.
-    """
+    definition: How a total is computed; empty of other figures."""
 
     transfers: str = ""
     definition: str = ""
 
     @property
     def cell(self) -> SeriesId:
-        """Without what a kind of series adds."""
+        """The identity without the fields that a subclass adds."""
         return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """What a run says of a cell, in its `unit`: its headline figure (`value`), the `median` of its
-    `n` samples with its interval (`low` to `high`), and the percentiles of the slow side; what is
-    `expected` of it, and `nominal` if all links ran at their best. None where there is none."""
+    """The figure of a cell in a run, in its `unit`: the headline (`value`), the `median` of its `n`
+    samples with its interval (`low` to `high`), and percentiles of the slow side; the `expected`
+    figure, and the `nominal` one with all links at their best. None marks a figure that does not
+    exist."""
 
     id: SeriesId
     unit: str
@@ -58,7 +57,7 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 
 def figures_by_result(results: Iterable[Result]) -> Iterator[tuple[Result, list[Figure]]]:
-    """Each result, with the figures of its cells."""
+    """Yields each result with the figures of its cells."""
     for result, of, repeat in numbered(results):
         yield result, [figure_of(result, cell, of, repeat) for cell in result.cells]
 
@@ -136,8 +135,8 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierRun(msgspec.Struct, frozen=True):
-    """A run and its cells, how it was measured, and the facts of its machine's state: what a later
-    one of the same machine is judged against."""
+    """An earlier run for comparison with a later one of the same machine: its cells, its settings,
+    and the facts of its machine's state."""
 
     run: PastRun
     figures: tuple[Figure, ...]
@@ -161,12 +160,11 @@ class Point(msgspec.Struct, frozen=True, gc=False):
 
 
 class Series(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A cell over the runs of one machine under one setup.
+    """The figures of a cell over the runs of one machine under one setup.
 
     unit: The unit of its figures.
     better: Which figures are better.
-    points: Its figures, in the order of time.
-    """
+    points: Its figures, in the order of time."""
 
     unit: str
     better: Better

@@ -1,4 +1,4 @@
-"""The output of a run, whole: what `--json` writes. Its files hold it as model.stored has it.
+"""The output of a run, as `--json` writes it. Files hold it in the form of model.documents.stored.
 
 Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units)."""
 
@@ -47,16 +47,16 @@ SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
-    """The separate figure of one concurrent transfer. Of a cell that reports what is hidden, it is
-    the time of a loop in seconds, without the kernel or without the copies.
+    """The separate figure of one concurrent transfer. In a cell that reports hidden time, it is the
+    time of a loop in seconds, of the kernel alone or of the copies alone.
 
     transfer: The place of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as the headline does.
-    samples: Its samples, in the order of measuring, in the result's unit; beside a latency in
-        bytes/s, where the cell reports what is hidden in seconds.
-    summary: What the samples come to; null without samples.
-    expected: What it should achieve, in bytes/s; null where that is unknown, or others take of it.
-    """
+    samples: Its samples, in the order of measuring, in the result's unit; in bytes/s if it runs
+        beside a latency, in seconds if the cell reports hidden time.
+    summary: Statistics of the samples; null without samples.
+    expected: The rate that it should achieve, in bytes/s; null if it is unknown, or if others share
+        the path."""
 
     transfer: int
     bytes: int
@@ -66,13 +66,12 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False):
-    """The times of a rank's part of each of several collectives, one after another: a rank that
-    comes late waits less for the others than they for it.
+    """The times of a rank's part of each of several collectives, one after another. A rank that
+    comes late waits less for the others than they wait for it.
 
     rank: The rank's number, from 0.
     seconds: Seconds of its part of each collective.
-    summary: What these come to; null without any.
-    """
+    summary: Statistics of these; null without any."""
 
     rank: int
     seconds: tuple[float, ...]
@@ -80,17 +79,16 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False):
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The actual placement of one buffer. In files, null values are left out: runs hold hundreds of
-    thousands of these.
+    """The actual placement of one buffer. Files leave out null values, because runs hold hundreds
+    of thousands of placements.
 
     memory: The memory, in the notation.
     bytes: Size of the buffer in bytes.
     node: The host node that its pages lie on; null if unknown, or on a device.
     locked: Whether its pages are locked in memory; null if they need not be.
     huge_bytes: Bytes of it that lie in huge pages; null if unknown.
-    nodes: Of memory placed by a policy, how many of at most 1024 of its pages lie on each node;
-        null of other memory.
-    """
+    nodes: For memory placed by a policy, how many of at most 1024 of its pages lie on each node;
+        null for other memory."""
 
     memory: str
     bytes: int
@@ -101,19 +99,19 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Expected(msgspec.Struct, frozen=True, gc=False):
-    """What the hardware should do, in the result's unit.
+    """The performance that the hardware should reach, in the result's unit.
 
-    theoretical: What cannot be exceeded; of a time, by no ring of these ranks. Null if unknown.
-    achievable: What should be reached; null if unknown.
-    because: The arithmetic; empty where `text` stands for it.
-    text: The place of the arithmetic in the `texts` of the result, from 0; null where `because` has
+    theoretical: The limit that cannot be exceeded (for the time of a collective, by no ring of
+        these ranks); null if unknown.
+    achievable: The figure that should be reached; null if unknown.
+    because: The arithmetic; empty if `text` refers to it.
+    text: The index of the arithmetic in the `texts` of the result, from 0; null if `because` has
         it.
     measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: What would be expected if every link of the path ran at its best: the achievable figure
-        where one is known, else the theoretical one; null where that is what is expected anyway.
-    peers: How many equal cells of this run have the achievable figure as their median, where
-        nothing else is expected; null of any other.
-    """
+    nominal: The figure to expect if every link of the path ran at its best: the achievable one if
+        known, else the theoretical one; null if it equals the expected figure.
+    peers: The number of equal cells of this run whose median is used as the achievable figure; null
+        if the expectation comes from elsewhere."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -125,22 +123,21 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def figure(self) -> float | None:
-        """What should be reached, else what cannot be exceeded; None where nothing is expected."""
+        """The achievable figure, else the theoretical one; None if nothing is expected."""
         return self.achievable or self.theoretical
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How a cell's `ci95` was formed. From `visits`: from the variation of the medians of visits,
-    pooled over cells that are alike; another run's figure falls into it with the coverage that was
-    shown for such cells. From `samples` alone (their number was fixed): it describes how well the
-    samples determine their own median, and not other runs.
+    """How a cell's `ci95` was formed. From `visits`: from the variation between medians of visits,
+    pooled over alike cells; another run's figure falls into it as often as `coverage` says. From
+    `samples` alone (if their number was fixed): it describes how well the samples determine their
+    own median, but no other runs.
 
-    basis: What it was formed from.
-    coverage: The share of other runs' figures that fall into it, as shown for such cells; null if
-        that was not shown.
-    degrees: Degrees of freedom; null of an interval from samples.
-    alike: How many cells were pooled; null of an interval from samples.
-    """
+    basis: The data that it was formed from.
+    coverage: The share of other runs' figures that fall into it, as measured for such cells; null
+        if it was not measured.
+    degrees: Degrees of freedom; null for an interval from samples.
+    alike: The number of cells that were pooled; null for an interval from samples."""
 
     basis: Literal["visits", "samples"]
     coverage: float | None = None
@@ -149,7 +146,8 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """One cell. Warnings exist only in files: once read, a cell has its notes.
+    """A cell's result. Warnings exist only in files; once a file is read, the cell has notes
+    instead.
 
     status: How it ended.
     reason: Why it did not pass, for people; null if it passed.
@@ -163,15 +161,17 @@ class CellResult(Cell, frozen=True, gc=False):
     locked: Whether all host buffers that should be locked in memory are; null if none should be.
     placement: Where each buffer lies.
     samples: Every sample, in the order of measuring, in the result's unit.
-    visits: Of each visit, the numbers of samples behind each of its gates.
+    visits: For each visit, the numbers of samples behind each of its gates.
     seconds: Total time of sampling in seconds; null if it was not measured.
-    summary: What the samples come to; null without samples.
+    summary: Statistics of the samples; null without samples.
     interval: How the interval of the summary was formed; null without samples.
     modes: The two groups that the samples fall into, the larger first; empty if they form one.
-    parts: The separate figures of concurrent transfers; empty of a single one.
-    expected: What the hardware should do; null if nothing was expected, or not yet judged.
+    parts: The separate figures of concurrent transfers; empty for a single one.
+    expected: The figure that the hardware should reach; null if none is known, or if the cell is
+        not judged yet.
     verdict: Whether it is as expected; `unknown` if it is not judged.
-    not_judged: Why it is not judged; null if it is, or was skipped, and of earlier versions.
+    not_judged: Why it is not judged; null if it is judged or was skipped, and in files of earlier
+        versions.
     readings: What the libraries of its accelerators reported while it was measured.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
         run, `serial` the bytes over the span because they never all ran together, `span` the bytes
@@ -180,19 +180,19 @@ class CellResult(Cell, frozen=True, gc=False):
     kind: Why it did not pass, for programs; null if it passed.
     notes: Other remarks, as values.
     phase: The phase in which it ended without passing; null if it passed, or the phase is unknown.
-    counters: What its host threads met with; null if they were not counted.
+    counters: Events of its host threads; null if they were not counted.
     cpu_seconds: CPU time in seconds, of all threads, that the measuring process used in `seconds`;
         null if it is simulated, or unknown.
-    wrong: The number of wrong elements that a collective left; null of anything else, or unchecked.
+    wrong: The number of wrong elements in a collective's result; null if unchecked, and for other
+        operations.
     iterations: The times of each rank of a collective.
-    load: What else the machine did meanwhile; null if it is simulated, or unknown.
-    work: What an AI workload shows beside its samples; null of anything else.
+    load: The load of other processes meanwhile; null if it is simulated, or unknown.
+    work: The further results of an AI workload; null for other operations.
     lost: The number of the rank whose loss cost the cell its figures; null if none did.
-    round: Cells of a result with the same number were measured at the same time; null if alone, or
-        of an earlier version.
-    peers: The median of the figures that should be equal to the cell's, where that is far from
-        them; null if it is not, or there are none.
-    """
+    round: A number that is equal for cells of a result that were measured at the same time; null if
+        the cell was measured alone, and in files of earlier versions.
+    peers: The median of the figures that should equal the cell's, if the cell is far from it; null
+        if it is near, or if there are no such figures."""
 
     status: Status
     reason: str | None = None
@@ -235,15 +235,16 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def cpus(self) -> float | None:
-        """How many CPUs the measuring process kept busy while the samples were taken."""
+        """The number of CPUs that the measuring process kept busy while samples were taken; None if
+        unknown."""
         if self.cpu_seconds is None or not self.seconds:
             return None
         return self.cpu_seconds / self.seconds
 
     @property
     def headline(self) -> float | None:
-        """The figure of the cell: the median of its samples, or the best where that is reported. No
-        more than all of a time is hidden."""
+        """The cell's figure: the median of its samples, or the best one if it reports that. A share
+        of hidden time is at most 1."""
         if self.summary is None:
             return None
         if self.report is Report.HIDDEN:
@@ -251,7 +252,8 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is Report.BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """The part of a reference that its median or this `figure` reaches; of times, inverted."""
+        """The share of a reference that the cell's median, or this `figure`, reaches; for times,
+        the inverse."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -261,21 +263,20 @@ class CellResult(Cell, frozen=True, gc=False):
 
 
 class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A benchmark on one backend at one size: what its cells have in common.
+    """The common properties of cells: a benchmark on one backend at one size.
 
     benchmark: The benchmark's name.
     title: What it measures, for people.
     backend: The backend that measured it.
-    size: Size in bytes that each transfer's bytes are a multiple of; 1 or 0 where cells have sizes
-        of their own, or none.
+    size: Size in bytes; each transfer moves a multiple of it. 1 or 0 if cells have sizes of their
+        own, or none.
     unit: The unit of all figures of its cells: `B/s`, `s` and so on.
     better: Which figures are better.
     parts: Names of the matrices of single transfers.
     sweep: Whether its columns are settings, not memories: their sum then means nothing.
     reason: Why there are no cells; null if there are.
     simulated: Whether it was measured on a simulated machine.
-    drawn: Which of its pairs were drawn; null if all have cells.
-    """
+    drawn: Which of its pairs were drawn; null if all have cells."""
 
     benchmark: str
     title: str
@@ -291,8 +292,9 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedCell(Cell, frozen=True, gc=False):
-    """A cell to be measured. With `reason` it is skipped; cells of a sheet with the same `round`
-    are measured at the same time, `at_once` or not at all. `number` counts the plan's cells."""
+    """A cell to be measured. A cell with a `reason` is skipped. Cells of a table with the same
+    `round` are measured at the same time; if `at_once`, all of them or none. `number` counts the
+    plan's cells."""
 
     reason: str | None = None
     round: int | None = None
@@ -301,21 +303,20 @@ class PlannedCell(Cell, frozen=True, gc=False):
 
 
 class PlannedTable(BenchmarkTable, frozen=True, kw_only=True):
-    """A sheet with the cells to be measured."""
+    """A table of cells to be measured."""
 
     cells: tuple[PlannedCell, ...] = ()
 
 
 class Result(BenchmarkTable, frozen=True, kw_only=True):
-    """A sheet with what was measured.
+    """A table of measured cells.
 
     status: The worst of its cells, in the order error, timeout, fail, pass; `skip` if all are.
     cells: The cells.
     texts: Texts that its cells share, only in files: once read, each cell has its own.
     levels: The levels of a memory hierarchy that its curves of latency over size show.
     average: The mean of the bus bandwidths of its cells, in bytes/s; null if they are no
-        collectives, or have no figures.
-    """
+        collectives, or have no figures."""
 
     status: Status
     cells: tuple[CellResult, ...]
@@ -381,15 +382,15 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Error, timeout, fail, pass, in that order; `skip` if all are."""
+    """The worst of these statuses, in the order error, timeout, fail, pass; `skip` if all are."""
     present = set(statuses)
     return next((status for status in _WORST_FIRST if status in present), "skip")
 
 
 def exit_code(run: Run) -> int:
-    """Of the statuses alone: 0 all passed, 1 a failure or a device too hot, 3 an error, a timeout
-    or a lost rank cost results, 4 nothing was measured; if several apply, the first of 3, 1, 4.
-    Nothing measured is never success. 130 for a run without an end: it was interrupted."""
+    """The exit code by statuses alone: 0 if all passed, 1 for a failure or a device too hot, 3 if
+    an error, a timeout or a lost rank cost results, 4 if nothing was measured; if several apply,
+    the first of 3, 1, 4. 130 for an interrupted run, which has no end."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

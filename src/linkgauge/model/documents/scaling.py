@@ -1,8 +1,7 @@
 """The output of `linkgauge scale`: a collective over more and more devices.
 
-Absent is null, never 0; figures are in SI base units. `busbw` and `algbw` are as nccl-tests define
-them (doc/PERFORMANCE.md): what a link carries if all ranks have equal ones, and size by time.
-"""
+Absent is null, never 0; figures are in SI base units. `busbw` and `algbw` are as nccl-tests defines
+them (doc/PERFORMANCE.md): the rate of a link if all ranks have equal links, and size by time."""
 
 from __future__ import annotations
 
@@ -21,13 +20,12 @@ SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
 
 
 class At(msgspec.Struct, frozen=True):
-    """One call of a collective at a size.
+    """A collective at one size.
 
     size: The size in bytes.
     seconds: Seconds that it takes.
     algbw: The size by the time, in bytes/s.
-    busbw: What a link carries, in bytes/s; null of one device, which no link joins to another one.
-    """
+    busbw: The rate of a link, in bytes/s; null for one device, which uses no link."""
 
     size: int
     seconds: float
@@ -36,11 +34,11 @@ class At(msgspec.Struct, frozen=True):
 
 
 class BusbwBound(msgspec.Struct, frozen=True):
-    """The busbw that a machine's map gives.
+    """The limits of the busbw that follow from a machine's map.
 
-    theoretical: By the rates of its links, in bytes/s; null if unknown.
-    achievable: With all that protocols take, in bytes/s; null if something on the way is not known,
-        as `because` says.
+    theoretical: The limit by the rates of links, in bytes/s; null if unknown.
+    achievable: The limit after the overhead of protocols, in bytes/s; null if a part of the way is
+        unknown, as `because` says.
     because: The arithmetic, or why there is none.
     narrow: The pairs of devices that carry least.
     over: What limits these; null if of nothing that they cross the rate is known.
@@ -65,19 +63,18 @@ class BusbwBound(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """What so many devices do.
+    """A collective over one number of devices.
 
     gpus: The number of devices.
     points: Its points, by size.
-    expected: What the machine's map gives.
+    expected: The limits that follow from the machine's map.
     floor: The least time of any size, in seconds; null without points.
-    plateau: The most busbw of any size, in bytes/s; null of one device, and without points.
+    plateau: The highest busbw of any size, in bytes/s; null for one device, and without points.
     at: The size in bytes at which the plateau is reached; null without one.
-    efficiency: The plateau's share of what is achievable, else of the theoretical bound; null if
+    efficiency: The plateau's share of the achievable limit, else of the theoretical one; null if
         there is none.
     verdict: Whether the plateau is as expected.
-    line: The line through the times; null of too few sizes.
-    """
+    line: The line through the times; null for too few sizes."""
 
     gpus: int
     points: tuple[At, ...]
@@ -95,9 +92,8 @@ class Knee(msgspec.Struct, frozen=True):
 
     gpus: That number of devices.
     best: The number of devices of the best so far.
-    left: Its plateau's share of that one's, from 0 to 1.
-    because: What became the bottleneck; null if nothing in the machine's map does.
-    """
+    left: Its plateau as a share of the best one's, from 0 to 1.
+    because: What became the bottleneck; null if nothing in the machine's map does."""
 
     gpus: int
     best: int
@@ -133,13 +129,12 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     collective: The collective, and how it is called.
     backend: The backend that measured it.
     devices: All devices, in the order in which they are added.
-    counts: What each number of devices does.
+    counts: The results for each number of devices.
     knee: Where the plateau falls; null if it does not.
-    below: The numbers of devices whose plateau is clearly below what is expected.
+    below: The numbers of devices whose plateau is clearly below the expected one.
     pairs: The pairs that were then measured alone.
-    problems: What did not pass, which is in none of the points.
-    member: What each device stands for.
-    """
+    problems: Cells that did not pass; no point includes them.
+    member: The kind of thing that each device represents."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA
     id: str

@@ -1,8 +1,8 @@
-"""A run that repeats its benchmarks for a time: what was asked, and how it went over that time.
+"""A run that repeats its benchmarks for a time (a soak): the request, and the results over that
+time.
 
-Times are seconds since its start, without those in which it was interrupted; of a simulated
-machine, its own. Figures are in the unit of the result. Absent is null.
-"""
+Times are seconds since the run's start, without interruptions; on a simulated machine, simulated
+seconds. Figures are in the unit of the result. Absent is null."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ SoakEnd = Literal["time", "temperature", "nothing"]
 
 
 class Soaking(msgspec.Struct, frozen=True):
-    """Repeat everything for a time.
+    """The request to repeat everything for a time.
 
-    seconds: For so many seconds.
-    max_temperature: Stop if an accelerator reaches this, in °C; null: whatever it reaches.
-    """
+    seconds: The time in seconds.
+    max_temperature: The temperature of an accelerator, in °C, at which the run stops; null: no
+        limit."""
 
     seconds: float
     max_temperature: float | None = None
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """When a visit ended.
+    """The moment at which a visit ended.
 
-    at: Seconds since the run's start, without those in which it was interrupted.
+    at: Seconds since the run's start, without interruptions.
     time: Time of day (ISO 8601, UTC).
-    round: The round, from 1.
-    """
+    round: The round, from 1."""
 
     at: float
     time: str
@@ -83,15 +82,15 @@ class CellCourse(msgspec.Struct, frozen=True):
     better: Which figures are better.
     visits: Visits that measured it.
     samples: Samples of all visits.
-    checked: Visits that had every byte compared.
+    checked: Visits after which every byte was compared.
     struck: How many visits did not pass.
     median: Median of all samples; null without samples.
-    slow_p95: What 95 % of the samples are at least as good as; null without samples, or too few.
-    slow_p99: The same of 99 %.
-    slow_p999: The same of 99.9 %.
+    slow_p95: 95 % of the samples are at least as good as this; null for too few samples.
+    slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
+    slow_p999: 99.9 % of the samples are at least as good as this; null for too few samples.
     worst: The worst sample; null without samples.
-    means: The mean of its visits' medians in each part of the time; null of a part without a visit.
-    """
+    means: The mean of its visits' medians in each part of the time; null for a part without a
+        visit."""
 
     cell: CellId
     unit: str
@@ -109,12 +108,11 @@ class CellCourse(msgspec.Struct, frozen=True):
 
 
 class Throttling(msgspec.Struct, frozen=True):
-    """What held a device's clocks down.
+    """A reason that held a device's clocks down during a soak.
 
     reason: Why, as a sentence.
-    visits: In how many visits.
-    first: When first.
-    """
+    visits: The number of visits in which it did.
+    first: When it first did."""
 
     reason: str
     visits: int
@@ -122,7 +120,7 @@ class Throttling(msgspec.Struct, frozen=True):
 
 
 class DeviceCourse(msgspec.Struct, frozen=True):
-    """A device in each part of the time; null of a part in which it did not tell.
+    """A device in each part of the time; null for a part without a reading.
 
     memory: The device, in the notation.
     visits: Visits in which it was read.
@@ -130,8 +128,7 @@ class DeviceCourse(msgspec.Struct, frozen=True):
     power: Its highest power in watts in each part.
     clock: Its lowest clock in Hz in each part.
     throttled: What held its clocks down.
-    replays: Replays of its PCIe link within visits; null if unknown.
-    """
+    replays: Replays of its PCIe link within visits; null if unknown."""
 
     memory: str
     visits: int
@@ -147,24 +144,23 @@ class DeviceCourse(msgspec.Struct, frozen=True):
 
 
 class Soak(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run went that repeated its benchmarks for a time.
+    """The course of a run that repeated its benchmarks for a time.
 
-    asked: What was asked for.
-    lasted: Seconds that it lasted, without those in which it was interrupted.
-    rounds: Whole rounds of these; a part of another one may follow.
+    asked: The request.
+    lasted: Seconds that it lasted, without interruptions.
+    rounds: The number of whole rounds; a part of another one may follow.
     visits: Visits that measured a cell.
-    checked: Visits that had every byte compared.
+    checked: Visits after which every byte was compared.
     compared: Bytes that were compared in all.
     stopped: Why it stopped: the time is over, a device is too hot, or every cell is skipped by now;
         null if it was interrupted.
-    reason: More of why; null if there is no more to say.
+    reason: Details of why it stopped; null if there are none.
     slice: Length of one part of the time in seconds.
     cells: Each cell over the time.
     worst: The slowest samples.
     struck: Visits that did not pass, the first of them.
-    more: How many others did not pass.
-    devices: Each device over the time.
-    """
+    more: The number of other visits that did not pass.
+    devices: Each device over the time."""
 
     asked: Soaking
     lasted: float

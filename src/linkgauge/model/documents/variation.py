@@ -1,7 +1,7 @@
-"""The output of `linkgauge vary`: `vary.json`, of which tools/schemas makes docs/vary.schema.json.
+"""The output of `linkgauge vary`: `vary.json`. tools/schemas makes docs/vary.schema.json from these
+types.
 
-Absent is null, never 0; figures are in the cell's unit (SI base units).
-"""
+Absent is null, never 0; figures are in the cell's unit (SI base units)."""
 
 from __future__ import annotations
 
@@ -39,15 +39,14 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class KeptRun(msgspec.Struct, frozen=True):
-    """The run of a setting in a round, in the order of measuring.
+    """The run of a setting in a round. Runs are in the order of measuring.
 
     round: The round, from 0.
     setting: The place of the setting, from 0.
     folder: The folder that it is kept in; null if it is not kept.
     status: The worst of its results.
     finished: Whether it got to its end; false if it was interrupted.
-    prepared: What the command before it printed; null if there was none.
-    """
+    prepared: What the command before it printed; null if there was none."""
 
     round: int
     setting: int
@@ -58,16 +57,15 @@ class KeptRun(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """What one setting makes of a cell.
+    """A cell's results under one setting.
 
     figures: Its figure in each round, in the cell's unit; null: none.
     median: Their median; null without figures.
-    change: The change against the first setting; null of that itself, and where no round has both
-        figures.
+    change: The change against the first setting; null for the first setting, and if no round has
+        both figures.
     direction: Whether the change is proven, and for the better or the worse by the unit; `same` if
         it is not proven, `unknown` for lack of rounds or figures.
-    reason: Why figures are missing; null if none are, or it is unknown.
-    """
+    reason: Why figures are missing; null if none are, or it is unknown."""
 
     figures: tuple[float | None, ...]
     median: float | None = None
@@ -77,14 +75,13 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell under each setting. Of sweeps over threads, its column is `all threads` where settings
-    differ in how many there are.
+    """A cell under each setting. If settings differ in the number of threads of a sweep over
+    threads, its column is `all threads`.
 
     title: What it measures, for people.
     unit: The unit of its figures.
     better: Which figures are better.
-    settings: What each setting makes of it, in their order.
-    """
+    settings: Its results under each setting, in their order."""
 
     title: str
     unit: str
@@ -101,14 +98,13 @@ class Variation(msgspec.Struct, frozen=True, kw_only=True):
     command: The command line, argument by argument.
     started: When it began (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
-    significance: A comparison calls settings different that do not differ with at most this
-        probability, each comparison by itself.
+    significance: The largest probability with which a single comparison calls settings different
+        that do not differ.
     rounds: The number of rounds that was asked for.
     prepare: The command that ran before each run; null: none.
     settings: The settings.
     runs: Their runs.
-    cells: The cells that were compared.
-    """
+    cells: The cells that were compared."""
 
     schema: Literal["linkgauge.vary/1"] = SCHEMA
     label: str

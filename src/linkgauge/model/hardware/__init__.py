@@ -1,1 +1,1 @@
-"""A machine as plain values: its parts, how they are joined, and what was read of it."""
+"""A machine as plain values: its parts, how they are joined, and its inventory."""

@@ -1,4 +1,4 @@
-"""What could not be read of a machine, and why."""
+"""Facts of a machine that could not be read, with the reasons."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ NEEDS_ROOT = "run as root"
 
 
 class Gap(str):
-    """Fields that could not be read (none: all of them), and why. In files and messages it is the
-    text `FIELD, FIELD: WHY`, by the hooks of `notation`; the text identifies it."""
+    """Fields that could not be read (none: all of them), with the reason. Files and messages show
+    it as `FIELD, FIELD: WHY`, by the hooks of `notation`; equal texts are equal gaps."""
 
     fields: tuple[str, ...]
     why: str
@@ -20,6 +20,6 @@ class Gap(str):
 
 
 def read_gap(text: str) -> Gap:
-    """The gap that files and messages write so."""
+    """Reads a gap from its text in files and messages."""
     fields, _, why = text.partition(": ")
     return Gap(why, *fields.split(", ")) if why else Gap(text)

@@ -1,4 +1,4 @@
-"""What the kernel reports of a host beyond model.machine.Host."""
+"""Facts that the kernel reports of a host beyond model.hardware.machine.Host."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from .gaps import Gap
 
 
 class CpuCache(msgspec.Struct, frozen=True):
-    """One kind of cache that CPUs have.
+    """A kind of cache that CPUs have.
 
     level: Its level, from 1.
-    kind: What it holds: `data`, `instruction` or `unified`.
+    kind: The kind of its contents: `data`, `instruction` or `unified`.
     size: Bytes of one.
-    shared_by: How many CPUs share one.
-    """
+    shared_by: How many CPUs share one."""
 
     level: int
     kind: str
@@ -29,9 +28,9 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel reports of the host beyond its names. Null is what could not be read; of the
-    hypervisor, the container and limits it is also that there is none, where `unknown` says
-    nothing.
+    """Facts that the kernel reports of the host beyond its names. Null is a value that could not be
+    read; for the hypervisor, the container and limits, null without an entry in `unknown` means
+    that there is none.
 
     cpu_vendor: The processor's own word for its vendor (x86 only).
     sockets: The number of sockets.
@@ -45,7 +44,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     huge_pages: Total and free huge pages, by the size of a page in bytes.
     transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
         `never`).
-    governor: What chooses the CPUs' frequency; several, with commas, where CPUs differ.
+    governor: The governor that chooses the CPUs' frequency; several, with commas, if CPUs differ.
     frequency_driver: The driver that sets the frequency, in the same form.
     firmware: The version of the BIOS and its date; null also where the machine does not show them,
         as most virtual machines.
@@ -64,8 +63,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ticks: The ticks of all CPUs since boot: the share of a span follows from both at its ends.
     memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also where the
         firmware's tables are not readable.
-    unknown: What could not be read, and why.
-    """
+    unknown: What could not be read, and why."""
 
     cpu_vendor: str | None = None
     sockets: int | None = None
@@ -98,7 +96,7 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def apart(self) -> frozenset[tuple[int, int]]:
-        """Nodes of which the first one's CPUs do not reach the memory of the second."""
+        """Pairs of nodes such that the first node's CPUs do not reach the second node's memory."""
         return frozenset(
             (node, other)
             for node, row in self.distances.items()

@@ -1,10 +1,10 @@
-"""Which part of the host a figure depends on: what happens there can change no other figures.
+"""The part of the host that a figure depends on; events elsewhere on the host cannot change the
+figure.
 
 A device's copy engine or kernel between devices, or within one, is timed by the device, and needs
 nothing of the host meanwhile. To and from locked host memory it shares the host's memory with
 whatever runs there, but waits for no CPU. All else is done, or timed, by threads of the host.
-Ten runs on two H100s bear this out (tests/judge/test_host_use.py, docs/gate.md).
-"""
+Ten runs on two H100s bear this out (tests/judge/test_host_use.py, docs/gate.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HostUse = Literal["none", "memory", "cpus"]
 
 
 def host_use(cell: CellResult, machine: Machine) -> HostUse:
-    """What the figure of this cell, measured on this machine, depends on."""
+    """The part of the host that this cell's figure depends on, on this machine."""
     devices = {device.memory: device for device in machine.all_devices}
     owners = [devices.get(str(each.engine.owner.place)) for each in cell.transfers]
     engines = {each.engine.kind for each in cell.transfers}

@@ -1,8 +1,8 @@
-"""What is known of a machine beyond what is measured: plain values, read by machine/ and the
-backends' libraries, judged by judge/. Null is what could not be read; `unknown` says why.
+"""Facts of a machine beyond the measured ones: plain values, read by machine/ and the backends'
+libraries, judged by judge/. Null is a value that could not be read; `unknown` says why.
 
-Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, sizes bytes, clocks Hz.
-"""
+Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, sizes bytes, clocks
+Hz."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class PciLink(msgspec.Struct, frozen=True):
 
 
 class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null is what could
-    not be read.
+    """A PCI function: an accelerator, a network adapter, or a bridge above one. Null is a value
+    that could not be read.
 
     address: Its address as sysfs writes it (0000:1b:00.0; domains may have more digits).
     vendor: The vendor's number.
@@ -64,8 +64,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
         not counted, or not readable.
     display: Whether it is a display that the host shows itself on.
     silent: Whether its whole configuration space reads as ones, as if the device were gone.
-    unknown: What could not be read, and why.
-    """
+    unknown: What could not be read, and why."""
 
     address: str
     vendor: int | None = None
@@ -96,7 +95,7 @@ _ACCELERATORS = (0x03, 0x0B, 0x12)
 
 
 def is_accelerator(function: PciFunction) -> bool:
-    """Whether it may compute, and is no display that the host shows itself on."""
+    """Whether the function may compute, and is no display that the host shows itself on."""
     computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
     return computes and not function.display
 
@@ -109,10 +108,9 @@ class FabricLink(msgspec.Struct, frozen=True):
     active: Whether it is up; null if unknown.
     version: Its version; null if unknown.
     rate: The signalling rate of one direction in bytes/s; null if unknown.
-    remote: What it leads to: a memory's notation, or another device's or switch's name; null if the
+    remote: The other end: a memory's notation, or another device's or switch's name; null if the
         library does not report it.
-    errors: The sum of its error counters; null if none can be read.
-    """
+    errors: The sum of its error counters; null if none can be read."""
 
     index: int
     kind: str
@@ -143,14 +141,14 @@ class SwitchLink(msgspec.Struct, frozen=True):
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator as its vendor's library describes it (NVML), in addition to its backend. Null
-    is what could not be read.
+    is a value that could not be read.
 
     memory: Its memory, in the notation.
     model: The hardware's name.
     pci: Its PCI address as sysfs writes it.
     uuid: Its vendor's name for it.
     driver: The version of its driver.
-    library: The version of its vendor's library; `simulated` of a simulated machine.
+    library: The version of its vendor's library; `simulated` on a simulated machine.
     firmware: The version of its firmware (VBIOS).
     board: The board's part number.
     form_factor: SXM, PCIe or the like.
@@ -176,18 +174,17 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     remap_pending: Whether rows of its memory wait for being replaced at the next reset.
     mig: Whether it is in MIG mode.
     persistence: Whether it is in persistence mode.
-    compute_mode: How many may compute on it: `default`, `exclusive process` and so on.
+    compute_mode: How many processes may compute on it: `default`, `exclusive process` and so on.
     fabric_state: How far the fabric's manager has registered it with the switches.
     fabric_clique: The part of its fabric's domain that it belongs to.
     fabric_cluster: The UUID of its fabric's domain, which may span hosts.
     bar1_bytes: Size of its BAR1 in bytes.
     isa: Its instruction set (gfx942, of AMD's).
-    runtime: The platform that its backend's library was made with (ROCm 7.1).
+    runtime: The platform that its backend's library was built for (ROCm 7.1).
     built_for: The instruction sets that its backend's library has kernels for.
-    processes: Process ids of others that use it.
+    processes: The ids of other processes that use it.
     utilization: The share of the last moments in which it worked, from 0 to 1.
-    unknown: What could not be read, and why.
-    """
+    unknown: What could not be read, and why."""
 
     memory: str
     model: str
@@ -237,15 +234,14 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
-    """A network adapter with RDMA: one port of it.
+    """One port of a network adapter with RDMA.
 
     name: Its name; with the port's number where a device has several.
     pci: Its PCI address; null if it has none, or it is unknown.
     state: The state of its port, such as `active`; null if unknown.
     rate: The rate of its port in bytes/s, as sysfs reports it; null if unknown.
     link_layer: `InfiniBand` or `Ethernet`; null if unknown.
-    unknown: What could not be read, and why.
-    """
+    unknown: What could not be read, and why."""
 
     name: str
     pci: str | None = None
@@ -256,8 +252,8 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface, `nic:N` by its place in the inventory. Null is what there is none of, or
-    what is unknown.
+    """A network interface, `nic:N` by its place in the inventory. Null is a value that does not
+    exist or is unknown.
 
     name: Its name.
     up: Whether it is up.
@@ -269,8 +265,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
     node: The NUMA node of its device.
     pci: The PCI address of its device.
     rdma: The device with RDMA that belongs to it.
-    steps: The steps over PCI from the GPU of its rank to it.
-    """
+    steps: The steps over PCI from the GPU of its rank to it."""
 
     name: str
     up: bool | None = None
@@ -290,19 +285,18 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything read of a machine at one time.
+    """All facts that were read of a machine at one time.
 
     host: What the kernel reports of the host.
     pci: PCI functions: accelerators, network adapters with RDMA, and the bridges above them.
     accelerators: What their vendors' libraries report of accelerators.
     adapters: The network adapters with RDMA.
     interfaces: The network interfaces.
-    switch_links: The links between switches, where a fabric's manager tells them.
+    switch_links: The links between switches, if a fabric's manager reports them.
     routing: How switches choose among equally short ways, as the manager of their fabric reports
         it.
     stated: What a person stated in hardware.yml, which the machine cannot know.
-    unknown: What could not be read, and why.
-    """
+    unknown: What could not be read, and why."""
 
     host: HostDetails = HostDetails()
     pci: tuple[PciFunction, ...] = ()
@@ -346,8 +340,8 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator at one moment: its PCIe link, the clock of its cores, its power in watts, what
-    throttles it, and its counter of PCIe replays."""
+    """The state of an accelerator at one moment: its PCIe link, the clock of its cores, its power
+    in watts, the reasons that throttle it, and its counter of PCIe replays."""
 
     memory: str
     link_speed: float | None = None
@@ -365,8 +359,8 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkTraffic(msgspec.Struct, frozen=True):
-    """What a link of an accelerator's fabric has carried since its driver was loaded: payload bytes
-    `sent` and `received`."""
+    """The payload bytes, `sent` and `received`, of a link of an accelerator's fabric since its
+    driver was loaded."""
 
     index: int
     kind: str
@@ -390,7 +384,7 @@ class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InventoryReading(msgspec.Struct, frozen=True):
-    """What one reading found."""
+    """The PCI functions and devices that one reading found."""
 
     functions: tuple[PciFunction, ...] = ()
     devices: tuple[LiveDevice, ...] = ()

@@ -23,13 +23,12 @@ class Node(msgspec.Struct, frozen=True):
     """A NUMA node.
 
     index: The node's number.
-    cpus: The CPUs of it that this process may use; none of a node of memory alone.
+    cpus: The CPUs of it that this process may use; none for a node that has only memory.
     memory_total: Size of its memory in bytes; null if unknown.
     memory_available: Bytes of its memory that are available; null if unknown.
     last_level_cache: Bytes of all last-level caches of these CPUs; null if unknown.
     cores: One of these CPUs for each core.
-    kind: The kind of its memory; null if nothing tells.
-    """
+    kind: The kind of its memory; null if unknown."""
 
     index: int
     cpus: tuple[int, ...]
@@ -54,11 +53,10 @@ class Device(msgspec.Struct, frozen=True):
     uuid: Its vendor's name for it; null if unknown.
     notes: Remarks of its backend.
     is_cpu: Whether it is the host's processor by another name (PoCL).
-    node: Of one that stands for a network interface of a cluster, the node that it belongs to; else
-        null.
-    rail: Of such a one, its rail: those of all nodes that are joined by the same switches; null if
-        the node has no other.
-    """
+    node: For a device that stands for a network interface of a cluster, the node that it belongs
+        to; else null.
+    rail: For such a device, its rail: the interfaces of all nodes that the same switches join; null
+        if the node has only one."""
 
     memory: str
     model: str
@@ -114,7 +112,7 @@ class Host(msgspec.Struct, frozen=True):
 class Machine(msgspec.Struct, frozen=True, dict=True):
     """A host, its accelerators by backend, and why a backend has none.
 
-    host: The host; of several processes, that of rank 0.
+    host: The host; with several ranks, rank 0's.
     devices: The accelerators of each backend.
     unavailable: Why a backend is not available, by its name.
     linkgauge: The version of linkgauge.
@@ -123,8 +121,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
     simulated: The name of its description, if it is simulated; else null.
     inventory: What else is known of it; null in files of earlier versions.
     ranks: The processes that measure, if they are several.
-    crowd: Where most of the ranks share the fewest CPUs, if they are more than these; else null.
-    """
+    crowd: The machine with the most ranks per CPU, if it has more ranks than CPUs; else null."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
@@ -139,12 +136,12 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def all_devices(self) -> tuple[Device, ...]:
-        """Those of all backends."""
+        """The devices of all backends."""
         return tuple(device for devices in self.devices.values() for device in devices)
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """The memories of ranks that have one device in common."""
+        """The memories of ranks that share one device."""
         hosts = {rank.number: rank.host for rank in self.ranks}
         keys = {
             device.memory: (
@@ -164,8 +161,8 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_virtual(self) -> bool:
-        """Whether bridges are a hypervisor's: then their registers are fictitious, and nothing is
-        to be concluded from them."""
+        """Whether bridges are a hypervisor's. Their registers are then fictitious and prove
+        nothing."""
         return self.known.host.hypervisor is not None
 
     @cached_property
@@ -197,8 +194,8 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """A function and each bridge above it, but for a hypervisor's; empty if the address is
-        unknown."""
+        """A function and each bridge above it, without a hypervisor's bridges; empty if the address
+        is unknown."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -206,13 +203,13 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def wiring(self) -> Wiring:
-        """How its parts are joined: one graph, which all that ask share."""
+        """The graph of the machine's parts and links, made once for all who use it."""
         return Wiring(self)
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as one process would see it, where several ranks on it have a device each;
-        any other as it is."""
+        """The machine as one process would see it, if several ranks on it have a device each; any
+        other machine unchanged."""
         names = {str(parse_memory(device.memory).unranked) for device in self.all_devices}
         hosts = {rank.host for rank in self.ranks}
         if len(hosts) != 1 or len(names) < len(self.all_devices):

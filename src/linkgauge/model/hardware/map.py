@@ -1,14 +1,13 @@
-"""One graph of a machine: its places, the links between them, the routes over it, and how flows
-share the links and memories they cross.
+"""The graph of a machine: its places, the links between them, the routes over it, and how flows
+share the links and memories that they cross.
 
 Routes take shortest paths: the fewest links outside any fabric, then the fewest links, as drivers
-route. Of several, a route takes all, evenly, or the one that goes by its destination. Sharing is
-max-min fair, by progressive filling. A resource (one direction of a link, a memory) has a capacity;
-a flow of rate r takes weight × r of each resource that it uses. All rates rise together until a
-resource is full, or a flow reaches its own cap; these flows stop, the others go on rising. No rate
-can then be raised without lowering one that is no greater. Source: D. Bertsekas and R. Gallager,
-Data Networks, 2nd ed., section 6.5.2.
-"""
+route. Of several shortest paths, a route takes all evenly, or the one that its destination selects.
+Sharing is max-min fair, by progressive filling. A resource (one direction of a link, a memory) has
+a capacity; a flow of rate r takes weight × r of each resource that it uses. All rates rise together
+until a resource is full, or a flow reaches its own cap; these flows stop, the others go on rising.
+No rate can then be raised without lowering one that is no greater. Source: D. Bertsekas and R.
+Gallager, Data Networks, 2nd ed., section 6.5.2."""
 
 from __future__ import annotations
 
@@ -46,8 +45,8 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Crossing(NamedTuple):
-    """A link on a route, `number` in its map: `forward` is from its a to its b; `share` is the part
-    of the traffic that crosses it."""
+    """A link on a route, by its `number` in the map: `forward` is from its a to its b; `share` is
+    the part of the traffic that crosses it."""
 
     link: Link
     number: int
@@ -68,7 +67,8 @@ class Crossing(NamedTuple):
 
 
 class Map:
-    """The graph. `places` says what each place forwards; each end of a link is one of them."""
+    """The graph of a machine. `places` says which traffic each place forwards; the ends of links
+    are places."""
 
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
@@ -88,8 +88,8 @@ class Map:
         return None if found is None else found[0]
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
-        """All crossings, the closest to `source` first; None if there is no path, or a place is
-        unknown. The route from a place to itself is empty."""
+        """All crossings of the route, the closest to `source` first; None if there is no path, or
+        if a place is unknown. The route from a place to itself is empty."""
         if not {source, target} <= self._whole.adjacent.keys():
             return None
         within = self._fabric.route(source, target, self._routing)
@@ -97,7 +97,7 @@ class Map:
 
 
 class _Graph:
-    """Some of a map's links, by their numbers. Nothing passes through `dead_ends`."""
+    """Some of a map's links, by their numbers. No route passes through `dead_ends`."""
 
     def __init__(
         self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
@@ -119,8 +119,9 @@ class _Graph:
         self.reach = cache(self._reach)
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
-        """Cost of the shortest paths from `source` to each place that passes traffic on, and their
-        number: of a thousand devices on few switches, that is what a thousand times fits."""
+        """The cost of the shortest paths from `source` to each place that forwards traffic, and the
+        number of these paths. Other places are left out, because a thousand devices on few switches
+        would each need a thousand entries."""
         if len(self.adjacent[source]) == 1:  # as its neighbour, which the others share
             (hop,) = self.adjacent[source]
             beyond = {} if hop.end in self._dead_ends else self.reach(hop.end)
@@ -144,7 +145,8 @@ class _Graph:
         return found
 
     def length(self, source: str, target: str) -> tuple[int, int] | None:
-        """The cost of the shortest paths between the two, and their number; None without any."""
+        """The cost of the shortest paths between two places, and their number; None if there are
+        none."""
         ahead = self.reach(source)
         if target in ahead:
             return ahead[target]
@@ -159,8 +161,8 @@ class _Graph:
     def route(
         self, source: str, target: str, routing: Routing = "spread"
     ) -> tuple[Crossing, ...] | None:
-        """Each crossing of the shortest paths that traffic takes, with its part of it; None if
-        there is no path."""
+        """Each crossing of the shortest paths that traffic takes, with its share of the traffic;
+        None if there is no path."""
         joined = self.length(source, target)
         if joined is None:
             return None
@@ -192,7 +194,7 @@ class _Graph:
 
 
 def _number(place: str) -> int:
-    """The number in a place's name; 0 of one without."""
+    """The number in a place's name; 0 if there is none."""
     match = re.search(r"\d+", place)
     return int(match[0]) if match else 0
 
@@ -208,18 +210,17 @@ Capacity = Sequence[float] | Mapping[Resource, float]
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """`usage` pairs each resource with its weight (> 0): capacity taken per unit of rate. `cap` is
-    the flow's own limit."""
+    """A flow. `usage` pairs each resource with its weight (> 0), the capacity that it takes per
+    unit of rate; `cap` limits the flow's own rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Rates of the flows, in their order, in the unit of `capacity` ÷ weight.
+    """The rates of the flows, in their order, in the unit of `capacity` ÷ weight.
 
-    A flow without any limit has an infinite rate. Equal flows are solved as one.
-    """
+    A flow without any limit has an infinite rate. Equal flows are solved as one."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}

@@ -1,8 +1,8 @@
-"""Flows over time: which of them move when, and for how long.
+"""Flows over time: when each of them moves, and for how long.
 
-All flows of a group start together. Their rates are max-min fair shares of what they cross, solved
-again when one of them starts to move or ends; those of one queue run one after another.
-"""
+All flows of a group start together. Their rates are max-min fair shares of the resources that they
+cross, solved again whenever a flow starts to move or ends; flows of one queue run one after
+another."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """`size` bytes of a flow, which takes `startup` seconds to start; works with the same `queue`
-    run one after the other. An `endless` one repeats until all others are done."""
+    """`size` bytes of a flow, which takes `startup` seconds to start. Works with the same `queue`
+    run one after the other; an `endless` work repeats until all others are done."""
 
     flow: Flow
     size: int
@@ -32,8 +32,9 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """A transfer's progress in one loop, in seconds from the common start: its `turn` comes, it
-    takes `startup`, and at each time of `steps` a share of its bytes has moved, from 0 to 1."""
+    """A transfer's progress in one loop, in seconds from the common start: when its `turn` comes,
+    how long its `startup` takes, and in `steps` the times at which shares of its bytes (0 to 1)
+    have moved."""
 
     turn: float
     startup: float
@@ -44,8 +45,8 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """When this share of many loops is done, in units of loops: each loop includes its
-        startup."""
+        """The time at which this share of many loops is done, in units of loops; each loop includes
+        its startup."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)
@@ -58,9 +59,9 @@ def steady(seconds: float, startup: float = 0.0) -> Movement:
 
 
 def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, ...]:
-    """Each work's movement in one loop; an endless one at the rate that it has while the others
-    move. All of it scales with the number of loops: each loop pays its startup, which occupies no
-    link."""
+    """Each work's movement in one loop; an endless one moves at the rate that it has while the
+    others move. Times scale with the number of loops, and each loop has its startup, which occupies
+    no link."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.flow], capacity)
@@ -72,7 +73,7 @@ def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, 
 
 
 class _Flows:
-    """The events of one group."""
+    """The starts and ends of the flows of one group."""
 
     def __init__(self, works: Sequence[FlowWork], capacity: Capacity) -> None:
         self._works = works
@@ -126,7 +127,7 @@ class _Flows:
             self._steps[number].append((self._now, 0.0))
 
     def movements(self) -> tuple[Movement, ...]:
-        """Endless ones have moved for as long as all others."""
+        """The movements of the works; endless ones have moved for as long as all others."""
         return tuple(
             steady(self._now * work.size / self._moved[number])
             if number in self._moved

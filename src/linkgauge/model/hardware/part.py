@@ -1,7 +1,6 @@
-"""The parts of a machine: what transfers touch, and what findings are about.
+"""The parts of a machine, which transfers use and findings name.
 
-A part has a kind and the places that it is or joins, so that nothing is read back from its name.
-"""
+A part has a kind and the places that it is or joins, so that no code has to parse its name."""
 
 from __future__ import annotations
 
@@ -19,15 +18,14 @@ interfaces; a `PCIe link` is a device's own, and one `above` that of a bridge.""
 
 
 class Part:
-    """One part of one `kind`, under the `name` that people see. `ends` are the memories, in the
-    notation, and the addresses that it is or joins, as far as it has some. A link that is crossed
-    in both directions at once is a part of its own (`both_ways`): it may carry less than twice what
-    it carries in one.
+    """A part of one `kind`, under the `name` that people see. `ends` are the memories, in the
+    notation, and the addresses that it is or joins, if any. A link crossed in both directions at
+    once is a separate part (`both_ways`), as it may carry less than twice its rate in one
+    direction.
 
     Not a Struct, because in files a part is its name: msgspec passes types that it does not know to
-    the hooks of `notation`. Equal parts are one object, and compared as such: causes are looked for
-    in sets of parts, of which large runs have many.
-    """
+    the hooks of `notation`. Equal parts are the same object and are compared by identity, because
+    large runs search causes in many sets of parts."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 
@@ -65,8 +63,8 @@ class Part:
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """A device, under its memory's notation and its PCI address if that is given; one without a
-        name of its own is a function of PCI."""
+        """A device, under its memory's notation and, if given, its PCI address. Without a memory it
+        is a PCI function."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -128,14 +126,14 @@ def is_node(place: str) -> bool:
 
 
 def is_memory(place: str) -> bool:
-    """Whether what a vendor's library says that a link leads to is a memory, or stands for one that
-    is not ours."""
+    """Whether a vendor library's name for the end of a link means a memory, of ours or of an
+    unknown device."""
     return ":" in place.partition(" ")[0] or place.startswith(("gpu", "cpu", "device"))
 
 
 def _end_of(place: str) -> str | None:
-    """The notation or the address in what a vendor's library says that a link leads to: of
-    `nvswitch 0000:05:00.0` the address, of `nvswitch` none."""
+    """The notation or the address in a vendor library's name for the end of a link: the address in
+    `nvswitch 0000:05:00.0`, None in `nvswitch`."""
     last = place.rpartition(" ")[2]
     return last if ":" in last else None
 

@@ -22,7 +22,7 @@ WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """How bytes are encoded on a lane: `share` of the transfers carries them."""
+    """An encoding of bytes on a lane; `share` is the part of the transfers that carries bytes."""
 
     name: str
     share: float
@@ -35,7 +35,7 @@ _FLIT = Encoding("FLIT 236/256", 236 / 256)
 
 
 def generation(speed: float) -> int | None:
-    """The generation of a transfer rate in GT/s; None for one that PCIe does not have."""
+    """The PCIe generation with this transfer rate in GT/s; None if there is none."""
     return SPEEDS.index(speed) + 1 if speed in SPEEDS else None
 
 
@@ -47,7 +47,7 @@ def encoding(speed: float) -> Encoding:
 
 
 def link_rate(speed: float, width: int) -> float:
-    """Bytes/s of one direction after encoding: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0 GB/s."""
+    """The bytes/s of one direction after encoding: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0 GB/s."""
     return speed * 1e9 * width * encoding(speed).share / 8
 
 
@@ -61,7 +61,7 @@ performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """Bytes on a link at `speed` GT/s that a packet (a key of HEADER) takes in addition to its
+    """The bytes that a packet (a key of HEADER) takes on a link at `speed` GT/s in addition to its
     payload."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
@@ -94,9 +94,9 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """The function whose link is that of the slot: of a card with a switch of its own that
-        leads to nothing else, as AMD's have, the switch's upstream port. (Linux's amdgpu skips
-        bridges of its vendor likewise: amdgpu_device_partner_bandwidth.)"""
+        """The function whose link is the slot's. If the card has its own switch that leads to
+        nothing else, as AMD's have, it is the switch's upstream port. (Linux's amdgpu also skips
+        bridges of its vendor: amdgpu_device_partner_bandwidth.)"""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -107,9 +107,9 @@ class PciTree:
 
     def distance(self, one: str, other: str) -> int | None:
         """Hops between two functions, as Linux counts them for peer-to-peer traffic
-        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each up to the closest bridge above
-        both; without one, up to the node that joins their root buses. 0 to itself, 4 below one
-        switch, 8 between switches. None if the place of either is unknown."""
+        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each function up to the closest
+        bridge above both or, if there is none, up to the node that joins their root buses. 0 to
+        itself, 4 below one switch, 8 between switches. None if the place of either is unknown."""
         apart = self._apart(one, other)
         return None if apart is None else sum(map(len, apart))
 
@@ -132,15 +132,15 @@ class PciTree:
         return "NODE" if nodes[0] == nodes[1] else "SYS"
 
     def _apart(self, one: str, other: str) -> tuple[list[str], list[str]] | None:
-        """What is above each of two functions, itself first, and not above both. None unless all
-        that is above them is known."""
+        """The line of each of two functions up to the root (itself first), without what both lines
+        share; None if a line is unknown."""
         up, down = self._line(one), self._line(other)
         if up is None or down is None:
             return None
         return [at for at in up if at not in down], [at for at in down if at not in up]
 
     def _line(self, address: str) -> dict[str, None] | None:
-        """A function, and what is above it up to the root complex; None if that is unknown."""
+        """A function and all above it up to the root complex; None if that is unknown."""
         found: dict[str, None] = {}
         above: str | None = address
         while above is not None:

@@ -1,8 +1,7 @@
-"""A machine's wiring as people draw it: places below one another, and what joins them.
+"""The wiring of a machine as people draw it: places below one another, and the joints between them.
 
 The ports of a PCIe switch or of a host bridge are one place, and so are a fabric's switches that
-join the same places. Parallel links, and those to several such switches, are one joint.
-"""
+join the same places. Parallel links, and those to several such switches, are one joint."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ Kind = Literal["node", "bridge", "device", "nic", "switch"]
 
 
 class TopologyPlace(msgspec.Struct, frozen=True):
-    """A NUMA node, a PCIe switch or host bridge, an accelerator, a network adapter, or switches of
-    a fabric; `above` is what it hangs below."""
+    """A place in the drawing: a NUMA node, a PCIe switch or host bridge, an accelerator, a network
+    adapter, or switches of a fabric. `above` is the place that it hangs below."""
 
     name: str
     kind: Kind
@@ -33,7 +32,8 @@ class TopologyPlace(msgspec.Struct, frozen=True):
 
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """What joins two places; of a network adapter, whose link no map has, without wires."""
+    """A joint of two places. The joint of a network adapter, whose link is in no map, has no
+    wires."""
 
     a: str
     b: str
@@ -41,13 +41,13 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rate(self) -> float | None:
-        """What it carries one way at its best, in bytes/s; None if that is unknown."""
+        """The bytes/s that it carries one way at its best; None if unknown."""
         rates = [_best(wire) or 0.0 for wire in self.wires]
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether that is known of two links at their best: by their rates, or of links of a fabric
-        because they are alike. One carries as much as itself."""
+        """Whether this joint certainly carries no more than another at their best: by their rates
+        or, for links of a fabric, because they are alike. A joint carries as much as itself."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
@@ -55,8 +55,8 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """`joined` finds the joint of a wire, by the wire's name; `inside` the place of a port, and of
-    one of several switches."""
+    """The drawing of a machine. `joined` finds the joint of a wire by the wire's name; `inside`
+    finds the place of a port, or of one of several switches."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
@@ -67,7 +67,8 @@ class Topology(msgspec.Struct, frozen=True):
         return [place for place in self.places.values() if place.above == name]
 
     def switches(self) -> list[list[TopologyPlace]]:
-        """A fabric's switches: those at devices, then those at these, and so on."""
+        """A fabric's switches in levels: those next to devices, then those next to these, and so
+        on."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
         found = []
@@ -79,7 +80,8 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """Switches and links with names in `single` are not joined with others that are alike."""
+    """The drawing of a machine. Switches and links with names in `single` are not merged with
+    others that are alike."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     apart = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
@@ -124,8 +126,8 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
 
 
 def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
-    """Not what joins nodes that cannot reach one another, nor a processor with itself, nor the host
-    that stands for those of a cluster's interfaces."""
+    """Whether a wire is drawn. Wires between nodes that cannot reach one another are not, nor those
+    of a processor with itself, nor those of the host that stands for a cluster's hosts."""
     if wire.kind == "socket":
         return machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
     return wire.kind == "fabric" or wire.a not in apart
@@ -134,7 +136,7 @@ def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
 def _merged(
     switches: Iterable[str], wires: Sequence[Wire], single: Collection[str]
 ) -> dict[str, str]:
-    """Switches that join the same places, by one name for all of them."""
+    """One name for all switches that join the same places."""
     near: dict[str, set[str]] = {name: set() for name in sorted(switches)}
     for wire in wires:
         for here, there in ((wire.a, wire.b), (wire.b, wire.a)):
@@ -151,7 +153,8 @@ def _merged(
 def _adapters(
     machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]
 ) -> Iterator[TopologyPlace]:
-    """Network adapters, below the closest bridge that leads to an accelerator, else their node."""
+    """The network adapters, below the closest bridge that leads to an accelerator, else below their
+    node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
     known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
     for address, name in known.items() if nodes else ():
@@ -164,7 +167,8 @@ def _adapters(
 
 
 def _best(wire: Wire) -> float | None:
-    """A PCIe link trains down while it is idle: what counts is what both of its ends could do."""
+    """The bytes/s of a wire at its best. A PCIe link slows down while it is idle, so its rate is
+    what both of its ends support."""
     if wire.kind != "pcie":
         return wire.nominal
     ends = [end.link for end in (wire.lower, wire.upper) if end] + [wire.reported or PciLink()]

@@ -1,5 +1,5 @@
-"""What is read of a machine to compare it with a domain, beside its inventory: of a guest, what the
-hypervisor made for it; of a host, where a domain may be placed."""
+"""Facts to compare a machine with a virtual machine's definition, beyond the inventory: what a
+hypervisor made for a guest, and where on a host a guest may be placed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ Cpus = tuple[int, ...]
 
 class BusFunction(PciFunction, frozen=True, kw_only=True):
     """Any PCI function. `route` has the addresses from its root bus down to itself (none: unknown),
-    `subsystem` is the subsystem's vendor; null is what could not be read."""
+    `subsystem` is the subsystem's vendor; null is a value that could not be read."""
 
     route: tuple[str, ...] = ()
     subsystem: int | None = None
 
     @property
     def is_known(self) -> bool:
-        """Whether its files could be read at all."""
+        """Whether the function's files could be read at all."""
         return self.class_code is not None
 
 
 class Virtual(msgspec.Struct, frozen=True, kw_only=True):
-    """`siblings` are the CPUs of each CPU's core; `node_pages` counts huge pages (total, free) by
-    node and by size in bytes; `crash_kernel` is what the kernel sets aside for another one, bytes;
-    `signs` tell a guest from a host, in words. `functions` is null where PCI cannot be read."""
+    """Facts of a guest or its host. `siblings` are the CPUs of each CPU's core; `node_pages` counts
+    huge pages (total, free) by node and by size in bytes; `crash_kernel` is the memory in bytes
+    that the kernel reserves for a crash kernel; `signs` distinguish a guest from a host, in words.
+    `functions` is null if PCI cannot be read."""
 
     siblings: dict[int, Cpus] = {}
     node_pages: dict[int, dict[int, tuple[int, int]]] = {}
@@ -36,9 +37,9 @@ class Virtual(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunningDomain(msgspec.Struct, frozen=True, kw_only=True):
-    """A domain that runs: where its threads may run, as its control groups have it. `name` is
-    libvirt's, shortened and without special characters; `nodes` is where its memory may come
-    from."""
+    """A running virtual machine with the CPUs that its threads may use, from its control groups.
+    `name` is libvirt's, shortened and without special characters; `nodes` are those that its memory
+    may come from."""
 
     name: str
     vcpus: dict[int, Cpus] = {}

@@ -58,7 +58,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """All of them as one, plus `idle` links that are down, whose remote ends are unknown."""
+        """All bundles as one, plus `idle` links that are down, whose remote ends are unknown."""
         return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
@@ -71,7 +71,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Links by where they lead; those that are down count only in `all` and `nominal`."""
+    """Links grouped by their remote ends; links that are down count only in `all` and `nominal`."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown
@@ -93,10 +93,10 @@ def coding(rate: float) -> float:
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link as found, and the `part` that it is. Links of the same `grade` should be equally fast.
-    For a PCIe link, `lower` and `upper` are its ends if visible; for the link of a `device`,
-    `reported` is what its library says of it. For a fabric, `bundle` holds the parallel links, and
-    `nominal` is their signalling rate in bytes/s (None: unknown)."""
+    """A link of the machine, and its `part`. Links of the same `grade` should be equally fast.
+    `lower` and `upper` are the ends of a PCIe link if they are visible; `reported` is what a
+    `device`'s library says of its link. A fabric's `bundle` has the parallel links, and `nominal`
+    is their signalling rate in bytes/s (None: unknown)."""
 
     part: Part
     grade: str = ""
@@ -109,15 +109,15 @@ class Wire(Link, frozen=True, kw_only=True):
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """The parts that transfers touch. Transfers of the same `kinds` cross the same kinds of links:
-    they should be equally fast."""
+    """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links,
+    so they should be equally fast."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
 
 
 def _nics(transfer: Transfer) -> tuple[Part, ...]:
-    """The network interfaces of a transfer, and the way from the one to the other."""
+    """The network interfaces of a transfer, and the way from one to the other."""
     if not transfer.engine.owner.is_nic:
         return ()
     one, other = (str(end.place) for end in nic_ends(transfer))
@@ -125,9 +125,9 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wiring:
-    """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are those
-    that are not known to be switches, `_idle` counts each device's links that are down and do not
-    report where they led."""
+    """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are places
+    that may not be switches, and `_idle` counts each device's links that are down and do not report
+    where they led."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -168,8 +168,8 @@ class Wiring:
         return self._machine.functions.get(self._machine.addresses.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
-        """Devices may forward what stays within their fabric; memories that are not ours are not
-        known to forward anything."""
+        """The traffic that a place may forward. Devices may forward traffic within their fabric;
+        other systems' memories are not known to forward any."""
         if place in self._near:
             return "fabric"
         ours = is_node(place) or place in self._machine.functions
@@ -225,15 +225,15 @@ class Wiring:
             yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
-        """Where a link leads; null if that may be a switch. A GPU that no backend reaches is none:
-        nothing tells that it forwards what others send."""
+        """The place that a link leads to; null if it may be a switch. A GPU that no backend reaches
+        is no switch, because nothing shows that it forwards traffic."""
         kind, _, address = (remote or "").partition(" ")
         if kind == "device":
             return f"gpu {address}" if address in self._hidden else None
         return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
-        """Links up to the host bridge."""
+        """Yields the PCIe links up to the host bridge."""
         function = self._function(memory)
         accelerator = self._machine.accelerators.get(memory)
         reported = accelerator.link if accelerator else None
@@ -266,17 +266,17 @@ class Wiring:
             here = there
 
     def _route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
-        """The wires crossed, and how; None if nothing is known to join the two."""
+        """The wires of the route with their crossings; None if nothing is known to join the two."""
         route = self.map.route(begin, end)
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether a switch on the route is not known to be one."""
+        """Whether a switch on the route may not be one."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        """The fabric links on the route, by what they join; links to several switches count as one.
-        Empty if the route leads through a memory, which is not known to forward traffic."""
+        """The fabric links on the route, by their ends; links to several switches count as one
+        bundle. Empty if the route leads through a memory, which is not known to forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if passed and not any(map(is_node, (begin, end))):
@@ -297,8 +297,8 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """The cell's transfers, those that the driver stages with the node near their source as the
-        owner of the engine: over both PCIe paths, and through its memory."""
+        """The cell's transfers. If the driver stages them, the engine's owner is the node near the
+        source, so that they use both PCIe paths and the node's memory."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))
@@ -347,7 +347,7 @@ class Wiring:
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
     def _at(self, place: str) -> Part:
-        """What routes pass: a switch, or a memory that forwards what is not its own."""
+        """The part at a place that routes pass: a switch, or a memory that forwards traffic."""
         if place in self.switches:
             return Part.fabric_switch(place)
         return Part("node" if place in self._nodes else "device", place, (place,))

@@ -1,1 +1,1 @@
-"""What cells do: operations as values."""
+"""Operations of cells, as values."""

@@ -1,4 +1,4 @@
-"""What a collective's seconds are as bandwidths, as nccl-tests counts them (collective.py)."""
+"""The bandwidths of a collective, from its seconds, as nccl-tests counts them (collective.py)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """Bytes/s: of the `algorithm`, and what of it a link carries (`bus`)."""
+    """The bandwidths of a collective in bytes/s: of its `algorithm`, and of each link (`bus`)."""
 
     algorithm: float
     bus: float
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """Of the cell's headline figure, or of so many seconds; None of anything else than a collective
-    with figures."""
+    """The bandwidths of the cell's headline figure, or of these seconds; None for anything but a
+    collective with figures."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None
@@ -30,7 +30,7 @@ def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | N
 
 
 def average_bus(cells: Iterable[CellResult]) -> float | None:
-    """The mean of the bus bandwidths of all cells that have one, as nccl-tests gives it: a figure
-    to compare runs of the same sizes by. None without any."""
+    """The mean of the bus bandwidths of all cells that have one, as nccl-tests reports it, to
+    compare runs of the same sizes; None without any."""
     found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
     return sum(found) / len(found) if found else None

@@ -1,10 +1,9 @@
-"""Collectives, as operations of cells: what each moves, how its figures count, and the numbers by
-which its result is checked.
+"""Collectives as operations of cells: the bytes that each moves, how its figures count, and the
+numbers by which its result is checked.
 
 Sizes, counts and the factors of the bandwidths are those of nccl-tests 2.19 (`src/*.cu`,
-`doc/PERFORMANCE.md`): `algbw` is the size by the time, and `busbw` is what a link carries of it if
-all ranks have equal ones, so that it compares with the rate of a link whatever the number of ranks.
-"""
+`doc/PERFORMANCE.md`): `algbw` is the size by the time, and `busbw` is the rate of each link if all
+ranks have equal links, so that it compares with a link's rate for any number of ranks."""
 
 from __future__ import annotations
 
@@ -45,9 +44,9 @@ _MOST = 1 << 24
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """A type of numbers: its `name`, the `code` that it has in NCCL and in our kernels, the `bytes`
-    of one, the largest `whole` number up to which all are exact, the largest power of two that it
-    holds, as its `exponent`, and the `rounding` of a result, relative; 0 of whole numbers."""
+    """A type of numbers: its `name`, its `code` in NCCL and in our kernels, the `bytes` of one
+    number, the largest `whole` number up to which all are exact, the `exponent` of the largest
+    power of two that it holds, and the relative `rounding` of a result; 0 for whole numbers."""
 
     name: NumberName
     code: int
@@ -77,8 +76,8 @@ NUMBERS: Mapping[NumberName, NumberType] = {
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """What distinguishes a collective: whether a rank's send buffer and its receive buffer hold a
-    share of the size (else all of it), whether it reduces, and whether it has a root."""
+    """The properties of a kind of collective: whether a rank's send buffer and its receive buffer
+    hold a share of the size (else all of it), whether it reduces, and whether it has a root."""
 
     sends_share: bool = False
     receives_share: bool = False
@@ -105,8 +104,9 @@ defined, so that it cannot be checked."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements: of the call (`count`), of a rank's buffers, and where in the receive
-    buffer rank 1 begins in place, to send from and to receive in; rank r does r times as far."""
+    """Numbers of elements: of the call (`count`), of a rank's buffers, and the offsets in the
+    receive buffer at which rank 1 sends and receives in place; those of rank r are r times as
+    large."""
 
     count: int
     send: int
@@ -121,15 +121,14 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     collective: Its name.
     type: The type of its numbers.
     reduction: How numbers are reduced; null if it does not reduce.
-    root: The rank that sends to all, or receives from all; null of one without.
+    root: The rank that sends to all, or receives from all; null for a collective without one.
     in_place: Whether it sends from the buffer that it receives in.
-    split: What divides the ranks into groups that work at the same time, such as `MOD 2`; null: all
-        are one group.
+    split: The rule that divides the ranks into groups that work at the same time, such as `MOD 2`;
+        null: all are one group.
     aggregated: Calls that make one iteration, in one group of calls.
     blocking: Whether the host waits for each iteration.
     graphed: Whether the iterations are launched as a graph.
-    registered: How buffers are registered with the library; null if they are not.
-    """
+    registered: How buffers are registered with the library; null if they are not."""
 
     collective: CollectiveName
     type: NumberName = "float"
@@ -160,7 +159,8 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """For a size in bytes, as nccl-tests counts them: a share is a whole number of 16 bytes."""
+        """The numbers of elements for a size in bytes, as nccl-tests counts them: a share is a
+        multiple of 16 bytes."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -175,12 +175,12 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def groups(self, ranks: int) -> tuple[tuple[int, ...], ...]:
-        """The ranks of each group that works by itself, that of rank 0 first."""
+        """The ranks of each independent group, rank 0's group first."""
         return groups_of(self.split, ranks)
 
     def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
-        """The bytes of each rank's send buffer and of its receive buffer, which in place is both,
-        so that the former has none."""
+        """The bytes of each rank's send buffer and of its receive buffer. In place, the receive
+        buffer serves as both, and the send buffer has 0 bytes."""
         found = [(0, 0)] * ranks
         for group in self.groups(ranks):
             counts = self.counts(size, len(group))
@@ -193,21 +193,21 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(found)
 
     def bytes_counted(self, size: int, ranks: int) -> int:
-        """The bytes that `algbw` counts of one call."""
+        """The bytes of one call by which `algbw` is computed."""
         count = self.counts(size, ranks).count * self.number.bytes
         if self.collective == "hypercube":
             return count * (ranks - 1)
         return count * ranks if _SHAPES[self.collective].is_shared else count
 
     def bytes_on_bus(self, size: int, ranks: int) -> float:
-        """The bytes that `busbw` counts of one call."""
+        """The bytes of one call by which `busbw` is computed."""
         return self.bytes_counted(size, ranks) * bus_factor(self.collective, ranks)
 
 
 class CollectiveChoice(msgspec.Struct, frozen=True):
-    """Which collectives are measured, and how they are called: every one of these `types`, by these
-    `reductions` and with these `roots`, and otherwise as a Collective says. The `largest` size is
-    in bytes, where none were asked for (null: the profile's)."""
+    """The choice of collectives and how they are called: each of these `types`, with these
+    `reductions` and these `roots`; the other fields are as in Collective. `largest` is the largest
+    size in bytes, if the user chose no sizes (null: the profile's)."""
 
     types: tuple[NumberName, ...] = ("float",)
     reductions: tuple[Reduction, ...] = ("sum",)
@@ -221,7 +221,7 @@ class CollectiveChoice(msgspec.Struct, frozen=True):
 
 
 def bus_factor(name: CollectiveName, ranks: int) -> float:
-    """`busbw` by `algbw` (nccl-tests, doc/PERFORMANCE.md)."""
+    """The ratio of `busbw` to `algbw` (nccl-tests, doc/PERFORMANCE.md)."""
     if name == "all_reduce":
         return 2 * (ranks - 1) / ranks
     if _SHAPES[name].is_shared and name != "hypercube":
@@ -230,33 +230,34 @@ def bus_factor(name: CollectiveName, ranks: int) -> float:
 
 
 def reduces(name: CollectiveName) -> bool:
-    """Whether it takes a reduction."""
+    """Whether the collective takes a reduction."""
     return _SHAPES[name].reduces
 
 
 def has_root(name: CollectiveName) -> bool:
-    """Whether it takes a root."""
+    """Whether the collective takes a root."""
     return _SHAPES[name].has_root
 
 
 def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
-    """Why so many ranks do not carry it out, if it is a hypercube; else None."""
+    """Why this number of ranks cannot carry out a hypercube; None if it can, or if the collective
+    is another one."""
     if name == "hypercube" and ranks & (ranks - 1):
         return f"a hypercube needs a power of two of ranks, not {ranks}"
     return None
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What the data of a collective are made of, so that every result is exact in its type: at each
-    index, `share` ranks have a whole number from 0 to `largest`, and the others 0; for a product,
-    they have 1 or 2, and the others 1. (kernels/content.cuh says which.)"""
+    """The data of a collective, chosen so that every result is exact in its type: at each index,
+    `share` ranks have a whole number from 0 to `largest`, and the others 0; for a product, they
+    have 1 or 2, and the others 1. kernels/content.cuh says which ranks these are."""
 
     share: int
     largest: int
 
 
 def content_of(collective: Collective, ranks: int) -> Content:
-    """The content that ranks of a group send."""
+    """The content that the ranks of a group send."""
     number, reduction = collective.number, collective.reduction
     if reduction in (None, "max", "min"):
         return Content(ranks, number.whole)
@@ -268,23 +269,23 @@ def content_of(collective: Collective, ranks: int) -> Content:
 
 
 def tolerance(collective: Collective, ranks: int) -> float:
-    """How far a result may be off, relative: 0 unless the library divides before it adds, as
-    averages do, so that each of the ranks' numbers is rounded, and each sum of them."""
+    """The largest relative error of a correct result: 0 unless the library divides before it adds,
+    as averages do, so that each rank's number and each sum is rounded."""
     return 2 * ranks * collective.number.rounding if collective.reduction == "avg" else 0.0
 
 
 def content_fields(
     collective: Collective, ranks: int, seed: int
 ) -> tuple[int, int, int, int, int, float]:
-    """What a group of ranks sends by a seed, as content.cuh's struct of that name has it."""
+    """The fields of content.cuh's struct Content, for a group of ranks and a seed."""
     content, reduction = content_of(collective, ranks), collective.reduction
     code = -1 if reduction is None else REDUCTIONS.index(reduction)
     return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """Where the elements of a rank's receive buffer come from: element i is element
-    `base + i % chunk` of rank `first + i // chunk`; of a reduction, of all ranks together."""
+    """The origin of the elements in a rank's receive buffer: element i is element `base + i %
+    chunk` of rank `first + i // chunk`; for a reduction, of all ranks together."""
 
     first: int = 0
     chunk: int = 1 << 62
@@ -294,7 +295,7 @@ class ElementOrigin(msgspec.Struct, frozen=True):
 def origin_of(
     collective: Collective, counts: Counts, rank: int, ranks: int
 ) -> ElementOrigin | None:
-    """Of a group's rank; None if it receives nothing."""
+    """The origin of a rank's elements in its group; None if it receives nothing."""
     root = collective.root or 0
     match collective.collective:
         case "all_reduce":
@@ -318,8 +319,8 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """The group of each rank, as NCCL_TESTS_SPLIT of nccl-tests names them: `AND 0x1`, `OR 1`,
-    `MOD 2` or `DIV 4`, also with `&`, `|`, `%` and `/`; all are one group without. Raises
+    """The group of each rank, in the notation of nccl-tests' NCCL_TESTS_SPLIT: `AND 0x1`, `OR 1`,
+    `MOD 2` or `DIV 4`, also with `&`, `|`, `%` and `/`. Without it all ranks are one group. Raises
     ValueError for anything else."""
     if split is None:
         return (0,) * ranks
@@ -341,7 +342,7 @@ def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
 
 
 def groups_of(split: str | None, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """The ranks of each group, that of rank 0 first. Raises ValueError as colors_of does."""
+    """The ranks of each group, rank 0's group first. Raises ValueError as colors_of does."""
     colors = colors_of(split, ranks)
     return tuple(
         tuple(rank for rank in range(ranks) if colors[rank] == color)

@@ -1,17 +1,16 @@
-"""What the ranks of a collective send each other: the flows of its algorithm, in phases.
+"""The flows that a collective's algorithm sends between its ranks, in phases.
 
-Unless asked otherwise, the algorithms are the simplest that move as few bytes as can be: a ring in
-the order of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for
-clusters of workstations, Journal of Parallel and Distributed Computing 69 (2009)), all pairs at
-once, a star around the root, and partners whose numbers differ in a bit.
+By default, the algorithms are the simplest that move as few bytes as possible: a ring in the order
+of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+workstations, Journal of Parallel and Distributed Computing 69 (2009)), all pairs at once, a star
+around the root, and partners whose numbers differ in a bit.
 
-Others: several rings at once, each with a part of the bytes, over links of their own; two trees,
-each with half of the bytes, where a rank that passes on in one has nothing below it in the other
-(P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth broadcast,
-reduction and scan, Parallel Computing 35 (2009)); reductions within a switch, which reads what all
-ranks have and stores a result to all of them (B. Klenk et al., An in-network architecture for
-accelerating shared-memory multiprocessor collectives, ISCA 2020).
-"""
+Other algorithms are several rings at once, each with a part of the bytes, over links of their own;
+two trees, each with half of the bytes, where a rank that passes on in one has nothing below it in
+the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
+broadcast, reduction and scan, Parallel Computing 35 (2009)); reductions within a switch, which
+reads what all ranks have and stores a result to all of them (B. Klenk et al., An in-network
+architecture for accelerating shared-memory multiprocessor collectives, ISCA 2020)."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _STEPS = 100_000
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """What rank `source` sends rank `target` of its group: a number of `bytes`. Either may be the
+    """A number of `bytes` that rank `source` of a group sends to rank `target`. Either may be the
     SWITCH."""
 
     source: int
@@ -47,7 +46,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Exchanges that run at the same time, in so many `steps` that wait for each other."""
+    """Exchanges that run at the same time, repeated in `steps` steps that wait for each other."""
 
     steps: int
     exchanges: tuple[Exchange, ...]
@@ -93,7 +92,7 @@ def phases(
 
 @lru_cache(maxsize=64)
 def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
-    """All ranks of a call that send each other something, each once."""
+    """All pairs of ranks of a call that send each other anything, each once."""
     return tuple(
         dict.fromkeys(
             (group[each.source], group[each.target])
@@ -163,14 +162,14 @@ def _apart(links: Sequence[Order], rings: int) -> list[Order]:
 
 
 def _rings(steps: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
-    """Each rank sends to the next one."""
+    """A phase in which each rank sends to the next one in each ring."""
     each = size / len(orders)
     pairs = (pair for one in orders for pair in zip(one, (*one[1:], one[0]), strict=True))
     return Phase(steps, tuple(Exchange(*pair, each) for pair in pairs))
 
 
 def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
-    """Each rank sends to the next one, from the root on or up to it."""
+    """A phase in which each rank sends to the next one, from the root on or towards it."""
     each, sent = size / len(orders), []
     for order in orders:
         first = order.index(root) + to_root
@@ -180,7 +179,8 @@ def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: flo
 
 
 def _two_trees(ranks: int, size: float) -> Phase:
-    """Each half of the bytes up a tree and down again, in pieces that follow each other."""
+    """A phase in which half of the bytes go up and down each of two trees, in pieces that follow
+    each other."""
     edges = list(_tree(0, ranks))
     sent = []
     for shift in (0, 1):
@@ -191,8 +191,8 @@ def _two_trees(ranks: int, size: float) -> Phase:
 
 
 def _tree(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Of these numbers, each that is not the root and the one above it. What is even is above
-    none."""
+    """For these numbers, each one that is not the root, with the number above it in the tree. Even
+    numbers have none below them."""
     root = _root(low, high)
     for part in ((low, root), (root + 1, high)):
         if part[0] < part[1]:
@@ -206,8 +206,8 @@ def _root(low: int, high: int) -> int:
 
 
 def _in_switch(work: Collective, size: int, ranks: int) -> Phase:
-    """The switch reads what all ranks have of each one's share, and gives it the result; it gives
-    what each one has to all of them."""
+    """A phase in which the switch reads all ranks' data of each share and gives the result to its
+    rank, and spreads each rank's data to all."""
     size = work.bytes_counted(size, ranks)
     reduces, spreads = work.collective != "all_gather", work.collective != "reduce_scatter"
     out = size * reduces + size / ranks * spreads
@@ -217,7 +217,7 @@ def _in_switch(work: Collective, size: int, ranks: int) -> Phase:
 
 
 def _by_bits(ranks: int, share: float) -> Iterator[Phase]:
-    """Partners exchange what they have so far, which doubles."""
+    """Phases in which partners exchange all data that they have so far, which doubles each time."""
     if (why := no_hypercube("hypercube", ranks)) is not None:
         raise ValueError(why)
     distance = 1

@@ -1,13 +1,11 @@
-"""What cells do: operations as values. A value has all about an operation that is the same whatever
-carries it out: which bytes count, what is compared, how samples are taken, who uses which memory.
-How it is carried out is in `backends.operations`.
+"""Operations of cells, as values: all that is the same for every backend, such as the bytes that
+count, the comparison, the sampling, and the use of memory. `backends.operations` carries them out.
 
-STREAM's operations on arrays are `stream-triad`, `peak-copy` and so on. The size of a cell is that
-of one array. Figures count every array that is read or written, as STREAM does (McCalpin, *Memory
-Bandwidth and Machine Balance in Current High Performance Computers*, 1995). The source of an
-operation on two arrays b and c holds one behind the other. read and write are not STREAM's own: one
-array is read, or written.
-"""
+STREAM's operations on arrays are `stream-triad`, `peak-copy` and so on. The size of a cell is the
+size of one array. Figures count every array that is read or written, as STREAM does (McCalpin,
+*Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995). The source of
+an operation on two arrays b and c holds one behind the other. `read` and `write` are not part of
+STREAM: they read, or write, one array."""
 
 from __future__ import annotations
 
@@ -43,9 +41,9 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """The type of a product's numbers: its `name` for people, the `bytes` of one, and the relative
-    error that an element of the product has beside that of sums in single precision, from inputs
-    that are cut to the type or from a result that is rounded to it."""
+    """The type of a product's numbers: its `name` for people, the `bytes` of one number, and the
+    relative `error` of an element of the product beyond that of sums in single precision, from
+    inputs cut to the type or a result rounded to it."""
 
     name: str
     bytes: int
@@ -66,31 +64,29 @@ def size_of(order: int) -> int:
 
 
 def order_of(size: int) -> int:
-    """The order n of the matrices of a cell of this size: the largest that it holds."""
+    """The order n of the matrices of a cell of this size: the largest that fits."""
     return math.isqrt(size // NUMBER)
 
 
 def operations_of(order: int) -> int:
-    """Floating-point operations of one product."""
+    """The number of floating-point operations of one product."""
     return 2 * order**3
 
 
 def tolerance(operation: object, order: int) -> float:
-    """How far the signed sum of `BLOCK` neighbours in a row of the product may be from the exact
-    one.
+    """The largest error of a signed sum of `BLOCK` neighbours in a row of a correct product.
 
     An element is a sum of n products of N(0, 1) numbers and of the order of √n. Summed up in single
     precision its error is below n · 2⁻²⁴, as a standard deviation: each of n additions rounds a
     partial sum of at most √n, and the errors are independent (Higham, *Accuracy and Stability of
     Numerical Algorithms*, 2nd edition, 2.8). Tensor cores cut inputs to TF32; BF16 and FP16 results
-    are rounded.
-    """
+    are rounded."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
 
 def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -> str:
-    """Says which signed sum of a product is wrong: that of `block` (from 0) in a row."""
+    """A sentence on a wrong signed sum of a product, the one of `block` (from 0) in a row."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
@@ -151,7 +147,8 @@ matrices, or carries out a collective of all its ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
-    """One of STREAM's operations: arrays `read` and `written`, and its formula for people."""
+    """One of STREAM's operations: the numbers of arrays `read` and `written`, and its formula for
+    people."""
 
     mode: HostMode
     kind: ArrayKind
@@ -161,44 +158,43 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
     @property
     def computes(self) -> bool:
-        """Whether arrays are of 64-bit floating-point numbers, not just of bytes."""
+        """Whether arrays have 64-bit floating-point numbers, not just bytes."""
         return self.kind in ("scale", "add", "triad")
 
     @property
     def counted(self) -> int:
-        """Arrays whose bytes count."""
+        """The number of arrays whose bytes count."""
         return self.read + self.written
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What the transfers of a cell do.
+    """An operation that the transfers of a cell carry out.
 
-    name: Its name, by which cells and files know it.
-    lacking: What a backend that lacks it does not do, behind the backend's name.
+    name: Its name in cells and files.
+    lacking: The end of the sentence, after a backend's name, that the backend lacks it.
     is_copy: Whether it moves bytes and does nothing else: such cells may run at the same time, over
         several backends, and by another engine.
     is_compared: Whether the bytes in its buffers show that it was right. A pointer chase copies
         nothing: a wrong pointer would derail it, as a flag that does not come ends a ping-pong.
         That fresh memory is zero is checked as it is touched. Other tools move bytes of their own.
     is_single: Whether its samples are single iterations, so that their percentiles count.
-    is_by_bytes: Whether its time is that of its bytes, over links and through memories.
+    is_by_bytes: Whether the bytes that it moves over links and through memories determine its time.
     by_device: Whether a device that does it also times it.
     by_host_alone: Whether it is work of the host, which no link and no device delays.
     by_flags: Whether each side stores in the other's memory.
     between_cpus: Whether it goes between the caches of CPUs.
-    in_memory: Whether its first transfer has memories; of others it is `null -> null`.
+    in_memory: Whether its first transfer has memories; otherwise that is `null -> null`.
     loads_beside: Whether transfers after the first are of another kind: they copy, beside it.
     follows_pointers: Whether its transfer's scale is the size of the memory that it visits.
     has_size: Whether its size means anything.
     of_sizes: Whether its cells are points of a curve over sizes.
-    from_one: Whether a source stores once what all its destinations get.
+    from_one: Whether a source stores data once for all its destinations.
     fills_time: Whether it runs for the time set for rates, whatever the precision.
     as_graph: The operation that does the same by a graph.
     array: Which of STREAM's operations it is.
     product: The type of the numbers whose matrices it multiplies.
     collective: Which collective it is.
-    outside: Which of another tool's it is.
-    """
+    outside: Which operation of another tool it is."""
 
     name: OperationName
     lacking: str
@@ -225,7 +221,8 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether what else a cell has loads the memory, or the link, for as long as it takes."""
+        """Whether the other transfers of a cell load the memory, or the link, from its beginning to
+        its end."""
         return self.follows_pointers or self.is_single
 
     @property
@@ -235,17 +232,17 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def mode(self) -> HostMode | None:
-        """How host threads do it, if it is on arrays."""
+        """The mode in which host threads carry it out, if it works on arrays; else None."""
         return self.array.mode if self.array is not None else None
 
     @property
     def source_arrays(self) -> int:
-        """Arrays that its source buffer holds."""
+        """The number of arrays that its source buffer holds."""
         return max(1, self.array.read) if self.array is not None else 1
 
     @property
     def counted_arrays(self) -> int:
-        """How often its figures count the cell's size: once, unless they count as STREAM does."""
+        """How often its figures count the cell's size: once, or as often as STREAM does."""
         return self.array.counted if self.array is not None else 1
 
 

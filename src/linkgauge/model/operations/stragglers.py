@@ -1,8 +1,7 @@
-"""Which rank of a collective comes last, and how long the others wait for it.
+"""Finds the rank of a collective that comes last, and how long the others wait for it.
 
-A rank's part of a collective lasts from its own start until it has what it needs of the others. The
-rank that starts last waits for nobody: of all ranks, its part is the shortest.
-"""
+A rank's part of a collective lasts from its own start until it has received all that it needs. The
+rank that starts last waits for nobody: of all ranks, its part is the shortest."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ LEAST_WAIT = 0.01
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """A `rank` that comes last in so many of the `iterations`, and the median of the seconds that
-    the other ranks `wait` for it then."""
+    """A `rank` that came last in `last` of the `iterations`, and the median of the seconds (`wait`)
+    that the other ranks waited for it then."""
 
     rank: int
     last: int
@@ -34,8 +33,8 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """The rank of a collective that clearly comes last most often; of several groups, that which is
-    waited for the longest. None if none does, or its iterations are not known."""
+    """The rank of a collective that clearly comes last most often; of several groups, the one that
+    is waited for longest. None if there is none, or if the iterations are unknown."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.seconds for own in cell.iterations}
@@ -50,12 +49,10 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Of ranks that work together, by the seconds of each one's iterations.
+    """Finds the straggler of ranks that work together, from the seconds of each one's iterations.
 
-    A rank is named if, were each last equally often, any of them would be last in so many
-    iterations with a probability of at most 1 % (binomial, times the number of ranks); where
-    several ranks are the shortest, none is last.
-    """
+    A rank is named if any rank would be last as often by chance with a probability of at most 1 %
+    (binomial, times the number of ranks). If several ranks are equally short, none is last."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None
@@ -77,8 +74,8 @@ def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> 
 
 
 def at_least(successes: int, trials: int, share: float) -> float:
-    """The probability of at least so many successes, each of which has this `share`, between 0 and
-    1."""
+    """The probability of at least `successes` successes in `trials` trials, each with the
+    probability `share` (between 0 and 1)."""
     each = math.log(share), math.log1p(-share)
     return math.fsum(
         math.exp(

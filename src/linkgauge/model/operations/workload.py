@@ -1,5 +1,4 @@
-"""AI workloads and their language models, as data: what a cell carries out, and what it shows
-beside its samples."""
+"""AI workloads and their language models as data: the work of a cell, and its further results."""
 
 from __future__ import annotations
 
@@ -34,8 +33,9 @@ input and for that of its weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """A decoder: `layers` of `hidden` numbers a token, with so many `heads` of queries and
-    `kv_heads` of keys and values, `intermediate` numbers inside SwiGLU, and a `vocabulary`."""
+    """The shape of a decoder: `layers` with `hidden` numbers a token, `heads` of queries and
+    `kv_heads` of keys and values, `intermediate` numbers inside SwiGLU, and the size of the
+    `vocabulary`."""
 
     name: ModelName
     hidden: int
@@ -47,7 +47,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> int:
-        """Numbers of a head."""
+        """The numbers of a head."""
         return self.hidden // self.heads
 
     @property
@@ -57,7 +57,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """Without the embedding, which is also the last product."""
+        """The number of parameters without the embedding, which also serves as the last product."""
         return self.layers * self.layer_parameters + self.hidden
 
     @property
@@ -69,27 +69,28 @@ class ModelShape(msgspec.Struct, frozen=True):
         return (self.parameters + self.embedding) * NUMBER_BYTES[numbers]
 
     def cache_bytes(self, batch: int, tokens: int, numbers: NumberKind) -> int:
-        """The bytes of the keys and values of so many tokens of each sequence of a batch."""
+        """The bytes of the keys and values for `tokens` tokens of each sequence of a batch."""
         each = KEY_AND_VALUE * self.kv_heads * self.head * NUMBER_BYTES[numbers]
         return self.layers * batch * tokens * each
 
     def prefill_operations(self, batch: int, tokens: int) -> int:
-        """Floating-point operations of a forward pass over prompts of so many tokens: token t
+        """The floating-point operations of a forward pass over prompts of `tokens` tokens; token t
         attends to t tokens, itself included."""
         attended = tokens * (tokens + 1) // 2
         return self._operations(batch * tokens, batch * attended)
 
     def decode_operations(self, batch: int, context: int) -> int:
-        """Those of one more token of each sequence, which attends to `context` tokens."""
+        """The floating-point operations for one more token of each sequence, which attends to
+        `context` tokens."""
         return self._operations(batch, batch * context)
 
     def training_operations(self, batch: int, tokens: int) -> int:
-        """Those of a forward and a backward pass through the layers."""
+        """The floating-point operations of a forward and a backward pass through the layers."""
         return (1 + BACKWARD) * self.prefill_operations(batch, tokens)
 
     def decode_bytes(self, batch: int, context: int, numbers: NumberKind) -> int:
-        """The bytes of device memory that one step must read: every weight once, the last product's
-        too, and the keys and values of the context."""
+        """The bytes of device memory that one step must read: every weight once (also of the last
+        product), and the keys and values of the context."""
         return self.weight_bytes(numbers) + self.cache_bytes(batch, context, numbers)
 
     def _operations(self, tokens: int, attended: int) -> int:
@@ -125,11 +126,10 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
     """A running server.
 
     url: Its URL.
-    kind: What it speaks.
+    kind: Its protocol.
     model: The model that is asked for; null: its first.
-    rate: Requests per second, at random moments (an open loop); null: so many are under way at any
-        time (a closed loop).
-    """
+    rate: Requests per second, at random moments (an open loop); null: a fixed number of requests is
+        under way at any time (a closed loop)."""
 
     url: str
     kind: ServerKind = "openai"
@@ -138,7 +138,7 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an AI workload does on one device, or on several ranks of them.
+    """An AI workload on one device, or on several ranks.
 
     kind: What it is. `prefill`: a forward pass over `batch` prompts of `prompt` tokens. `decode`:
         then, `tokens` more of each, one after another. `streamed`: a forward pass whose weights
@@ -151,14 +151,13 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     batch: How many prompts there are, or requests at once.
     prompt: Tokens of a prompt; of `serving`, words.
     tokens: Tokens that are made of each; of `pipeline`, pieces of input.
-    overlap: Whether copies and collectives run beside what computes; else they wait for it.
+    overlap: Whether copies and collectives run while kernels compute; else they wait.
     ranks: How many devices work together.
-    balance: Of `pipeline`, the percentage of the time of copying that computing takes.
+    balance: For `pipeline`, the time of computing as a percentage of the time of copying.
     implementation: Whose code it is: linkgauge's own, or that of transformers.
-    seed: What weights and prompts are drawn by.
+    seed: The seed of weights and prompts.
     trace: The folder for a trace of one more loop; null: none.
-    server: The server that requests go to; null of anything but `serving`.
-    """
+    server: The server that requests go to; null for anything but `serving`."""
 
     kind: WorkKind
     model: ModelName = "10m"
@@ -180,7 +179,8 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkloadChoice(msgspec.Struct, frozen=True):
-    """Which AI workloads are laid out. Null is what suits the device: of a CPU little."""
+    """The choice of AI workloads to lay out. Null means a value that suits the device (small on a
+    CPU)."""
 
     model: ModelName | None = None
     batches: tuple[int, ...] = ()
@@ -196,14 +196,13 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A part of the work that is timed by itself.
+    """A part of the work that is timed separately.
 
     name: Which part: of a training step `input`, `forward`, `backward`, `synchronisation`,
         `optimiser`, which add up to the step; of inference `first token` or `between tokens`, as
         the host sees them; of a server also `request`.
     seconds: Seconds that it took, each time.
-    summary: What these come to; null without any.
-    """
+    summary: Statistics of these; null without any."""
 
     name: str
     seconds: tuple[float, ...]
@@ -211,16 +210,14 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 class Demands(msgspec.Struct, frozen=True):
-    """What one loop of the work must do.
+    """The work that one loop must do.
 
     operations: Floating-point operations.
     memory_bytes: Bytes of device memory.
     to_device: Bytes over the link from the host.
     to_host: Bytes over the link to the host.
     between_devices: Bytes over links between devices.
-    launching: Seconds that the host takes to hand over all of it; null where the host computes
-        itself.
-    """
+    launching: Seconds that the host takes to launch all of it; null if the host itself computes."""
 
     operations: float = 0.0
     memory_bytes: float = 0.0
@@ -231,15 +228,14 @@ class Demands(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """What the same device reaches in each, measured beforehand by the same process. Null: not
-    measured.
+    """The rates that the same device reaches for each kind of work, measured beforehand by the same
+    process. Null: not measured.
 
     operations: Operations/s of a product of matrices of the same type.
     memory: Bytes/s of a read of device memory.
     to_device: Bytes/s of copies from pinned host memory.
     to_host: Bytes/s of copies to pinned host memory.
-    between_devices: Bytes/s of an all-reduce.
-    """
+    between_devices: Bytes/s of an all-reduce."""
 
     operations: float | None = None
     memory: float | None = None
@@ -249,36 +245,35 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 class OperationShare(msgspec.Struct, frozen=True):
-    """What operations of a kind take of a traced loop.
+    """The share of a traced loop that operations of one kind take.
 
     name: The kind.
-    fraction: Its part of the loop's device time, from 0 to 1.
-    """
+    fraction: Its part of the loop's device time, from 0 to 1."""
 
     name: str
     fraction: float
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """What a workload shows beside its samples.
+    """The results of a workload besides its samples.
 
     seconds: Median time of a loop in seconds.
     parameters: Parameters of the model; 0 of a server's.
     demands: What one loop must do.
-    rates: What the device reaches.
-    how: What carried it out.
+    rates: The rates that the device reaches.
+    how: The software that carried it out.
     stages: Parts that are timed by themselves.
-    split_error: How far the sum of a training step's stages is from its time, relative; null of
-        anything else.
+    split_error: The relative difference between the sum of a training step's stages and its time;
+        null for other work.
     communication: Seconds of a loop's collectives by themselves; null without collectives.
     exposed: Seconds of a loop's collectives that computing did not hide; null without collectives.
     link_use: Share of a loop in which the link to the host would be busy at the rate that it
         reaches alone; null if unknown.
-    device_use: The same of the device.
-    shares: What a traced loop's device time went to, by kind of operation.
+    device_use: The share of a loop in which the device would be busy at the rate that it reaches
+        alone; null if unknown.
+    shares: The shares of a traced loop's device time, by kind of operation.
     trace: The file of that trace; null without one.
-    tokens_rate: A server's tokens per second; null of anything else.
-    """
+    tokens_rate: A server's tokens per second; null for other work."""
 
     seconds: float
     parameters: int

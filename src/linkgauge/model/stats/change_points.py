@@ -1,4 +1,4 @@
-"""Where a series of runs changes its level, for good or for some runs.
+"""Finds where a series of runs changes its level, for good or for some runs.
 
 Each value is the median of one run. The series is searched over seeded intervals (S. Kovács, P.
 Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that
@@ -11,10 +11,9 @@ Worsley, JASA 74, 1979, for one change); most of the significance is for changes
 significant candidate is taken, then the next that lies apart from it, and last each must stand
 between its neighbours.
 
-It is the run, not the sample, that counts: what a run's samples scatter by says nothing here. All
-of it works on logarithms, so changes are relative. A single run far off its neighbours is brought
-closer first (`_FAR` deviations): one slow run is no change, nor are two.
-"""
+The unit of evidence is the run, not the sample: the scatter of a run's samples is not used. All
+computations use logarithms, so changes are relative. A single run far off its neighbours is brought
+closer first (`_FAR` deviations): one slow run is no change, nor are two."""
 
 from __future__ import annotations
 
@@ -55,9 +54,9 @@ of a position may be less (D. Hinkley, Biometrika 57, 1970)."""
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """The level changes with the value `at` (from 0); `first` to `last` are the positions that are
-    as likely by 95 %. `before` and `after` are the medians of the values up to the neighbouring
-    changes. `p` counts all stretches of its kind that were tried."""
+    """A change of the level at the value `at` (from 0); with 95 % it lies within `first` to `last`.
+    `before` and `after` are the medians of the values up to the neighbouring changes. `p` accounts
+    for all stretches of its kind that were tried."""
 
     at: int
     first: int
@@ -72,8 +71,9 @@ class ChangePoint(msgspec.Struct, frozen=True):
 
 
 class _Stretch(msgspec.Struct, frozen=True, order=True):
-    """The values `first` to `last` (exclusive) against the others of `begin` to `end` (exclusive).
-    Its `p`, which counts all that were tried, orders them, then its t, which is negative here."""
+    """The values `first` to `last` (exclusive), tested against the others of `begin` to `end`
+    (exclusive). Stretches are ordered by `p`, which accounts for all that were tried, then by t,
+    which is negative here."""
 
     p: float
     t: float
@@ -84,7 +84,7 @@ class _Stretch(msgspec.Struct, frozen=True, order=True):
 
     @property
     def ats(self) -> tuple[int, ...]:
-        """Where the level changes."""
+        """The positions at which the level changes."""
         return (self.first,) if self.last == self.end else (self.first, self.last)
 
 
@@ -114,9 +114,9 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """The largest p-value that still counts, of these found in so many series (Y. Benjamini, Y.
-    Hochberg, JRSS B 57, 1995): where no series changes, any is found with at most `significance`.
-    0 if none counts."""
+    """The largest p-value of these that counts as significant, among `of` series (Y. Benjamini, Y.
+    Hochberg, JRSS B 57, 1995): if no series changes, any change is found with at most the
+    probability `significance`. 0 if none counts."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )
@@ -124,7 +124,7 @@ def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) ->
 
 
 def _tamed(logs: Sequence[float]) -> list[float]:
-    """No value further than `_FAR` deviations from the median of its neighbours."""
+    """The values, with none further than `_FAR` deviations from the median of its neighbours."""
     steps = [abs(after - before) for before, after in pairwise(logs)]
     deviation = robust_deviation(steps) / math.sqrt(2)
     if not deviation or len(logs) < _LEAST_TO_TAME:
@@ -137,8 +137,8 @@ def _tamed(logs: Sequence[float]) -> list[float]:
 
 
 def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
-    """The changes that are no larger than the distance of two levels between which runs go to and
-    fro, beyond what is found of it: these have two modes, and stay in one for a while."""
+    """The changes that are no larger than the distance between two levels that runs alternate
+    between: such a series has two modes, and stays in one for a while."""
     bounds = list(pairwise([0, *ats, len(logs)]))
     levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
     noise = robust_deviation(
@@ -162,7 +162,7 @@ def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
 
 
 def _seeded(length: int) -> Iterator[tuple[int, int]]:
-    """Intervals: the whole, then ever shorter ones that overlap by half."""
+    """The intervals to search: the whole, then ever shorter ones that overlap by half."""
     size, seen = float(length), set[tuple[int, int]]()
     while size >= 2 * LEAST:
         count = 2 * math.ceil(length / size) - 1
@@ -185,16 +185,17 @@ def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 @lru_cache
 def _tries(length: int) -> dict[int, float]:
-    """By how many ends a stretch has: what its p-value is multiplied by, in a series this long."""
+    """The factor for the p-value of a stretch in a series this long, by the number of ends that the
+    stretch has."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
     dips = sum(1 for of in _seeded(length) for _ in _dips(*of))
     return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}
 
 
 class _Sums:
-    """Sums of the first values, with none far off, and of their squares, about their mean, which
-    give the t of any stretch. One counts if its p-value times the number of its kind that were
-    tried is small enough."""
+    """Running sums of the values, with outliers moved closer, and of their squares, about their
+    mean; they give the t of any stretch. A stretch counts if its p-value, times the number of
+    stretches of its kind that were tried, is small enough."""
 
     def __init__(self, values: list[float], significance: float) -> None:
         self._values, values = values, _tamed(values)
@@ -210,11 +211,13 @@ class _Sums:
         self._too_small: dict[tuple[int, int], float] = {}
 
     def best_split(self, begin: int, end: int) -> _Stretch | None:
-        """The one to the end of the interval with the largest t; None if that does not count."""
+        """The stretch up to the end of the interval with the largest t; None if it does not
+        count."""
         return self._best(((at, end) for at in range(begin + LEAST, end - LEAST + 1)), begin, end)
 
     def best_dip(self, begin: int, end: int) -> _Stretch | None:
-        """The same of those after which the level comes back."""
+        """The stretch after which the level comes back with the largest t; None if it does not
+        count."""
         return self._best(_dips(begin, end), begin, end)
 
     def _best(self, stretches: Iterable[tuple[int, int]], begin: int, end: int) -> _Stretch | None:
@@ -238,8 +241,8 @@ class _Sums:
         return found if self._is_of_several(found) else None
 
     def _is_of_several(self, one: _Stretch) -> bool:
-        """Whether as many values as a level has are nearer to it than to the other one: not two
-        slow runs, and a third one beside them."""
+        """Whether at least as many values as a level must have are nearer to the stretch's level
+        than to the other one. Two slow runs, with a third one beside them, are not enough."""
         inside = self._values[one.first : one.last]
         outside = self._values[one.begin : one.first] + self._values[one.last : one.end]
         level, other = statistics.median(inside), statistics.median(outside)
@@ -248,17 +251,17 @@ class _Sums:
         return min(own, others) >= LEAST
 
     def between(self, stretch: _Stretch, begin: int, end: int, wider: float) -> _Stretch:
-        """The same changes in another interval, if errors are so many times as wide."""
+        """The same changes tested in another interval, with errors `wider` times as large."""
         last = end if stretch.last == stretch.end else stretch.last
         t = self._t(begin, end, self._explained(stretch.first, last, begin, end)) / wider
         return self._stretch(t, stretch.first, last, begin, end)
 
     def wider(self, ats: Iterable[int]) -> float:
-        """How many times as wide as of independent values the error of a mean is, if the level
-        changes at these places alone: of values that follow each other alike, as where runs stay
-        in one of two modes for a while, few are as good as one (G. Box, G. Jenkins, Time Series
-        Analysis, 1970: the variance of an autoregressive mean). A standard error of that likeness
-        is chance."""
+        """The factor by which the error of a mean exceeds that of independent values, if the level
+        changes only at these places. If neighbouring values are alike, as in runs that stay in one
+        of two modes for a while, many of them tell as little as a few independent ones (G. Box, G.
+        Jenkins, Time Series Analysis, 1970: the variance of an autoregressive mean). A likeness of
+        one standard error counts as chance."""
         rest = list[float]()
         for begin, end in pairwise([0, *sorted(ats), self.length]):
             mean = (self._sums[end] - self._sums[begin]) / (end - begin)
@@ -275,8 +278,7 @@ class _Sums:
         return stretch.p < self._significance
 
     def likely(self, at: int, begin: int, end: int) -> tuple[int, int]:
-        """The first and the last position about a change, within its neighbours, that is as
-        likely."""
+        """The first and the last likely position of a change, between its neighbours."""
         total = self._total(begin, end)
         best = max(total - self._explained(at, end, begin, end), self._least)
         limit = best * math.exp(_LIKELY / (end - begin))
@@ -292,7 +294,7 @@ class _Sums:
         return self._squares[end] - self._squares[begin] - total * total / (end - begin)
 
     def _explained(self, first: int, last: int, begin: int, end: int) -> float:
-        """The sum of squares that a stretch with a level of its own explains."""
+        """The sum of squares that a separate level for a stretch explains."""
         size, k = end - begin, last - first
         mean = (self._sums[end] - self._sums[begin]) / size
         return (self._sums[last] - self._sums[first] - k * mean) ** 2 * size / (k * (size - k))
@@ -305,7 +307,8 @@ class _Sums:
 
 
 def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
-    """The most significant first; no other that shares its interval with one taken before."""
+    """The most significant stretches, none of which shares its interval with a more significant
+    one."""
     taken: list[_Stretch] = []
     for one in candidates:
         if not any(one.begin < at < one.end for other in taken for at in other.ats):
@@ -314,7 +317,8 @@ def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
 
 
 def _standing(taken: Sequence[_Stretch], sums: _Sums) -> list[_Stretch]:
-    """Each tried between its neighbours; the weakest leaves until all count."""
+    """The stretches that still count when each is tested between its neighbours; the weakest is
+    removed until all do."""
     left = list(taken)
     while left:
         wider = sums.wider([at for one in left for at in one.ats])

@@ -1,4 +1,4 @@
-"""Whether two sets of runs differ in a figure: the unit of evidence is the run.
+"""Tests whether two sets of runs differ in a figure. The unit of evidence is the run.
 
 Samples of one run share its buffers, its moments and its state of the machine, so that their number
 says nothing of another run. What is compared are the logarithms of the runs' medians, each run one
@@ -7,8 +7,7 @@ nothing else is known, the intervals of the two runs take its place.
 
 Many cells are compared at once: Holm's p (S. Holm, Scandinavian Journal of Statistics 6, 1979)
 bounds the probability that any of those that did not change is called different, however the cells
-depend on each other.
-"""
+depend on each other."""
 
 from __future__ import annotations
 
@@ -41,18 +40,16 @@ FEW = 2
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """The second figure by the first.
+    """The change of a figure between two sets of runs.
 
-    ratio: The ratio.
+    ratio: The second figure divided by the first.
     low: The low end of its 95 % interval.
     high: The high end of its 95 % interval.
-    p: The probability of a difference at least as clear if there is none, of this cell alone.
-    holm: The same among all that were compared.
-    basis: What it was judged by: the variation between runs, or the intervals of single ones
-        (`within`).
+    p: The probability of a difference at least as clear if there is none, for this cell alone.
+    holm: The same probability, adjusted for all cells that were compared.
+    basis: The evidence: the variation between runs, or the intervals of single runs (`within`).
     deviation: The relative standard deviation from run to run.
-    degrees: The degrees of freedom with which that is known.
-    """
+    degrees: The degrees of freedom with which that is known."""
 
     ratio: float
     low: float
@@ -65,7 +62,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A `part` of all cells may vary otherwise than is assumed: the error of such a cell."""
+    """The error of a cell that varies more than assumed, and the `part` of all cells that may be
+    such."""
 
     error: float
     degrees: float
@@ -76,8 +74,8 @@ class Doubt(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """The difference of the logarithms, its standard error with its degrees of freedom, and p: at
-    least that of the `doubt`."""
+    """The difference of the logarithms, its standard error with degrees of freedom, and its p,
+    which is at least that of the `doubt`."""
 
     log: float
     error: float
@@ -89,8 +87,8 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A cell's runs on one side: the logarithm of each one's figure; of a single one, its variance
-    by its own interval (`within`), null if it has none that tells of other runs."""
+    """A cell's runs on one side: the logarithm of each run's figure. For a single run, `within` is
+    its variance by its own interval; null if it has no interval that describes other runs."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -101,8 +99,8 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """The variance of a run's figure by its own interval: that with which the interval, from low to
-    high, has the coverage that was shown for it."""
+    """The variance of a run's figure by its own interval: the variance with which the interval,
+    from low to high, has its measured coverage."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees), LEAST)
     return Spread(deviation * deviation, degrees)
@@ -111,10 +109,10 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 def compare_sides(
     first: Side, second: Side, spread: Spread | None, own_degrees: int, stretched: float = 1.0
 ) -> SideTest | None:
-    """Compares two sides, both with runs. None if nothing is known of how much runs vary.
-    `own_degrees` are those of the cell itself, history included: with fewer than two, variation
-    that its single runs show within themselves is not less than what is assumed; the error by their
-    intervals is `stretched`."""
+    """Compares two sides, both with runs. None if the variation of runs is unknown. `own_degrees`
+    are the degrees of freedom of the cell's own runs, history included; with fewer than two, the
+    variation is at least what the cell's single runs show within themselves, with their intervals'
+    error `stretched`."""
     log = second.mean - first.mean
     by_runs = None if spread is None else _by_runs(log, first, second, spread)
     alone = _by_intervals(log, first, second, stretched) if own_degrees < FEW else None
@@ -141,13 +139,13 @@ def _test(
 
 
 def errors_apart(first: Side, second: Side) -> float | None:
-    """How many standard errors, by the intervals of single runs, the sides are apart."""
+    """The distance of the sides in standard errors, by the intervals of single runs."""
     one = _by_intervals(second.mean - first.mean, first, second, 1.0)
     return None if one is None else one.log / one.error
 
 
 def _by_intervals(log: float, first: Side, second: Side, stretched: float) -> SideTest | None:
-    """B. Welch's test (Biometrika 34, 1947)."""
+    """The test by the intervals of single runs (B. Welch, Biometrika 34, 1947)."""
     one, other = first.within, second.within
     if one is None or other is None:
         return None
@@ -162,14 +160,14 @@ def _by_intervals(log: float, first: Side, second: Side, stretched: float) -> Si
 
 
 def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[float, float]:
-    """The standard error, with its degrees of freedom."""
+    """The standard error with its degrees of freedom, by Welch's formula."""
     parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
     variance = sum(part for part, _ in parts)
     return math.sqrt(variance), variance**2 / sum(part**2 / of for part, of in parts)
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Each p adjusted for all of them."""
+    """Each p, adjusted for all of them by Holm's method."""
     order = sorted(range(len(p)), key=p.__getitem__)
     adjusted, least = [1.0] * len(p), 0.0
     for at, number in enumerate(order):
@@ -179,7 +177,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
-    """All that were tested in one comparison, with Holm's p."""
+    """The changes of all cells tested in one comparison, with Holm's p."""
     every = list(found)
     adjusted = iter(holm([one.p for one in every if one is not None]))
     return [None if one is None else _change(one, next(adjusted)) for one in every]
@@ -198,12 +196,12 @@ def _exp(log: float) -> float:
 
 
 def changed_to(ratio: float, better: Better) -> ChangedTo:
-    """What a figure of this ratio to another one is."""
+    """Whether a figure with this ratio to another one is better or worse."""
     return "better" if (ratio > 1) == (better == "higher") else "worse"
 
 
 def loss(ratio: float, better: Better) -> float:
-    """What a figure of this ratio to another loses, as a fraction of the other; negative of a
+    """The loss of a figure with this ratio to another, as a fraction of the other; negative for a
     gain."""
     return 1 - ratio if better == "higher" else ratio - 1
 
@@ -214,23 +212,22 @@ def largest_loss(change: RunChange, better: Better) -> float:
 
 
 def log_of_loss(fraction: float, better: Better) -> float:
-    """How far the logarithm of a figure moves by such a loss; the way does not matter."""
+    """The distance that a loss moves the logarithm of a figure, without its sign."""
     return -math.log1p(-fraction) if better == "higher" else math.log1p(fraction)
 
 
 def loss_of_log(log: float, better: Better) -> float:
-    """The loss that moves the logarithm so far."""
+    """The loss that moves the logarithm by this distance."""
     return -math.expm1(-log) if better == "higher" else math.expm1(min(log, 300.0))
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What a comparison is to find.
+    """The aim of a comparison.
 
-    significance: What Holm's p has to be below.
+    significance: The limit that Holm's p has to be below.
     least: The least loss that counts, as a fraction.
-    detect: The true loss that its runs should suffice for, as a fraction.
-    exclude: Where a loss of this fraction may have happened unseen, nothing has been found out.
-    """
+    detect: The true loss that its runs should suffice to find, as a fraction.
+    exclude: The loss that a conclusive comparison must rule out, as a fraction."""
 
     significance: float = 0.01
     least: float = 0.03
@@ -239,19 +236,18 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """What the runs suffice for.
+    """The loss that the runs of a comparison suffice to find.
 
     detectable: The smallest true loss that they find with 90 %, as a fraction.
-    more: How many more runs of the first and of the second side it takes to find the loss aimed at;
-        null: more than 100.
-    """
+    more: How many more runs of the first and of the second side are needed to find the loss aimed
+        at; null: more than 100."""
 
     detectable: float
     more: tuple[int, int] | None
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Of a cell among so many that are compared."""
+    """The loss that can be found in a cell, among `cells` compared cells."""
 
     def found(counts: tuple[int, int], more: int) -> float:
         scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
@@ -277,7 +273,7 @@ def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better)
 
 
 def _rounded(degrees: int) -> int:
-    """Degrees of freedom are known to two digits, so that few integrals are computed."""
+    """Degrees of freedom rounded to two digits, so that few integrals are computed."""
     step: int = 10 ** max(0, len(str(degrees)) - 2)
     return degrees // step * step
 
@@ -285,8 +281,8 @@ def _rounded(degrees: int) -> int:
 def _more(
     runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
 ) -> tuple[int, int] | None:
-    """The fewest further runs of the second side that suffice; else of both, so that they have as
-    many."""
+    """The fewest further runs that suffice: of the second side alone, else of both so that they
+    have equally many."""
 
     def second(n: int) -> tuple[int, int]:
         return runs[0], runs[1] + n
@@ -303,7 +299,7 @@ def _more(
 
 
 def _first(suffices: Callable[[int], bool]) -> int | None:
-    """The least number up to `MOST_RUNS` that suffices; more always do if it does."""
+    """The smallest number up to `MOST_RUNS` that suffices; any larger number then suffices, too."""
     if not suffices(MOST_RUNS):
         return None
     return bisect_left(range(MOST_RUNS), True, key=suffices)

@@ -1,13 +1,12 @@
-"""How unlike the variances of cells truly are, by products of what different runs show.
+"""Estimates how much the variances of cells truly differ, from products over different runs.
 
 A run that is far off makes several of its squared deviations large at once. Where runs have heavy
-tails, the variances of few runs therefore differ much among cells that vary alike. Two different
-pairs of runs know nothing of each other: the mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over runs a,
-b, c, d that all differ is σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂,
-Annals of Mathematical Statistics 27, 1956); with one cell in the first factor and another one in
-the second, it is σ₁² σ₂², however the cells of a run are correlated. What the first exceeds the
-second by, on average over cells, is the variance of σ² among them.
-"""
+tails, the variances of few runs therefore differ much among cells that vary alike. Two disjoint
+pairs of runs are independent: the mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over runs a, b, c, d that
+all differ is σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of
+Mathematical Statistics 27, 1956); with one cell in the first factor and another one in the second,
+it is σ₁² σ₂², however the cells of a run are correlated. The mean difference of the two, over
+cells, is the variance of σ² among them."""
 
 from __future__ import annotations
 
@@ -31,15 +30,15 @@ _VERY = 5.0
 
 
 class Unlikeness(NamedTuple):
-    """The variance of the logarithm of σ² among cells of a kind, and that among kinds (null: of
-    one of these nothing tells)."""
+    """The variance of the logarithm of σ² among cells of a kind, and that among kinds (null:
+    unknown)."""
 
     within: float | None
     between: float | None
 
 
 def gram(cells: Sequence[Sequence[Deviation]]) -> Gram:
-    """Of cells that have all the same runs in the same sets."""
+    """The Gram matrices of cells that have the same runs in the same sets."""
     return [
         [[sum(map(mul, one, other)) for other in by_run] for one in by_run]
         for by_run in ([*zip(*own, strict=True)] for own in zip(*cells, strict=True))
@@ -47,7 +46,7 @@ def gram(cells: Sequence[Sequence[Deviation]]) -> Gram:
 
 
 def added(grams: Iterable[Gram]) -> Gram:
-    """That of all cells together."""
+    """The Gram matrices of all cells together."""
     return [
         [[sum(values) for values in zip(*rows, strict=True)] for rows in zip(*own, strict=True)]
         for own in zip(*grams, strict=True)
@@ -76,7 +75,7 @@ def square(of: Gram) -> float | None:
 
 
 def square_of(cell: Sequence[Deviation]) -> float | None:
-    """The square of one cell's variance, by different runs."""
+    """The square of one cell's variance, from products over different runs."""
     total = count = 0.0
     whole = pairs = 0.0
     for own in cell:
@@ -95,8 +94,8 @@ def square_of(cell: Sequence[Deviation]) -> float | None:
 
 
 class Kind(NamedTuple):
-    """Alike cells with the same runs: how many, the sum of the squares of their variances, and the
-    square of the sum."""
+    """Alike cells with the same runs: their number, the sum of the squares of their variances, and
+    the square of the sum."""
 
     cells: int
     squares: float
@@ -106,7 +105,7 @@ class Kind(NamedTuple):
 
     @property
     def product(self) -> float:
-        """Mean product of two cells' variances; of a single cell, its square."""
+        """The mean product of two cells' variances; of a single cell, its square."""
         if self.cells == 1:
             return self.squares
         return (self.square - self.squares) / (self.cells * (self.cells - 1))
@@ -120,7 +119,7 @@ class KindsTogether(NamedTuple):
 
     @property
     def product(self) -> float | None:
-        """Mean product of the variances of two cells of different kinds."""
+        """The mean product of the variances of two cells of different kinds."""
         sizes = [kind.cells for kind in self.kinds]
         pairs = sum(sizes) ** 2 - sum(size * size for size in sizes)
         if not pairs:
@@ -129,7 +128,7 @@ class KindsTogether(NamedTuple):
 
 
 def unlikeness(found: Sequence[KindsTogether]) -> Unlikeness:
-    """That of all cells, in groups that have the same runs."""
+    """The unlikeness of all cells, from groups that have the same runs."""
     between = _between(found)
     return Unlikeness(_within(found, between or 0.0), between)
 
@@ -145,8 +144,9 @@ def _between(found: Sequence[KindsTogether]) -> float | None:
 
 
 def _within(found: Sequence[KindsTogether], between: float) -> float | None:
-    """Each kind in proportion to its level. That is known by few runs: it is taken the nearer to
-    that of all, the less kinds differ, since what a kind exceeds its own estimate by is biased."""
+    """The variance within kinds, relative to each kind's level. Few runs determine a kind's level,
+    so it is taken nearer to the common level the less kinds differ; otherwise a kind's excess over
+    its own estimate would be biased."""
     apart, level = list[float](), list[float]()
     middle = fmean(kind.variance for one in found for kind in one.kinds) if found else 0.0
     for kind in (kind for one in found for kind in one.kinds if kind.cells > 1):
@@ -160,8 +160,8 @@ def _within(found: Sequence[KindsTogether], between: float) -> float | None:
 def _ratio(
     apart: Sequence[float], level: Sequence[float], errors: float, *, centred: bool = False
 ) -> float:
-    """The logarithm's variance, from the variance relative to the squared mean: as if it were
-    lognormal."""
+    """The variance of the logarithm, from the variance relative to the squared mean, for a
+    lognormal distribution."""
     if sum(level) <= 0:
         return _VERY
     ratio = sum(apart) / sum(level)

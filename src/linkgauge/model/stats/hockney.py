@@ -1,12 +1,11 @@
 """Hockney's line through the times of transfers of several sizes: t = t0 + bytes ÷ r∞.
 
-t0 is what a transfer takes however small it is (the latency), r∞ the bandwidth that it tends to.
-The size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney, The communication
+t0 is the time of a transfer however small (the latency), r∞ the bandwidth that it tends to. The
+size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney, The communication
 challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994), 389-398.
 
-The line is that of the least squares of relative deviations, so that small sizes count as much as
-large ones; neither t0 nor 1 ÷ r∞ is ever negative.
-"""
+The line has the least squares of relative deviations, so that small sizes count as much as large
+ones; neither t0 nor 1 ÷ r∞ is ever negative."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ KNOWN = 0.25
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """A transfer of a benchmark's `size` moved so many `bytes` in so many `seconds`."""
+    """A transfer of a benchmark's `size` that moved `bytes` bytes in `seconds` seconds."""
 
     size: int
     bytes: int
@@ -49,8 +48,8 @@ def fit(
     column: str | None = None,
 ) -> SizeLine | None:
     """The line through the points of this path, in any order; None if their sizes are too few or
-    too close to each other. If it is off by more than `OFF`, none fits: then only how far is
-    known."""
+    too close to each other. If it is off by more than `OFF`, no line fits, and only the error is
+    returned."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
@@ -73,8 +72,8 @@ def fit(
 
 
 def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:
-    """t0 and 1 ÷ r∞ of the least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)², and how far each is off
-    where times are off by all of themselves. What would be negative is 0."""
+    """t0 and 1 ÷ r∞ with the least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)², and the error of each if
+    all times are wrong by their full size. Negative values become 0."""
     # In units of the largest point: squares of seconds and bytes lie too far apart.
     most = points[-1]
     u = [most.seconds / point.seconds for point in points]

@@ -1,4 +1,4 @@
-"""Intervals that another run's median falls into.
+"""Intervals into which another run's median falls.
 
 A cell is measured in visits: each has its own buffers, gates and moment, as another run has. A
 run's figure varies with all of these, so intervals are formed from visits, not samples: samples
@@ -14,8 +14,7 @@ order of samples alone (T. Hettmansperger, S. Sheather, Statistics & Probability
 Each part has separate halves below and above the median; halves are joined as roots of sums of
 squares (G. Zou, A. Donner, Statistics in Medicine 27, 2008).
 
-All of it works on logarithms, so it is relative.
-"""
+All computations use logarithms, so intervals are relative."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure, and its interval as logarithms: the variation between visits is
+    """A cell's headline figure and its interval, as logarithms. The variation between visits is
     estimated with `degrees` degrees of freedom, from the visits of `alike` cells."""
 
     figure: float
@@ -75,15 +74,15 @@ class Estimate(msgspec.Struct, frozen=True):
         return math.log(self.figure)
 
     def interval(self) -> tuple[float, float]:
-        """The range that another run's median falls into with `COVERAGE`, in the samples' unit. It
-        holds the figure: rounding cannot leave it outside."""
+        """The range into which another run's median falls with `COVERAGE`, in the samples' unit. It
+        always contains the figure, whatever is rounded."""
         return min(math.exp(self.low), self.figure), max(math.exp(self.high), self.figure)
 
 
 class _Spread(msgspec.Struct, frozen=True):
-    """The variance `between` the means of a cell's visits, with its degrees of freedom (None and 0:
-    there is one visit), the variance of a single sample within its visit (None: no visit has two),
-    and the `share` of it that a visit's mean has."""
+    """The variance `between` the means of a cell's visits, with its degrees of freedom (None and 0
+    for one visit), the `scatter` of a single sample within its visit (None if no visit has two
+    samples), and the `share` of it that a visit's mean has."""
 
     between: float | None
     degrees: int
@@ -92,16 +91,16 @@ class _Spread(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> float:
-        """The square of the standard error that the cell's own visits, else its samples, show."""
+        """The square of the standard error by the cell's own visits, or else by its samples."""
         if self.between is not None:
             return self.between * _median_factor(self.degrees + 1)
         return (self.scatter or 0.0) * self.share
 
 
 class _Pooled(msgspec.Struct, frozen=True):
-    """What alike cells show together: the variance `between` visits' means, with its degrees of
-    freedom, the part of it that is `within` visits, the variance of a single sample (None: no visit
-    of any cell has two), and the number of cells."""
+    """The pooled variation of alike cells: the variance `between` visits' means with its degrees of
+    freedom, the part of it that arises `within` visits, the variance of a single sample (None if no
+    visit of any cell has two samples), and the number of cells."""
 
     between: float
     within: float
@@ -112,7 +111,7 @@ class _Pooled(msgspec.Struct, frozen=True):
 
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """The estimate of each of these alike cells, from its visits; None if no variance is known (no
-    cell has two visits) or a figure is not above 0."""
+    cell has two visits) or a figure is not positive."""
     spread = [_spread(own) if own else None for own in map(_logs, cells)]
     pools = _Pools([each for each in spread if each])
     return [
@@ -145,9 +144,8 @@ def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estim
 
 
 class _Pools:
-    """Spreads in order of variance, to pool those that are alike. A cell of one visit has no
-    variance between visits, and those of one sample a visit none within them: neither counts as
-    0."""
+    """The spreads in order of variance, to pool alike ones. A cell of one visit has no variance
+    between visits, and a cell with one sample a visit none within them; neither counts as 0."""
 
     def __init__(self, spread: Sequence[_Spread]) -> None:
         known = [(each.between, each) for each in spread if each.between is not None]
@@ -161,8 +159,9 @@ class _Pools:
         self._sampled = _sums(0 if scatter is None else degrees for scatter, degrees in scatters)
 
     def of(self, own: _Spread) -> _Pooled | None:
-        """What all cells show that are like this one, or all cells if it shows no variance itself.
-        A noisier cell is left out only if that is beyond doubt. None if nothing is known."""
+        """The pooled variation of all cells like this one, or of all cells if it has no variance
+        itself. A noisier cell is left out only if it certainly differs. None if nothing is
+        known."""
         low, high = 0, len(self._variances)
         if own.between is not None:
             at = min(own.degrees, len(_F)) - 1
@@ -182,8 +181,8 @@ class _Pools:
         return _Pooled(between / degrees, within, single, int(degrees), high - low)
 
     def _without_quieter(self, own: float, degrees: int, low: int, high: int) -> int:
-        """From where on the cells together are as noisy as this one: few quiet ones may be like it
-        where many are not."""
+        """The index from which on the cells together are as noisy as this one: if many cells are
+        quieter, a few of them may still be like it."""
 
         def is_like(first: int) -> bool:
             rest = self._degrees[high] - self._degrees[first] - degrees
@@ -197,7 +196,7 @@ class _Pools:
 
 
 def _sums(values: Iterable[float]) -> list[float]:
-    """Those of the first 0, 1, 2 … values."""
+    """The sums of the first 0, 1, 2 … values."""
     return [0.0, *accumulate(values)]
 
 
@@ -219,8 +218,8 @@ def _spread(visits: VisitSamples) -> _Spread:
 
 
 def _tamed(visits: VisitSamples) -> VisitSamples:
-    """Clips stalls: samples far outside (J. Tukey, Exploratory Data Analysis, 1977: three times the
-    interquartile range) count as the farthest of the rest."""
+    """The samples with stalls clipped: samples far outside (three times the interquartile range: J.
+    Tukey, Exploratory Data Analysis, 1977) count as the farthest of the rest."""
     ordered = sorted(sample for visit in visits for sample in visit)
     if len(ordered) < _LEAST_TO_TAME:
         return visits
@@ -231,7 +230,7 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
 
 
 def _of_samples(visits: VisitSamples, middle: float, apart: float) -> tuple[float, float] | None:
-    """How far an interval of all samples reaches below and above their median, after the share
+    """How far an interval of all samples reaches below and above their median, once the share
     `apart` of the differences between visits is removed; None for too few samples."""
     ordered = sorted(
         sample - offset
@@ -259,8 +258,8 @@ def _bound(outer: float, inner: float, share: float, centre: float) -> float:
 @cache
 def _place(count: int) -> tuple[int, float] | None:
     """The rank of the sample, from either end, at which an interval of the median begins, and the
-    fraction of the distance to the next one, for `COVERAGE`; None if all samples do not reach
-    it."""
+    fraction of the distance to the next sample, for `COVERAGE`; None if even all samples are too
+    few."""
     ranks = range(1, count // 2 + 1)
     covered = list(accumulate((math.comb(count, k - 1) for k in ranks), initial=0))
     shares = [1 - 2 * below / 2**count for below in covered]
@@ -273,7 +272,7 @@ def _place(count: int) -> tuple[int, float] | None:
 
 
 def _median_factor(count: int) -> float:
-    """Variance of the median of `count` normal values of variance 1. Within 1 % of the exact
+    """The variance of the median of `count` normal values of variance 1, within 1 % of the exact
     values; for an even count the median is the mean of the middle two."""
     if count <= 2:
         return 1 / count

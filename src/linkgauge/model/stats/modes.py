@@ -38,14 +38,13 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], visits: Sequence[int] = ()
 ) -> float | None:
-    """The value that separates the two groups of the samples, None if they form one group.
+    """The value that separates two groups of the samples; None if they form one group.
 
-    `gates` are the numbers of consecutive samples behind each gate: these share a mode, so gates
-    are counted, not samples. If each of the `visits` (numbers of samples each) lies in one group
-    alone, the cause is common to its gates, and visits are counted. The largest gap between sorted
-    medians decides, on the values and on their logarithms, so that a long tail is not taken for a
-    group.
-    """
+    `gates` are the numbers of consecutive samples behind each gate: samples behind one gate share a
+    mode, so gates are counted, not samples. If each of the `visits` (numbers of samples each) lies
+    in one group alone, the cause is common to its gates, and visits are counted. The largest gap
+    between sorted medians decides, on the values and on their logarithms, so that a long tail is
+    not taken for a group."""
     border = _border(samples, gates)
     if border is None or len(visits) < 2:
         return border
@@ -92,8 +91,8 @@ def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[flo
 
 
 def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
-    """Where the widest gap begins, if the widest `gaps` are wide compared to what lies between
-    them."""
+    """The index at which the widest gap begins, if the widest `gaps` are wide compared with the
+    distances between them."""
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))

@@ -1,12 +1,11 @@
-"""Tests by ranks: of two settings that were measured in the same rounds, and of two sets of runs.
+"""Rank tests of two settings that were measured in the same rounds, and of two sets of runs.
 
-A round has one figure of each setting, so it has one ratio. If the settings do not differ, it is by
+A round has one figure of each setting, and so one ratio. If the settings do not differ, it is by
 chance which of the two figures is the larger, whatever the distribution of figures and however the
 machine drifts: the logarithm of a ratio is as likely +x as -x. That is all that the signed-rank
-test assumes (F. Wilcoxon, Biometrics Bulletin 1, 1945). Its interval is that of the means of all
-pairs of logarithms, a logarithm with itself included, and their median is the estimate (J. Hodges,
-E. Lehmann, Annals of Mathematical Statistics 34, 1963).
-"""
+test assumes (F. Wilcoxon, Biometrics Bulletin 1, 1945). Its interval is formed from the means of
+all pairs of logarithms (also of a logarithm with itself), and their median is the estimate (J.
+Hodges, E. Lehmann, Annals of Mathematical Statistics 34, 1963)."""
 
 from __future__ import annotations
 
@@ -26,15 +25,15 @@ MOST_ROUNDS = 200
 
 
 class Change(msgspec.Struct, frozen=True):
-    """By how much a figure changes.
+    """The change of a figure.
 
     ratio: The second figure by the first.
     low: The low end of its interval; null if there are too few rounds for any.
     high: The high end of its interval; null if there are too few rounds for any.
     p: The probability of a change at least as clear if there is none.
     rounds: The number of rounds with both figures.
-    holm: The same p among all that were compared; null in a file that is older than this.
-    """
+    holm: The same probability, adjusted for all that were compared; null in files of earlier
+        versions."""
 
     ratio: float
     low: float | None
@@ -45,7 +44,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough rounds to tell a difference at all."""
+        """Whether there are enough rounds to find any difference."""
         return self.low is not None and self.high is not None
 
     @property
@@ -54,9 +53,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """second ÷ first, of one pair of figures a round, with the interval that leaves out the true
-    ratio with at most the probability `significance`. None without pairs of figures above 0, or for
-    more than `MOST_ROUNDS`."""
+    """The change second ÷ first over rounds with a pair of figures each; its interval leaves out
+    the true ratio with at most the probability `significance`. None without pairs, with figures
+    that are not positive, or for more than `MOST_ROUNDS`."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]
@@ -76,15 +75,15 @@ def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change 
 def changes(
     every: Iterable[Sequence[tuple[float, float]]], significance: float
 ) -> list[Change | None]:
-    """That of each figure of one comparison by itself, with Holm's p among all of them."""
+    """The change of each figure of one comparison, with Holm's p among all of them."""
     found = [change(pairs, significance) for pairs in every]
     adjusted = iter(holm([one.p for one in found if one is not None]))
     return [None if one is None else replace(one, holm=next(adjusted)) for one in found]
 
 
 def least_rounds(significance: float) -> int:
-    """The fewest rounds that can prove a difference: all of them agree with the probability
-    2 × 2^-n if there is none."""
+    """The fewest rounds that can prove a difference: without one, all of n rounds agree with the
+    probability 2 × 2^-n."""
     return next(n for n in range(1, 1100) if 2.0 ** (1 - n) <= significance)
 
 
@@ -95,15 +94,16 @@ def _rank(rounds: int, significance: float) -> int:
 
 
 def _share(rounds: int, sum_of_ranks: int) -> float:
-    """The probability that the ranks of one sign add up to at most this if both signs are equally
-    likely."""
+    """The probability that the ranks of one sign add up to at most this sum, if both signs are
+    equally likely."""
     below = _cumulative(rounds)
     return below[min(sum_of_ranks, len(below) - 1)] / (1 << rounds)
 
 
 @cache
 def _cumulative(rounds: int) -> tuple[int, ...]:
-    """How many of the sets of ranks from 1 to `rounds` have a sum of at most 0, 1, 2 …"""
+    """For each sum 0, 1, 2 …, the number of sets of ranks from 1 to `rounds` whose sum is at most
+    that."""
     sets = [1]
     for rank in range(1, rounds + 1):
         longer = sets + [0] * rank
@@ -115,7 +115,7 @@ def _cumulative(rounds: int) -> tuple[int, ...]:
 
 def rank_sum_p(first: list[float], second: list[float]) -> float:
     """The two-sided p of Mann and Whitney's test (Annals of Mathematical Statistics 18, 1947), in
-    its normal approximation with ties; 1 where all values are equal or a side is empty."""
+    its normal approximation with ties; 1 if all values are equal or a side is empty."""
     every = sorted([*first, *second])
     count = len(every)
     if not first or not second or every[0] == every[-1]:

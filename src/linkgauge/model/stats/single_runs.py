@@ -1,15 +1,14 @@
-"""What single runs tell of how much another run of a cell varies: their own intervals, and those of
-alike cells.
+"""Estimates how much another run of a cell varies from single runs: from their own intervals and
+from those of alike cells.
 
 A cell's interval rests on a few visits of its own and on those of cells that seem alike. A noisy
 cell whose few visits agree by chance passes for a quiet one, and its interval is that of quiet
-cells. It holds 95 of 100 figures of other runs, as intervals do, but says nothing of what lies
-farther out: a p of 1e-30 is none. Where some alike cells of the same run are noisier, as on a
-device that jitters, a cell is therefore one of these with a small probability.
+cells. The interval holds 95 of 100 figures of other runs, but says nothing of values farther out: a
+p of 1e-30 by it means little. If some alike cells of the same run are noisier, as on a device that
+jitters, a cell is therefore assumed to be one of these with a small probability.
 
-Whether intervals are too narrow or too wide for these runs shows by how far alike cells moved apart
-that should not have moved.
-"""
+How far alike cells moved apart between two runs, although they should not have moved, shows whether
+intervals are too narrow or too wide."""
 
 from __future__ import annotations
 
@@ -38,15 +37,15 @@ them, so that a few which agree by chance make no interval narrow."""
 
 
 class Single(msgspec.Struct, frozen=True):
-    """The variance of a run's figure by its interval; `kind` is the same of alike cells."""
+    """The variance of a run's figure by its interval; `kind` is equal for alike cells."""
 
     kind: Hashable
     spread: Spread
 
 
 def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
-    """Of one run: the variances, with those of noisier alike cells and the part of all cells that
-    may be such cells unseen."""
+    """The variances of one run's cells. Each has the noisier alike cells' variance as a doubt, with
+    the part of all cells that may be such cells unnoticed."""
     kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
     return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
 
@@ -60,8 +59,8 @@ def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
 
 
 class MovedCell(msgspec.Struct, frozen=True):
-    """A cell of two runs, which moved apart by so many standard `errors`, by its intervals. `kind`
-    is the same of alike cells, `family` of cells that depend on the same things."""
+    """A cell of two runs that moved by this many standard `errors`, by its intervals. `kind` is
+    equal for alike cells, `family` for cells that depend on the same things."""
 
     kind: Hashable
     family: Hashable
@@ -69,10 +68,9 @@ class MovedCell(msgspec.Struct, frozen=True):
 
 
 def stretches(cells: Sequence[MovedCell]) -> list[float]:
-    """By what the error of each cell is to be multiplied. More than 1 where cells moved farther
-    apart than their intervals let expect. Less where the other cells of its family, which are
-    many, all moved less: medians of samples that stall now and then agree much better than visits
-    do."""
+    """A factor for the error of each cell. It is above 1 if cells moved farther apart than their
+    intervals suggest. It is below 1 if the other cells of a large family all moved less: medians of
+    samples that stall now and then agree much better than visits do."""
     wide = _excess(cells)
     squares = grouped((cell.family, (cell.errors / wide) ** 2) for cell in cells)
     return [
@@ -82,8 +80,8 @@ def stretches(cells: Sequence[MovedCell]) -> list[float]:
 
 
 def _by_others(family: Sequence[float], own: float) -> float:
-    """The root mean square of a family without one of its cells, with some of 1 besides; 1 of a
-    small family."""
+    """The root mean square of a family without one of its cells, mixed with some values of 1; 1 for
+    a small family."""
     others = len(family) - 1
     if others < _LEAST_TO_NARROW:
         return 1.0
@@ -91,9 +89,9 @@ def _by_others(family: Sequence[float], own: float) -> float:
 
 
 def _excess(cells: Sequence[MovedCell]) -> float:
-    """How many times as far as their intervals let expect cells moved apart, at least 1: by the
-    median distance, in standard errors, from the middle of the cells of a kind. What slows a few
-    cells, or all of a kind alike, moves it little."""
+    """The factor, at least 1, by which cells moved farther apart than their intervals suggest: by
+    the median distance, in standard errors, from the middle of the cells of a kind. An effect on a
+    few cells, or on all of a kind alike, moves it little."""
     kinds = grouped((cell.kind, cell.errors) for cell in cells)
     apart = [
         abs(one - middle) * math.sqrt(len(own) / (len(own) - 1))

@@ -15,9 +15,9 @@ _LOG = math.log(_GAMMA)
 
 
 class Sketch:
-    """Counts positive values in bins of equal ratio: a quantile lies within `ERROR` of a value of
+    """Counts of positive values in bins of equal ratio: a quantile is within `ERROR` of a value of
     that rank (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below count as 0.
-    The least and the most are exact."""
+    The smallest and the largest value are exact."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -43,7 +43,7 @@ class Sketch:
             self._bins[floor] += self._bins.pop(key)
 
     def quantile(self, fraction: float) -> float | None:
-        """The value that this fraction of all values does not exceed; None of no values."""
+        """The value that this fraction of all values does not exceed; None without values."""
         if not self.count:
             return None
         rank = fraction * (self.count - 1)

@@ -1,25 +1,25 @@
-"""How much the figures of runs vary, of each cell: its own few runs beside those of alike cells.
+"""Estimates how much the figures of runs vary in each cell, from its own few runs and those of
+alike cells.
 
-A comparison has few runs, so that a cell's own variance is known badly, and cells differ in theirs:
-what crosses to the host may vary ten times as much as what does not. The variances of cells are
+A comparison has few runs, so a cell's own variance is poorly known. Cells differ in their
+variances: transfers to the host may vary ten times as much as others. The variances of cells are
 taken as draws from a common distribution, a scaled inverse χ², whose location and width are
 estimated from all of them (G. Smyth, Statistical Applications in Genetics and Molecular Biology 3,
-2004). Each cell's variance is then the mean of its own and of what its peers let expect, weighted
-by degrees of freedom: many where peers agree, few where they differ. Two things are not Smyth's.
-The location has two levels: alike cells vary about a value of their own, and these values about one
-of the comparison; and how unlike cells are is estimated from products of different runs
+2004). Each cell's variance is then the mean of its own and of the one that its peers suggest,
+weighted by degrees of freedom: many if peers agree, few if they differ. Two things differ from
+Smyth. The location has two levels: alike cells vary about a value of their own, and these values
+about one of the comparison; and how unlike cells are is estimated from products of different runs
 (`cross_runs`), since runs that are far off make alike cells look unlike.
 
-A few cells may vary much more than all others, which no common distribution tells. A cell whose
-own runs show that takes less from its peers; and where some do, no cell is called different that is
-not so by its own runs as well, at a level that counts only as many cells as those.
+A few cells may vary much more than all others, which no common distribution describes. A cell whose
+own runs show this takes less from its peers. If there are such cells, a cell is called different
+only if its own runs show it as well, at a level that accounts for only as many cells as those.
 
-Figures of one run may be off together (a clock, a moment of the machine). That makes the variances
-of cells agree better than they are known: their errors are correlated by the square of the figures'
-correlation.
+Figures of one run may be off together (a clock, a moment of the machine). Then the variances of
+cells agree better than their precision suggests: their errors are correlated by the square of the
+figures' correlation.
 
-All of it works on logarithms, so it is relative.
-"""
+All computations use logarithms, so variances are relative."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ _UNSEEN = 2.0
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A cell's variance between runs (of logarithms), and its degrees of freedom. `alone` is
-    that by its own runs, and `doubted` the part of all cells that may be judged by that alone."""
+    """A cell's variance between runs (of logarithms), with its degrees of freedom. `alone` is the
+    variance by its own runs, and `doubted` the part of all cells that may have to be judged by that
+    alone."""
 
     variance: float
     degrees: float
@@ -70,8 +71,8 @@ Deviations = Mapping[int, float]
 
 
 class CellSpread(msgspec.Struct, frozen=True):
-    """What is known of a cell's runs: in each set of runs that has a mean of its own, how far they
-    are from it. `kind` is the same of alike cells."""
+    """The deviations of a cell's runs from the mean of each set of runs. `kind` is equal for alike
+    cells."""
 
     kind: Hashable
     sets: tuple[Deviations, ...] = ()
@@ -94,7 +95,8 @@ class CellSpread(msgspec.Struct, frozen=True):
 
 
 def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
-    """Of the logarithms of figures by run, in sets of runs of which each may have its own mean."""
+    """The deviations of the logarithms of figures, given by run, in sets of runs that may each have
+    their own mean."""
     found = list[Deviations]()
     for own in sets:
         if len(own) > 1:
@@ -106,8 +108,8 @@ def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """The spread of each cell; None of one whose own runs tell nothing, and no others'. With
-    `whole`, each cell's own runs are those there: more than may count for others."""
+    """The spread of each cell; None for a cell if neither its own runs nor those of others show
+    any. With `whole`, these are each cell's own runs: more than may count for other cells."""
     known = [_KnownVariance.of(cell) if cell.degrees else None for cell in cells]
     there = [one for one in known if one is not None]
     if not there:
@@ -128,7 +130,8 @@ def spreads(
 
 
 def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spread | None:
-    """`others` are the part of all cells whose own runs vary unlike what peers let expect."""
+    """The spread of a cell. `others` is the part of all cells whose own runs vary more than their
+    peers suggest."""
     if own is None:
         return None if by is None else Spread(by.variance, by.degrees(0.0))
     alone = Spread(own.variance, own.degrees)
@@ -141,9 +144,9 @@ def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spre
 
 
 class _KnownVariance(msgspec.Struct, frozen=True):
-    """A cell's own variance, that by different runs alone (`steady`: one run that is far off makes
-    it little larger); if runs are normal, the logarithm that the first lets expect of the true
-    one, and the variance of that logarithm (`error`)."""
+    """A cell's own variance, and the one by different runs alone (`steady`, which a single outlying
+    run makes little larger). If runs are normal, `log` is the expected logarithm of the true
+    variance, and `error` the variance of that logarithm."""
 
     kind: Hashable
     variance: float
@@ -164,21 +167,22 @@ class _KnownVariance(msgspec.Struct, frozen=True):
 
 
 class _Lent(msgspec.Struct, frozen=True):
-    """What its peers let expect of a cell: its variance, and the variance of the logarithm of the
-    true one about it (`apart`)."""
+    """The variance that a cell's peers suggest, and the variance of the logarithm of the true one
+    about it (`apart`)."""
 
     variance: float
     apart: float
 
     def unlikeness(self, own: _KnownVariance) -> float:
-        """`apart`, or more of a cell that varies more than chance explains."""
+        """`apart`, or more for a cell that varies more than chance explains."""
         far = math.log(max(1.0, own.steady / self.variance))
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
 
     def to(self, own: _KnownVariance) -> tuple[float, float]:
-        """The degrees of freedom and the variance that are lent to a cell. To one that varies so
-        much less that chance hardly ever explains it, hardly more than its own variance is, by the
-        mean of both logarithms: a sum with a part of one much larger is no estimate of it."""
+        """The degrees of freedom and the variance to add to a cell's own. For a cell that varies so
+        much less that chance hardly ever explains it, the variance is hardly more than its own, by
+        the mean of both logarithms: a weighted sum with a much larger variance would be no estimate
+        of it."""
         far = math.log(max(1.0, self.variance / own.variance))
         known = own.error + self.apart
         if far * far <= _FAR_BELOW * _FAR_BELOW * known:
@@ -187,14 +191,14 @@ class _Lent(msgspec.Struct, frozen=True):
         return self.degrees(apart), own.variance * math.exp(far * own.error / (own.error + apart))
 
     def degrees(self, apart: float) -> float:
-        """Those of the scaled inverse χ² whose logarithm has this variance."""
+        """The degrees of freedom of the scaled inverse χ² whose logarithm has this variance."""
         known = max(apart, self.apart, 1e-3)
         return _TRUSTED * min(_MOST_LENT, 2 * trigamma_inverse(float(f"{known:.3g}")))
 
 
 class _WeightedSum(NamedTuple):
-    """Of alike cells or of kinds: the sum of weights, of weighted variances, and of the weighted
-    logarithms that these let expect of true ones if runs are normal."""
+    """A sum over alike cells or kinds: of weights, of weighted variances, and of the weighted
+    logarithms that these suggest for the true variances if runs are normal."""
 
     weight: float = 0.0
     variances: float = 0.0
@@ -207,8 +211,9 @@ class _WeightedSum(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """That of variances has no bias, whatever the runs' distribution, but is that of a few
-        cells where these vary much more than others."""
+        """The mean variance. The plain mean has no bias for any distribution of runs, but reflects
+        only a few cells if these vary much more than others, so it is limited by the mean of
+        logarithms."""
         return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
     def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _WeightedSum:
@@ -224,8 +229,8 @@ class _WeightedSum(NamedTuple):
 
 
 class _Prior:
-    """The distribution of variances: within a kind their logarithms vary by `within`, those of
-    kinds by `between` (null of a single kind: nothing tells)."""
+    """The distribution of variances. Within a kind their logarithms vary by `within`, those of
+    kinds by `between` (null for a single kind, which cannot show it)."""
 
     def __init__(self, known: Sequence[_KnownVariance], cells: Sequence[CellSpread]) -> None:
         self._within, self._between = _unlikeness(known, cells)
@@ -249,7 +254,8 @@ class _Prior:
         return 1 / ((self._between or 0.0) + 1 / kind.weight)
 
     def lent(self, name: Hashable, one: _KnownVariance | None) -> _Lent | None:
-        """Null of a cell that has no peers. `one` is what they know of it themselves."""
+        """The variance that peers suggest for a cell; None for a cell without peers. `one` is the
+        cell's own variance, which is left out of the peers'."""
         kind = self._kinds.get(name, _WeightedSum())
         others, peers = self._all, kind
         if kind.members:
@@ -276,8 +282,8 @@ def _by_kind(cells: Sequence[CellSpread]) -> dict[Hashable, list[CellSpread]]:
 def _unlikeness(
     known: Sequence[_KnownVariance], cells: Sequence[CellSpread]
 ) -> tuple[float, float | None]:
-    """Among cells of a kind, and among kinds: by different runs, or where there are too few by the
-    variances themselves."""
+    """The unlikeness of variances among cells of a kind and among kinds, by different runs or, if
+    these are too few, by the variances themselves."""
     patterns = grouped((cell.runs, cell) for cell in cells)
     by_runs = unlikeness([one for own in patterns.values() if (one := _together(own))])
     by_logs = _by_logs(known)
@@ -286,7 +292,7 @@ def _unlikeness(
 
 
 def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
-    """Cells that have the same runs."""
+    """Groups of cells that have the same runs."""
     if square_of(cells[0].by_set) is None:
         return None
     kinds, grams = list[Kind](), list[Gram]()
@@ -300,7 +306,7 @@ def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
 
 
 def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
-    """By how much more the logarithms of cells' variances differ than by chance (Smyth's)."""
+    """The excess of the variation of cells' log variances over chance (Smyth's estimate)."""
     kinds = grouped((one.kind, one.log) for one in known)
     means = [fmean(logs) for logs in kinds.values()]
     error = fmean(one.error for one in known)
@@ -320,7 +326,7 @@ def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
 def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
     """The intraclass correlation of the figures of a run within these groups of cells, by the
     analysis of variance (R. Fisher, Statistical Methods for Research Workers, 1925, chapter 7).
-    Each cell counts alike, however much it varies."""
+    Each cell has the same weight, however much it varies."""
     shared = rest = 0.0
     cells = free = 0
     for group in groups:
@@ -343,7 +349,7 @@ def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
 
 
 def _scaled(cell: CellSpread) -> dict[int, float]:
-    """With a standard deviation of 1."""
+    """The deviations of a cell, scaled to a standard deviation of 1."""
     squares = sum(each * each for each in cell.deviations.values())
     scale = math.sqrt(cell.degrees / squares) if squares > 0 else 0.0
     return {run: each * scale for run, each in cell.deviations.items()}

@@ -1,6 +1,5 @@
-"""Student's t, central and noncentral, and the functions of its degrees of freedom that variances
-need. Own code, because scipy is no dependency: tests hold it against tables and identities.
-"""
+"""Student's t, central and noncentral, and functions of degrees of freedom for variances. This is
+own code because scipy is no dependency; tests compare it with tables and identities."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _REACH = 9.0
 
 
 def two_sided(t: float, degrees: float) -> float:
-    """The probability of |T| ≥ |t|. By the regularized incomplete beta function (Abramowitz and
+    """The probability of |T| ≥ |t|, by the regularized incomplete beta function (Abramowitz and
     Stegun, 26.7.1 and 26.5.27)."""
     if degrees >= _MANY:
         return math.erfc(abs(t) / math.sqrt(2))
@@ -29,8 +28,8 @@ def two_sided(t: float, degrees: float) -> float:
 
 
 def exceeds(ratio: float, degrees: int, others: int) -> float:
-    """The probability that the ratio of two estimates of one variance, of `degrees` and of `others`
-    degrees of freedom, is at least `ratio`: F's upper tail (Abramowitz and Stegun, 26.6.2)."""
+    """The probability that the ratio of two estimates of one variance, with `degrees` and `others`
+    degrees of freedom, is at least `ratio`: the upper tail of F (Abramowitz and Stegun, 26.6.2)."""
     return _beta(others / 2, degrees / 2, others / (others + degrees * ratio))
 
 
@@ -53,7 +52,7 @@ def critical(p: float, degrees: float) -> float:
 @lru_cache(maxsize=4096)
 def shift_found(p: float, degrees: int, power: float) -> float:
     """The true difference, in standard errors, that a two-sided test at p finds with this power:
-    the noncentrality for which T exceeds the critical value so often."""
+    the noncentrality for which T exceeds the critical value with that probability."""
     bound = critical(p, degrees)
     if math.isinf(bound):
         return math.inf
@@ -117,7 +116,8 @@ def _beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Its continued fraction, by Lentz's method (Press et al., Numerical Recipes, 6.4)."""
+    """The continued fraction of I_x(a, b), by Lentz's method (Press et al., Numerical Recipes,
+    6.4)."""
     c, d = 1.0, 1 / _kept(1 - (a + b) * x / (a + 1))
     found = d
     for m in range(1, _STEPS):
@@ -133,7 +133,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def _kept(value: float) -> float:
-    """Away from zero, since it is a divisor."""
+    """The value, kept away from zero because it is a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -148,8 +148,8 @@ def digamma(x: float) -> float:
 
 
 def trigamma(x: float) -> float:
-    """Its derivative (6.4.6 and 6.4.12): the variance of the logarithm of χ² with 2 x degrees of
-    freedom."""
+    """The derivative of digamma (6.4.6 and 6.4.12), which is the variance of the logarithm of χ²
+    with 2 x degrees of freedom."""
     total = 0.0
     while x < 8:
         total += 1 / (x * x)
@@ -160,7 +160,7 @@ def trigamma(x: float) -> float:
 
 @lru_cache(maxsize=4096)
 def trigamma_inverse(value: float) -> float:
-    """The x whose trigamma is the value, above 0."""
+    """The x whose trigamma is this positive value."""
     low, high = 1 / math.sqrt(value) / 2, 2 / min(value, math.sqrt(value)) + 1
     for _ in range(60):
         middle = math.sqrt(low * high)

@@ -16,26 +16,25 @@ LEAST_SAMPLES = 6
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Of samples, in the unit of the result. Percentiles are linear between the closest ranks (type
-    7 of Hyndman and Fan, numpy's default).
+    """Statistics of samples, in the unit of the result. Percentiles are linear between the closest
+    ranks (type 7 of Hyndman and Fan, numpy's default).
 
     n: The number of samples.
     min: The least sample.
-    median: The headline figure: the median; if the samples fall into two groups, that of the larger
-        one.
+    median: The headline figure: the median or, if the samples fall into two groups, the median of
+        the larger one.
     mean: The mean.
     max: The largest sample.
     p50: The median of all samples.
-    p95: The 95th percentile of the figures: of a bandwidth, its fastest samples.
+    p95: The 95th percentile of the figures (for a bandwidth, the fast side).
     p99: The 99th percentile of the figures.
-    stddev: The standard deviation (n - 1); null of a single sample.
+    stddev: The standard deviation (n - 1); null for a single sample.
     ci95: The 95 % interval of the median, from its low to its high end; null if there is none. The
         cell says how it was formed.
-    slow_p95: What 95 % of the samples are at least as good as: the 5th percentile of a bandwidth,
+    slow_p95: 95 % of the samples are at least as good as this: the 5th percentile of a bandwidth,
         the 95th of a time; null in files of versions without it.
-    slow_p99: What 99 % of the samples are at least as good as; null in files of versions without
-        it.
-    """
+    slow_p99: 99 % of the samples are at least as good as this; null in files of versions without
+        it."""
 
     n: int
     min: float
@@ -52,8 +51,8 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """Linear between the closest ranks: type 7 of Hyndman and Fan (Sample Quantiles in Statistical
-    Packages, 1996), as numpy's default. `ordered` ascends."""
+    """The percentile, linear between the closest ranks: type 7 of Hyndman and Fan (Sample Quantiles
+    in Statistical Packages, 1996), numpy's default. `ordered` ascends."""
     position = (len(ordered) - 1) * fraction
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -61,7 +60,7 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
 
 
 def known_percentile(ordered: Sequence[float], fraction: float) -> float | None:
-    """A percentile beyond which at least one of the samples lies; None with fewer samples."""
+    """The percentile, if at least one of the samples lies beyond it; else None."""
     is_known = len(ordered) * (1 - fraction) >= 1 - 1e-9
     return percentile(ordered, fraction) if is_known else None
 
@@ -102,7 +101,7 @@ def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> f
 
 
 def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
-    """None for no samples: absent is null, never 0."""
+    """The statistics of samples; None for no samples."""
     if not samples:
         return None
     ordered = sorted(samples)
@@ -125,20 +124,21 @@ def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | 
 
 
 def deviation(samples: Sequence[float]) -> float:
-    """Standard deviation of a sample (n - 1) of two or more. statistics.stdev works in exact
+    """The standard deviation (n - 1) of two or more samples. statistics.stdev works in exact
     fractions and takes twenty times as long."""
     mean = statistics.fmean(samples)
     return math.dist(samples, [mean] * len(samples)) / math.sqrt(len(samples) - 1)
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
-    """Standard deviation of normal values that lie so far from their middle, whatever fewer than
-    half of them are: 1.4826 times the median distance (F. Hampel, JASA 69, 1974)."""
+    """The standard deviation of normal values with these distances from their middle, even if
+    almost half of the values are outliers: 1.4826 times the median distance (F. Hampel, JASA 69,
+    1974)."""
     return 1.4826 * statistics.median(distances)
 
 
 def median_deviation(stddev: float, n: int) -> float:
-    """Standard deviation of the median of n normal samples: √(π/2) times that of their mean."""
+    """The standard deviation of the median of n normal samples: √(π/2) times that of their mean."""
     return math.sqrt(math.pi / 2 / n) * stddev
 
 

@@ -1,5 +1,4 @@
-"""Renderers of blocks: each shows a whole document, and knows no section.
+"""Renderers of blocks. Each shows a whole document and knows no section.
 
 `terminal.py` prints, `html.py` and `pdf.py` write pages, `markdown.py` writes what an issue or a
-wiki takes; `drawing.py` makes pictures of charts.
-"""
+wiki takes; `drawing.py` makes pictures of charts."""

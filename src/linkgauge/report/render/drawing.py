@@ -1,4 +1,5 @@
-"""Pictures of charts: altair defines them here, vl-convert draws them in a process of its own."""
+"""Pictures of charts: altair defines them here, and vl-convert draws them in a process of its
+own."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """The SVG without frames, roles and decimals that no screen shows; `says` is read in its
-    place."""
+    """The SVG without frames, roles and decimals that no screen shows. A screen reader reads `says`
+    instead."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)
@@ -75,8 +76,8 @@ _LETTER, _GAP = 6.4, 44
 
 
 class Drawer:
-    """Draws charts as long as it is entered; what cannot be drawn is None, with the reason in
-    `missing`. Begins to load what it needs as it is made."""
+    """Draws charts while it is entered. A chart that cannot be drawn is None, and `missing` says
+    why. Loading begins at construction."""
 
     def __init__(self) -> None:
         lacking = [name.replace("_", "-") for name in PACKAGES if find_spec(name) is None]
@@ -114,7 +115,7 @@ class Drawer:
         return found + [None] * (len(figures) - len(found))
 
     def _answer(self, process: Process, says: str, deadline: float) -> str | None:
-        """The picture that was asked for; null if it cannot be drawn."""
+        """The picture of the last chart sent; None if it cannot be drawn."""
         try:
             return cleaned(process.answer(str, lambda: deadline - time.monotonic()), says)
         except ProcessLost:

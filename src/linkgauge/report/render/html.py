@@ -54,7 +54,7 @@ def _file(name: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without indentation and lines of comments, which only those who write it read."""
+    """A script or style without indentation and comment lines."""
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -80,7 +80,8 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Text without what controls a terminal or turns the direction of what follows."""
+    """The value, with characters removed from text that control a terminal or turn the direction of
+    text."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -90,8 +91,9 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """Places of matrices; `said` is what one sees by pointing at them. Of thousands, a template
-    takes its time; and since the same is said of many, they have its number."""
+    """Renders cells of matrices; `said` numbers the different texts that pointing at a cell shows.
+    A template would be slow for thousands of cells, and cells with the same text share its
+    number."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -112,7 +114,7 @@ def _more(shade: Shade, dense: bool) -> str:
 
 
 def _broken(text: str) -> Markup:
-    """A name that a line may end in after each of its underscores."""
+    """A name in which a line may break after each underscore."""
     return Markup("_<wbr>").join(printable(text).split("_"))
 
 
@@ -121,6 +123,6 @@ def _base64(content: bytes) -> str:
 
 
 def _last_command(steps: tuple[Step, ...]) -> int:
-    """The number of the last command; of prose alone, of the last line."""
+    """The number of the last command; of the last line if there are no commands."""
     commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
     return max(commands, default=len(steps) - 1)

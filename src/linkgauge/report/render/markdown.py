@@ -1,4 +1,4 @@
-"""Blocks as GitHub's Markdown: for an issue, a merge request or a wiki."""
+"""Renders blocks as GitHub's Markdown, for an issue, a merge request or a wiki."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
 def as_markdown(title: str, blocks: Iterable[Block | ShownSection]) -> str:
-    """A heading, and below it the blocks, and parts with headings of their own."""
+    """A heading, and below it the blocks; parts have their own headings."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]
@@ -71,7 +71,7 @@ def _lines(block: Block | ShownSection) -> Iterator[str]:
 
 
 def _problem(one: Problem) -> Iterator[str]:
-    """A point of a list, and below it what else is said, and the steps to be copied."""
+    """A list item for a problem, with its further facts and the steps to copy below."""
     verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
     yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
@@ -89,14 +89,14 @@ def _named(lines: Sequence[tuple[str, Line]]) -> Iterator[str]:
 
 
 def _fenced(lines: Iterable[str]) -> list[str]:
-    """Lines that are shown as they are."""
+    """Lines in a code fence."""
     found = [printable(line) for line in lines]
     fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(found))), default=2))
     return [fence, *found, fence]
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Without columns in which nothing stands."""
+    """A table without its empty columns."""
     if table.says:
         yield from (_begun(table.caption), "")
     table = without_empty(table)
@@ -124,7 +124,7 @@ def _place(shade: Shade | None) -> Entry:
 
 
 def _begun(line: Line) -> str:
-    """A line that begins a paragraph, and neither a list nor a heading."""
+    """A line that begins a paragraph, escaped so that it begins no list and no heading."""
     text = _line(line)
     return f"\\{text}" if text.startswith(("#", "+", "-")) else text
 
@@ -134,7 +134,8 @@ def _line(line: Line) -> str:
 
 
 def _span(text: str, tone: Tone) -> str:
-    """Bold, if it stands out: but for the blanks around it, with which it would not be."""
+    """A span, bold if it stands out. Blanks around it stay outside the marks, which would not work
+    otherwise."""
     core = plain(text)
     before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
     mark = "**" if tone in _BOLD and core else ""
@@ -146,7 +147,7 @@ def _row(fields: Iterable[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is: on one line, with nothing in it a mark or HTML."""
+    """Text escaped so that Markdown shows it as it is, on one line."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     text = printable(" ".join(text.split()))

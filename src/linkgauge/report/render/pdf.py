@@ -1,4 +1,4 @@
-"""A report as PDF, set by typst: the page's blocks as data, which files/page.typ lays out."""
+"""A report as PDF, set by typst: the page's blocks become data, which files/page.typ lays out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _data(value: Any) -> Any:
-    """Blocks, and what they hold, by the names of their fields, each with its kind."""
+    """Blocks and their fields as data for typst, by field name, with the kind of each block."""
     match value:
         case str():
             return cut(value, MOST_TEXT)

@@ -1,9 +1,8 @@
-"""A picture of a machine as SVG: trees of places as bars, a fabric's switches as bars below what
-they join, and direct links as brackets.
+"""A picture of a machine as SVG: trees of parts as bars, a fabric's switches as bars below the
+devices that they join, and direct links as brackets.
 
 The layout is our own: graphviz would add 5 MB for a wheel that only x86-64 has, and draws a switch
-as a dot with a line to each device, where a bar below a row of devices can be read.
-"""
+as a dot with a line to each device, where a bar below a row of devices can be read."""
 
 from __future__ import annotations
 
@@ -35,8 +34,8 @@ class _Box(NamedTuple):
 
 
 def svg_of(picture: Picture, wide: int = 1290) -> str:
-    """The picture, about so many pixels wide if it can be, with classes for what its colours
-    mean."""
+    """The picture as SVG, about `wide` pixels wide if possible, with a class for each meaning of a
+    colour."""
     first = _Drawing(picture, wide)
     first.draw()
     several = [name for name, bars in first.bars.items() if len(bars) > 1]
@@ -51,7 +50,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """With a style of its own, in the light colours of a page, which is not around it."""
+    """The SVG with its own style, in the light colours of a page, for use outside of a page."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
@@ -64,7 +63,8 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """`several` are the switches that have bars in several rows, which a line on the left joins."""
+    """A picture while it is drawn. `several` are the switches that have bars in several rows, which
+    a line on the left joins."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several
@@ -84,7 +84,7 @@ class _Drawing:
         self.shapes: list[str] = []
 
     def draw(self) -> tuple[float, float]:
-        """Width and height."""
+        """Draws all, and returns width and height in pixels."""
         spans = "".join(
             f'<tspan class="{span.tone}" dx="4">{_safe(span.text)}</tspan>'
             for span in self._picture.head
@@ -108,20 +108,20 @@ class _Drawing:
         return [leaf for part in below for leaf in self._leaves(part.name)] if below else [name]
 
     def _find_column(self, leaf: str) -> float:
-        """Its width, with room for what is beside its links."""
+        """The width of a part's column, with room for the texts of its links."""
         kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at(leaf)]
         stubs = max(1, sum("switch" in kind for kind in kinds))
         return max(self._stub * stubs, self._label(leaf)) + EDGE
 
     def _label(self, name: str) -> float:
-        """The width of its name and, with a sign, of what is wrong with it."""
+        """The width of a part's name and, if something is wrong with it, of the sign and word."""
         part = self._parts[name]
         word = LETTER * len(part.word) + 3 * EDGE if part.word else 0
         return LETTER * len(part.label) + 2 * EDGE + word
 
     def _rows(self) -> Iterator[list[str]]:
-        """The tops of the trees. What is joined directly stands in one row, and of what has no node
-        above it, what one switch joins."""
+        """The rows of trees, by their tops. Parts with a direct link share a row, and so do parts
+        without a node above that one switch joins."""
         tops = {leaf: top.name for top in self._below(None) for leaf in self._leaves(top.name)}
         tops |= {top.name: top.name for top in self._below(None)}
         group = {top: top for top in tops.values()}
@@ -149,7 +149,7 @@ class _Drawing:
         return sum(EDGE + sum(map(self._column, self._leaves(top))) for top in tops)
 
     def _row(self, row: Sequence[str], top: float) -> float:
-        """Draws the trees and all below them; the lower end."""
+        """Draws a row of trees and all below them; returns its lower end."""
         left: float = self._margin
         spans: dict[str, _Box] = {}
         for name in row:
@@ -176,7 +176,7 @@ class _Drawing:
         return [joint for joint in self._free if name in (joint.a, joint.b)]
 
     def _depth(self, name: str) -> float:
-        """How far it is below its top."""
+        """The depth of a part below its top, in pixels."""
         above = self._parts[name].above
         step = BAR + (GAP if name in self._up else EDGE)
         return 0 if above is None else self._depth(above) + step
@@ -194,8 +194,8 @@ class _Drawing:
             self._tree(below.name, top, floor, spans)
 
     def _switches(self, level: int, here: set[str], top: float) -> float:
-        """Those that join what is `here`, and are so then, side by side where there is room; the
-        lower end."""
+        """Draws the switches that join parts `here`, side by side if there is room, and adds them
+        to `here`. Returns the lower end."""
         lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
@@ -223,8 +223,8 @@ class _Drawing:
     def _brackets(
         self, joints: Sequence[DrawnLink], spans: dict[str, _Box], edge: float, *, up: bool
     ) -> float:
-        """Links between parts of a row, the shortest closest, as lines from part to part; the
-        height of all."""
+        """Draws links between parts of a row as lines from part to part, the shortest closest, and
+        returns the height of all."""
         lanes: _Lanes = []
         middle = {name: (spans[name].left + spans[name].right) / 2 for name in spans}
         spanned = [
@@ -284,7 +284,8 @@ class _Drawing:
         )
 
     def _sign(self, tone: str, x: float, y: float) -> None:
-        """A triangle with an exclamation mark: what is wrong is seen without its colour."""
+        """Draws a triangle with an exclamation mark, so that a problem is visible without
+        colour."""
         self.shapes.append(
             f'<path class="sign {tone}" d="M{x:.0f} {y - 9:.0f}l9 16h-18z"/>'
             f'<text class="sign" x="{x:.0f}" y="{y + 5:.0f}">!</text>'
@@ -298,7 +299,7 @@ class _Drawing:
 
 
 def _lane(lanes: _Lanes, left: float, right: float) -> int:
-    """The first lane in which there is room, which is then taken."""
+    """The first lane with enough room, which is then taken."""
     free = (n for n, taken in enumerate(lanes) if all(right < a or b < left for a, b in taken))
     if (lane := next(free, len(lanes))) == len(lanes):
         lanes.append([])
@@ -311,7 +312,7 @@ def _texts(joint: DrawnLink) -> tuple[str, ...]:
 
 
 def _words(joint: DrawnLink) -> str:
-    """What stands on a bracket."""
+    """The text on a bracket."""
     return " ".join((*joint.texts[:1], *([joint.word] if joint.word else ())))
 
 

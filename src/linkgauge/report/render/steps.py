@@ -1,4 +1,4 @@
-"""Remedies on the terminal: as wide as it is, and yet as a shell takes them."""
+"""Remedies on the terminal, wrapped to its width in a form that a shell still accepts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 class Block:
     """Steps below each other, indented, that can be pasted into a shell as a whole: prose and files
-    as comments, a command that is too long on several lines that end in a backslash. `label`
-    stands in the first line's indent."""
+    are comments, and a long command is continued by backslashes. `label` is in the first line's
+    indent."""
 
     def __init__(self, of: Sequence[Step], indent: int, label: Text | None = None) -> None:
         self.steps = of
@@ -41,13 +41,13 @@ def _lines(step: Step, room: int) -> Iterator[Text]:
 
 
 def _comment(text: str, room: int) -> Iterator[Text]:
-    """Each line of it begins as a comment."""
+    """A text as comment lines for a shell."""
     lines = textwrap.wrap(text, max(1, room - 2), break_long_words=False, break_on_hyphens=False)
     yield from (Text(f"# {line}", "dim") for line in lines)
 
 
 def _command(step: Command, room: int) -> Iterator[Text]:
-    """Its comment stands behind it where there is room, else before it."""
+    """A command, with its comment behind it if there is room, else before it."""
     said = f"  # {step.comment}" if step.comment else ""
     if cell_len(step.line + said) <= room:
         yield Text(step.line).append(said, "dim")

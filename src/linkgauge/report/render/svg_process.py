@@ -1,8 +1,7 @@
-"""A process that makes pictures of charts: it is given Vega-Lite and answers with SVG.
+"""A process that draws charts: it receives Vega-Lite and answers with SVG.
 
-V8 takes most of a second to start: it starts while the run is judged and kept. Whatever happens in
-it, the report is made.
-"""
+V8 takes most of a second to start, so it starts while the run is judged and kept. A crash of it
+does not prevent the report."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}
 
 
 def serve(channel: Channel) -> None:
-    """Each command is a chart in JSON."""
+    """Draws the charts that come as JSON over the channel, until it is closed."""
     import vl_convert
 
     nothing: list[str] = []  # no chart may fetch anything

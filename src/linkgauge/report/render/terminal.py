@@ -43,14 +43,14 @@ BELOW = 4
 
 
 class Printed(NamedTuple):
-    """What stands in one place."""
+    """The text of a table's cell, with its style."""
 
     text: str
     style: str = ""
 
 
 class _Set(NamedTuple):
-    """A column with what stands in it."""
+    """A column with the texts of its cells."""
 
     head: Column
     name: str
@@ -63,11 +63,10 @@ class _Set(NamedTuple):
 
 
 class Columns:
-    """Rows below heads. The first column names the rows; the caption stands above the heads, or,
-    if it is short enough, in the place of that of the names. Where there is no room, heads are
-    short, then columns are left out, then long names and last texts stand on lines of their own,
-    then the table goes on below with its other columns. With `even` all columns of figures are
-    equally wide."""
+    """A table on a terminal. The first column names the rows; the caption is above the heads or, if
+    it is short enough, in place of the first head. If room is short, heads are shortened, then
+    columns are left out, then long names and last texts get lines of their own, then the other
+    columns continue below. With `even`, all columns of figures are equally wide."""
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class Columns:
 
 
 def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
-    """The columns but those of the highest ranks, as far as others need their room."""
+    """The columns that fit: those of the highest ranks are left out first."""
     shown = list(columns)
     while _wide(shown) > room:
         worst = max(shown, key=lambda one: one.head.rank, default=None)
@@ -158,7 +157,7 @@ def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
 
 
 def _wide(columns: Sequence[_Set]) -> int:
-    """How wide they are side by side, but for texts that may be wrapped."""
+    """The width of the columns side by side, without texts that may be wrapped."""
     prose = _prose_of(columns)
     return sum(GAP + one.width for one in columns if one is not prose)
 
@@ -171,7 +170,8 @@ def _prose_of(columns: Sequence[_Set]) -> _Set | None:
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """The columns that stand side by side; evenly many where they are alike, texts last."""
+    """The columns in blocks that fit the width: equally many in each if they are alike, texts
+    last."""
     figures = [one for one in shown if one is not prose]
     wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))
@@ -184,7 +184,7 @@ def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[li
 
 
 def _line(name: Text, figures: Text, label: int) -> Iterator[Text | Hanging]:
-    """A name with its figures beside it; below it, where it is too long."""
+    """A line of a table: a name with its figures beside it, or below it if the name is too long."""
     if cell_len(name.plain) > label:
         yield Hanging(name, GAP)
         if not figures.plain.strip():
@@ -214,7 +214,7 @@ _ALOOF = (Table, Heat, Picture, Code)
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """What a console prints of them, one below the other."""
+    """Yields what a console prints for these blocks, one below the other."""
     before: Block | None = None
     is_blank = True
     for block in blocks:
@@ -290,7 +290,7 @@ def _table(table: Table) -> Iterator[RenderableType]:
 
 
 def _branches(depths: Sequence[int]) -> list[str]:
-    """What joins each row of a tree to the row that it is below."""
+    """The lines that join each row of a tree to its parent."""
     found: list[str] = []
     goes_on: set[int] = set()
     for depth in reversed(depths):
@@ -325,7 +325,7 @@ def _heat(heat: Heat) -> Iterator[RenderableType]:
 
 
 def _problem(one: Problem) -> Iterator[RenderableType]:
-    """`warn link  sim:0: …`, and below it all that is said of it."""
+    """A problem: `warn link  sim:0: …`, and its details below."""
     subject = (f" {one.subject}: ", "bold") if one.subject else ""
     word = (one.severity, STYLES[one.tone])
     yield Hanging(Text.assemble(word, subject, styled(one.found)), INDENT)
@@ -340,7 +340,7 @@ def _problem(one: Problem) -> Iterator[RenderableType]:
 
 
 def _verdict(one: Problem) -> Iterator[RenderableType]:
-    """The same with a name before each line."""
+    """The verdict as a problem with a name before each line."""
     subject = (f" {one.subject}", "bold") if one.subject else ""
     word = Text.assemble((one.severity, STYLES[one.tone]), subject, ": " if one.severity else "")
     if one.severity or one.found:
@@ -354,7 +354,7 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
 
 
 def named(name: str, text: Text) -> Hanging:
-    """A line of the verdict, behind its name."""
+    """A line of the verdict behind its name."""
     label = _label(name)
     return Hanging(Text.assemble(label, " " * (LABEL - len(label)), text), LABEL)
 

@@ -1,5 +1,5 @@
-"""The registry of a report's sections: each module of this folder is one, registered by its
-`SECTION`; those of the folder `several` show nothing of one run. So are those that rooms offer."""
+"""The registry of a report's sections. Each module of this folder is a section, registered by its
+`SECTION`; modules of the folder `several` show several runs only. Rooms can add sections."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Runs, and the configurations that they are of, a comparison for each accelerator; the last
-    run of each accelerator and label. `left_out` says what could not be read."""
+    """Several runs, and the comparison of their configurations for each accelerator. `last` is the
+    last run of each accelerator and label; `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -32,10 +32,10 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """Shows something `of_run` or of several runs, or of both; what has nothing to show is left
-    out. Sections stand by their `rank`. A room's section may also show on a terminal: what it has
-    `of_run` `on_screen` below all figures, and lines `below` those of each result, which is
-    detailed or not."""
+    """A section of a report: `of_run` shows one run, `of_runs` several. A section without blocks is
+    left out; sections are ordered by `rank`. A room's section may also show on a terminal: its
+    `of_run` below all figures if `on_screen`, and the lines `below` each result, in detail or
+    not."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ def of_rooms() -> tuple[Section, ...]:
 
 @cache
 def sections(*, several: bool = False) -> tuple[Section, ...]:
-    """All sections in their order, those of `several` runs alone if they are asked for."""
+    """The sections in order, or only those for `several` runs."""
     packages = [__name__, *([f"{__name__}.several"] if several else [])]
     modules = [
         import_module(f"{package}.{found.name}")

@@ -1,4 +1,5 @@
-"""All benchmarks in one table, sorted by a click: how much was reached, and of how much."""
+"""A table of all benchmarks, sortable by a click: the figures, and their share of what was
+expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bill of materials: on what and with what the run was measured."""
+"""The bill of materials: the hardware and software with which the run was measured."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Collectives: for each type of numbers, with its reduction or root, a table of times and
-bandwidths by size, out of place and in place; then one of single iterations, with the rank that the
-others wait for."""
+"""Tables of collectives: for each type of numbers, with its reduction or root, times and bandwidths
+by size, out of place and in place; then one of single iterations, with the rank that the others
+wait for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 
 def tables_of(result: Result) -> Iterator[Table]:
-    """Those of each row that is measured out of place; the row in place stands beside it."""
+    """A table for each row that is measured out of place; the row in place is beside it."""
     found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
         if isinstance(cell.operation, Collective):
@@ -56,8 +56,8 @@ def tables_of(result: Result) -> Iterator[Table]:
 
 
 def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
-    """All that a collective's result shows, and last the average bus bandwidth, as nccl-tests
-    report it."""
+    """All blocks for a collective's result; last is the average bus bandwidth, as nccl-tests
+    reports it."""
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
     yield Prose((heading, plain(f"{title}: {units}")))
@@ -74,7 +74,7 @@ def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str)
 
 
 def _name(work: Collective, cell: CellResult) -> str:
-    """`float sum, 4 ranks`."""
+    """The name of a collective's row: `float sum, 4 ranks`."""
     groups = work.groups(len(cell.transfers))
     ranks = f"{len(groups[0])} ranks"
     of = f"{len(groups)} groups of {ranks}" if len(groups) > 1 else ranks
@@ -82,7 +82,7 @@ def _name(work: Collective, cell: CellResult) -> str:
 
 
 def _how(work: Collective) -> str:
-    """How it is called, if not plainly."""
+    """How the collective is called, if not plainly: aggregated, blocking and the like."""
     parts = (
         f"{work.aggregated} calls aggregated" if work.aggregated > 1 else "",
         "blocking" if work.blocking else "",
@@ -95,7 +95,7 @@ def _how(work: Collective) -> str:
 def _table(
     title: Line, sides: Mapping[bool, Side], heads: Sequence[str], entries: Entries
 ) -> Table:
-    """A line for each size, with the figures of both sides."""
+    """A table with a line for each size and the figures of both sides."""
     places = sorted(sides)
     columns = [
         Column(head if number else f"{_SIDES[place]}{head}", True)
@@ -124,8 +124,8 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
-    """Percentiles of what single iterations took, each by the rank that was there the longest, and
-    the rank that comes last."""
+    """Percentiles of single iterations' times, each as long as the slowest rank took, and the rank
+    that comes last."""
     each = (own.seconds for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):

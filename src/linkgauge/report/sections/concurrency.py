@@ -1,4 +1,5 @@
-"""Figures against how many copies or threads work at the same time, and how many are enough."""
+"""Figures against the number of copies or threads that work at the same time, and how many are
+enough."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _curves(result: Result) -> Curves:
-    """None of a result whose columns do not count."""
+    """Curves of a result whose columns are counts; empty for any other."""
     unit = unit_of(result.unit)
     columns = dict.fromkeys(cell.column for cell in result.cells)
     counted = all(column.isdecimal() and len(column) < 7 for column in columns)
@@ -49,7 +50,7 @@ def _curves(result: Result) -> Curves:
 
 
 def _enough(curves: Curves, unit: Unit) -> Iterator[str]:
-    """From which number on more of them gain little."""
+    """Yields, for each row, from which number on more of them gain little."""
     for row, curve in curves.items():
         most = max(curve.values())
         knee = min(count for count, value in curve.items() if value >= ENOUGH * most)

@@ -46,7 +46,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:
-    """As much as fits in so many bytes, compressed, and what does not."""
+    """As much raw data as fits in `most` bytes, compressed, and a remark on what does not fit."""
     files, left_out = next(each for each in _choices(one) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)
@@ -56,7 +56,7 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
-    """Files, the most first, and what they lack."""
+    """Choices of files to attach, the most complete first, each with what it lacks."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells <= MOST_CELLS:
@@ -79,7 +79,7 @@ def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
 
 
 def _figures(run: Run) -> bytes:
-    """The cells that have one."""
+    """The summaries of all cells with a figure, in few digits, as CSV."""
     rows = (row for row in cell_rows(run) if row.figure is not None)
     found = ([_digits(getattr(row, name), _FEW_DIGITS) for name in _OF_FIGURE] for row in rows)
     return csv_text((_OF_FIGURE, *found)).encode()
@@ -108,7 +108,8 @@ def _count(cell: CellResult) -> int:
 
 
 def _thinned(run: Run, most: int) -> Run:
-    """The run, cells with more samples without them, and statistics in fewer digits."""
+    """The run without the samples of cells that have more than `most`, and with statistics in fewer
+    digits."""
 
     def cell(one: CellResult) -> CellResult:
         keeps = _count(one) <= most

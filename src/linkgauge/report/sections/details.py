@@ -1,5 +1,5 @@
-"""Each result with all that is known of it: matrices of every figure, percentiles of single
-iterations, how much of the hardware and of the CPUs was used."""
+"""Each result in full: matrices of every figure, percentiles of single iterations, and the shares
+of hardware and CPUs that were used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shades = Mapping[Place, Shade | None]
 
 
 def blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
-    """Each result in turn, then what was measured at several sizes, by size."""
+    """Blocks of each result in turn, then of what was measured at several sizes, by size."""
     for result in run.results:
         if has_figures(result):
             yield from _of_result(result, run)
@@ -74,7 +74,7 @@ def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
 def _heat(
     title: str, matrix: Matrix, shades: Shades, result: Result, lines: list[Line] | None = None
 ) -> Heat:
-    """A sweep with very many columns is shown with rows and columns exchanged."""
+    """The matrix; a sweep with very many columns has rows and columns exchanged."""
     rows, columns = matrix.rows, matrix.columns
     found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
     heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
@@ -82,14 +82,14 @@ def _heat(
 
 
 def _sum(matrix: Matrix, unit: str) -> Line:
-    """The sum of the figures; if some are missing, with the number that it covers."""
+    """The sum of the figures, with the number of figures in it if some are missing."""
     there = len(matrix.figures)
     of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
     return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
 
 
 def _used(result: Result) -> Iterator[Block]:
-    """The shares of the theoretical figures, in percent, and the CPUs that the measuring process
+    """The shares of the theoretical figures in percent, and the CPUs that the measuring process
     kept busy, as far as they are known."""
     *_, whole = matrices(result)
     for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):

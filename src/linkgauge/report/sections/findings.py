@@ -1,4 +1,5 @@
-"""What the doctor found: each finding with its reason and remedy, and below it what it explains."""
+"""The doctor's findings, each with its reason and remedy, and below it the findings that it
+explains."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ MOST_STEPS = 40
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """`simulated` is the name of a machine that does not exist; `conclusion` is the verdict on it,
-    or on the run that was judged."""
+    """A doctor's findings. `simulated` is the name of a simulated machine; `conclusion` is the
+    verdict on the machine, or on the run that was judged."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -30,7 +31,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
-    """All findings, and last the verdict."""
+    """Blocks of all findings, and last of the verdict."""
     if diagnosis.simulated is not None:
         yield Prose([line(SIMULATED, f" {diagnosis.simulated}")])
     yield from blocks(diagnosis.findings)
@@ -44,8 +45,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Equal findings on several subjects are shown once, and a remedy where it is first given; last
-    what `by` found in all."""
+    """Blocks of findings. Equal findings on several subjects are shown once, and a remedy only
+    where it is first given; last is the number of findings of each severity."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for alike in (group.alike, *group.explained):
@@ -54,7 +55,7 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """The problem without steps that one `given` before has, under its name."""
+    """The problem, with a reference in place of steps that another one has already `given`."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -63,7 +64,7 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
 
 
 def problem_of(alike: Sequence[Finding]) -> Problem:
-    """Findings that differ only in their subject, with all that is said of them."""
+    """Findings that differ only in their subject, as one problem with all details."""
     first = alike[0]
     remedy = steps_of(first)
     whose = f" (of {first.subject})" if len(alike) > 1 else ""
@@ -79,7 +80,7 @@ def problem_of(alike: Sequence[Finding]) -> Problem:
 
 
 def _said(finding: Finding) -> Iterator[tuple[str, Line]]:
-    """The reason, the cells, and the kernel's lines."""
+    """The further lines of a finding: the reason, the cells, and the kernel's lines."""
     if finding.why:
         yield "why", plain(finding.why)
     if finding.cells:
@@ -95,7 +96,8 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Commands that only look fix nothing; what a colon ends is said of them."""
+    """The word for a remedy: to look, if its commands only read (lines that end in a colon
+    introduce them), else to fix."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -105,8 +107,8 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Of each check its first finding: why it matters, a remedy of one command, and what it
-    explains; of others their subjects alone, as of warnings of the check that is reported
+    """The first finding of each check with its importance, a remedy of one command, and what it
+    explains; of the others only the subjects, as for warnings of the check that is reported
     `below`."""
     by_check: dict[tuple[str, Severity], list[FindingGroup]] = {}
     for group in groups:
@@ -127,7 +129,7 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
 
 
 def summary(findings: Sequence[Finding], by: str = "doctor") -> Line:
-    """How many of each severity."""
+    """A line with the number of findings of each severity."""
     counts = Counter(finding.severity for finding in findings)
     shown = [Span(f"{counts[of]} {of}", tone) for of, tone in SEVERITIES.items() if counts[of]]
     listed = [span for one in shown for span in (Span(", "), one)][1:]

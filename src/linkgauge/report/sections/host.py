@@ -1,4 +1,4 @@
-"""The host's processors, memory and limits, and what the kernel runs on."""
+"""The host's processors, memory and limits, and the environment of its kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {"data": "d", "instruction": "i"}
 
 
 def host_facts(machine: Machine) -> Table:
-    """What is known; what is not is left out here and listed with its reason elsewhere."""
+    """A table of known facts of the host; unknown ones are listed elsewhere with the reason."""
     host, size = machine.known.host, machine.host.memory_total
     driver = f" by {host.frequency_driver}" if host.frequency_driver else ""
     facts: dict[str, Iterable[object]] = {
@@ -47,14 +47,14 @@ def host_facts(machine: Machine) -> Table:
 
 
 def counts(host: HostDetails) -> Iterator[str]:
-    """Sockets and cores, as far as they are known."""
+    """The numbers of sockets and cores, as far as they are known."""
     for count, what in ((host.sockets, "socket"), (host.cores, "core")):
         if count is not None:
             yield count_of(count, what)
 
 
 def surroundings(host: HostDetails) -> Iterator[str]:
-    """What the kernel runs under and in, and whether an IOMMU translates."""
+    """The kernel's environment: the hypervisor, the container, and the IOMMU."""
     found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
     yield from (f"{how} {what}" for how, what in found.items() if what)
 
@@ -87,7 +87,7 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """What is missing of which owners, by the reason: `link.speed of sim:0-3`."""
+    """The missing facts and their owners, by the reason: `link.speed of sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
         for gap in unknown:
@@ -97,7 +97,7 @@ def gaps(inventory: Inventory) -> dict[str, str]:
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
-    """What root could read: a line for each reason."""
+    """The facts that root could read: a line for each reason."""
     found = gaps(inventory) if inventory else {}
     return [
         ": ".join(filter(None, (text, why)))
@@ -107,7 +107,7 @@ def for_root(inventory: Inventory | None) -> list[str]:
 
 
 def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
-    """Unread fields by owner; those of the machine and the host have no owner."""
+    """Unread facts by owner; facts of the machine and the host have no owner."""
     return [
         ("", (*inventory.unknown, *inventory.host.unknown)),
         *((one.memory, one.unknown) for one in inventory.accelerators),
@@ -117,7 +117,8 @@ def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
 
 
 def _listed(by_owner: dict[str, list[str]]) -> Iterator[str]:
-    """`link.speed of 0000:01:00.0, 0000:02:00.0 and 3 more`: owners that lack the same at once."""
+    """Missing facts with all owners that lack the same: `link.speed of 0000:01:00.0, 0000:02:00.0
+    and 3 more`."""
     alike: dict[str, list[str]] = {}
     for owner, fields in by_owner.items():
         alike.setdefault(", ".join(fields), []).append(owner)

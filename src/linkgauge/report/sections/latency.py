@@ -1,5 +1,5 @@
-"""How single iterations scatter: percentiles, the distributions that tell most, and where a latency
-falls although the load grows."""
+"""The scatter of single iterations: percentiles, the most telling distributions, and rows in which
+a latency falls although the load grows."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """A line for each cell whose samples are single iterations, if there are any. A percentile that
-    fewer samples lie beyond than one is not known."""
+    """A line for each cell whose samples are single iterations. A percentile is unknown if less
+    than one sample lies beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -76,8 +76,8 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
 def _most_telling(
     found: Sequence[tuple[Result, Sequence[CellResult]]],
 ) -> list[tuple[Result, list[CellResult]]]:
-    """Of each result of single iterations the fastest, the median and the slowest path and that
-    with the longest tail, at the first size."""
+    """For each result of single iterations, the fastest, the median and the slowest path and the
+    one with the longest tail, at the first size."""
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
@@ -118,7 +118,8 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
 def _curve(
     ordered: Sequence[float], scale: float, name: str, unit: str
 ) -> Iterator[dict[str, object]]:
-    """Quantiles; the ends of steps where many samples are equal are as good as all of them."""
+    """Points of a cumulative distribution. Where many samples are equal, the ends of the step stand
+    for all of them."""
     shares = sorted({*(n / POINTS for n in range(POINTS + 1)), *_TAIL, *PERCENTILES})
     before = None
     for each in shares:
@@ -133,8 +134,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Where a row's latency falls as the load grows, by more than the intervals of neighbours in
-    load allow; that none does, if intervals tell."""
+    """Lines on rows whose latency falls as the load grows, by more than the intervals of
+    neighbouring loads allow; or a line that none does, if there are intervals."""
     rows: defaultdict[str, list[CellResult]] = defaultdict(list)
     for cell in result.cells:
         rows[cell.row].append(cell)

@@ -1,5 +1,5 @@
 """A machine: its memories, how they are connected, and what could not be read. `devices` and the
-page of a run show the same."""
+page of a run show the same blocks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _together(alike: dict[_Ends, list[str]]) -> dict[_Ends, list[str]]:
 
 
 def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _Ends]]:
-    """What the columns say of each kind of links, and where these lead."""
+    """Yields the columns for each kind of link, and where these links lead."""
     kinds: dict[tuple[str, str | None, float | None], list[FabricLink]] = {}
     for link in links:
         kinds.setdefault((link.kind, link.version, link.rate), []).append(link)
@@ -64,7 +64,8 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """`sim:1-3, nvswitch (18)`: how many lead there, where it is more than one."""
+    """The ends of links: `sim:1-3, nvswitch (18)`; a number above 1 says how many links lead
+    there."""
     groups: dict[int, list[str]] = {}
     for name, count in sorted(ends, key=lambda end: (len(end[0]), end)):
         groups.setdefault(count, []).append(name)
@@ -89,8 +90,8 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
 
 
 def detailed_machine_blocks(machine: Machine) -> Iterator[Block]:
-    """All that is known for people: also the host's and the PCI's details, and what could not be
-    read."""
+    """All that is known of a machine: also the details of the host and of PCI, and what could not
+    be read."""
     yield from _overview(machine, detailed=True)
     if missing := gaps(machine.known):
         why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
@@ -133,7 +134,7 @@ def _heading(machine: Machine) -> Iterator[Line]:
 
 
 def _memories(machine: Machine, detailed: bool) -> Table:
-    """A row for each node of the host, and for devices that differ in their number only."""
+    """A row for each node of the host, and one for all devices that differ only in their number."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, model, size, notes in (*_nodes(machine), *_devices(machine, detailed)):
         found.setdefault((model, _size(size), ", ".join(filter(None, notes))), []).append(name)
@@ -156,7 +157,8 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
 
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
-    """Those of the backends, then those that only a library reports, as in a captured tree."""
+    """The devices of the backends, then those that only a library reports, as in a captured
+    tree."""
     about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
     for one in machine.all_devices:
         driver = f"driver {one.driver}" if one.driver else ""
@@ -168,7 +170,7 @@ def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
 
 
 def _about(one: Accelerator, detailed: bool) -> list[str]:
-    """Its driver, and all else that its library reports of what it is."""
+    """The facts that a library reports of an accelerator, its driver first."""
     lanes = one.link.max_speed and f"{one.link.max_speed:g} GT/s x{one.link.max_width}"
     facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
     facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}

@@ -1,4 +1,4 @@
-"""What was not measured, and why; and what is to be said of cells besides their figures."""
+"""What was not measured, with the reasons, and the notes on cells."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run, *, few: bool = False) -> Iterator[Line]:
-    """`skip  needs two devices: device_to_device_memcpy_read_ce and 3 more`; what went wrong comes
-    last. With `few`, one line for all that was skipped."""
+    """Lines on benchmarks without figures: `skip  needs two devices:
+    device_to_device_memcpy_read_ce and 3 more`; failures come last. With `few`, one line covers all
+    that was skipped."""
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
     for result in run.results:
         for status, reason in _why(result):
@@ -58,7 +59,8 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
 
 
 def _left_out(found: Mapping[str, Collection[str]]) -> Line:
-    """The reason of the most benchmarks, and of how many there are others."""
+    """One line for all that was skipped: the most frequent reason, and the number of other
+    benchmarks."""
     most = max(found, key=lambda reason: len(found[reason]))
     others = {name for reason in found if reason != most for name in found[reason]}
     short = most.partition(": ")[0].partition(" (")[0]
@@ -68,7 +70,7 @@ def _left_out(found: Mapping[str, Collection[str]]) -> Line:
 
 
 def _few(names: list[str]) -> str:
-    """All of two, else the first and how many more."""
+    """Up to two names, or the first and the number of the others."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 

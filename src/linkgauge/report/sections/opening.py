@@ -1,5 +1,5 @@
-"""The first lines of a run on a terminal: in one sentence what its memories reach and whether they
-should; then what is wrong, if anything is."""
+"""The first lines of a run on a terminal: a sentence on what its memories reach and whether they
+should, then what is wrong, if anything is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHOULD = {
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """Nothing of few benchmarks, which need no sentence."""
+    """The sentence and the problem; nothing for a few benchmarks, which need no sentence."""
     if has_few(run):
         return
     lines = []
@@ -49,8 +49,9 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """`8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s from each other, as this hardware
-    should`; without devices, `2 CPUs copy 25 GB/s within host:0`. Empty without such figures."""
+    """The run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s from each
+    other, as this hardware should`; without devices, `2 CPUs copy 25 GB/s within host:0`. Empty
+    without such figures."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         what = " and ".join(f"{_figures(cells)} from {where}" for where, cells in known.items())
@@ -83,7 +84,7 @@ def _is_within(cell: CellResult) -> bool:
 
 
 def _figures(cells: Sequence[CellResult]) -> str:
-    """The median, or the ends where they differ."""
+    """The median of the figures, or the lowest and highest if they differ."""
     figures = [cell.headline or 0.0 for cell in cells]
     middle = median(figures)
     ends = (min(figures), max(figures))
@@ -93,7 +94,7 @@ def _figures(cells: Sequence[CellResult]) -> str:
 
 
 def _devices(run: Run, cells: Sequence[CellResult]) -> str:
-    """`8 NVIDIA H200`."""
+    """The number and model of the devices: `8 NVIDIA H200`."""
     names = {
         str(m) for cell in cells for t in cell.transfers for m in t.memories if m.backend != "host"
     }
@@ -104,7 +105,7 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
 
 
 def _should(cells: Sequence[CellResult]) -> str:
-    """Whether that is what it should be."""
+    """Whether the figures are as they should be, as the end of the sentence."""
     word = word_of((), cells)
     if word is None:
         return "; what that should be is not known"
@@ -116,7 +117,7 @@ def _should(cells: Sequence[CellResult]) -> str:
 
 
 def _others(run: Run, outcome: Outcome) -> str:
-    """How much of the CPUs other programs took, where the doctor finds that too much."""
+    """How much of the CPUs other programs used, if the doctor finds that too much."""
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
     loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]

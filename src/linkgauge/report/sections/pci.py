@@ -1,4 +1,4 @@
-"""How PCI devices hang together: a tree for each NUMA node."""
+"""The PCI devices and how they are connected: a tree for each NUMA node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _NUMBERS = ("GB/s", "max GB/s", "MaxPayload", "MaxReadReq", "IOMMU", "NODE")
 
 
 class PciOutline:
-    """The PCI functions of an inventory by what they are below, under the names that they have
-    elsewhere in the report."""
+    """The PCI functions of an inventory by their parent, under the names that the rest of the
+    report uses."""
 
     def __init__(self, inventory: Inventory, subjects: Sequence[Subject]) -> None:
         self._tree = PciTree(inventory.pci)
@@ -31,7 +31,8 @@ class PciOutline:
             self._adapters.setdefault(adapter.pci, []).append(adapter.name)
 
     def tree(self, *, ports: bool) -> Table:
-        """Switches and devices; with `ports` also those that lead to one thing only."""
+        """A tree of switches and devices; with `ports`, also of ports that lead to one device
+        only."""
         nodes: dict[int | None, list[PciFunction]] = {}
         for top in self._below.get(None, ()):
             nodes.setdefault(self._first_device(top).numa_node, []).append(top)
@@ -46,7 +47,7 @@ class PciOutline:
         return table("PCI devices", heads, rows)._replace(lines=lines)
 
     def details(self) -> Table:
-        """The fields of `rblnBandwidthLatencyTest --test_env_info`."""
+        """The PCI facts that `rblnBandwidthLatencyTest --test_env_info` shows."""
         rows = []
         for one in self._functions:
             number, _ = self._subjects.get(one.address, (None, None))
@@ -81,7 +82,7 @@ class PciOutline:
             yield from self._rows(below, depth + 1, ports)
 
     def _name(self, function: PciFunction, subject: Subject | None) -> str:
-        """Its name elsewhere in the report, else its driver."""
+        """The name of a function in the rest of the report, else its driver."""
         own = [subject.label] if subject and subject.label != function.address else []
         kind = "display, " if function.display else ""
         named = "/".join(self._adapters.get(function.address) or own)
@@ -89,7 +90,7 @@ class PciOutline:
 
 
 def link_entry(link: PciLink) -> Entry:
-    """`Gen 5 x16`, and what it could be if it is slower than that."""
+    """A link's state: `Gen 5 x16`, and its best if it runs slower."""
     now = _shown(link.speed, link.width)
     most = _shown(link.max_speed or link.speed, link.max_width or link.width)
     is_known = link.speed is not None and link.width is not None
@@ -106,7 +107,8 @@ def _shown(speed: float | None, width: int | None) -> str:
 
 
 def _rate(speed: float | None, width: int | None) -> str:
-    """GB/s over all lanes, before line coding: what vendors call a link's full bandwidth."""
+    """The bandwidth of all lanes in GB/s before line coding, which vendors call a link's full
+    bandwidth."""
     return "" if speed is None or width is None else f"{speed * width / 8:.1f}"
 
 

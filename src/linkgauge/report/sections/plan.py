@@ -1,4 +1,4 @@
-"""What a run would measure, and how much memory and time it would take."""
+"""The plan of a run: what it would measure, and how much memory and time it would take."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from linkgauge.report.results import SIMULATED, table, where
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """A plan, the peak bytes that any cell holds of each memory, and about how long it takes. If it
-    is repeated for a time, that is stated, in seconds."""
+    """A plan with the peak bytes of each memory and the approximate duration. If the plan is
+    repeated for a time, that time is given, in seconds."""
 
     plan: Plan
     peak_memory: dict[str, int]
@@ -29,7 +29,8 @@ def dry_run(plan: Plan, settings: Settings) -> DryRun:
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
-    """Each sheet and its cells, the peak memory of any cell, and the maximum time."""
+    """Blocks of a plan: each table and its cells, the peak memory of any cell, and the maximum
+    time."""
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for sheet in plan:

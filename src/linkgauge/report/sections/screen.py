@@ -1,5 +1,5 @@
-"""What a terminal shows first of a run's figures: all that fit a screen, else a line for each
-benchmark, and the one matrix in which something stands out."""
+"""The figures that a terminal shows first: all if they fit a screen, else a line for each
+benchmark, and one matrix in which something stands out."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def blocks(run: Run) -> Iterator[Block]:
 
 
 def has_few(run: Run) -> bool:
-    """Whether it has figures of so few benchmarks that all are shown."""
+    """Whether the run has figures of so few benchmarks that all are shown."""
     return len({one.benchmark for one in run.results if has_figures(one)}) <= FEW
 
 
 def _whole(run: Run) -> list[Block] | None:
-    """All figures; None if there are too many for a screen."""
+    """The blocks of all figures; None if there are too many for a screen."""
     if has_few(run):
         return list(figures.blocks(run))
     found, height = [], 0
@@ -97,7 +97,7 @@ def _whole(run: Run) -> list[Block] | None:
 
 
 def _height(block: Block) -> int:
-    """About how many lines it takes."""
+    """The approximate number of lines that a block takes."""
     match block:
         case Table():
             return 2 + min(len(block.rows), block.few or len(block.rows)) + len(block.lines)
@@ -110,7 +110,7 @@ def _height(block: Block) -> int:
 
 
 class _ScreenFigure(NamedTuple):
-    """A figure, and what it is of."""
+    """A figure with its word, result and cell."""
 
     figure: float
     word: str
@@ -123,7 +123,8 @@ class _ScreenFigure(NamedTuple):
 
 
 def _table(results: Sequence[Result]) -> Table:
-    """A line for each benchmark, or for those that differ by one word of their names."""
+    """A table with a line for each benchmark, or for benchmarks that differ by one word of their
+    names."""
     usual = usual_size(results)
     each = list(families_of(results, folded=False))
     each = list(families_of(results)) if len(each) > MOST_ROWS else each
@@ -140,7 +141,8 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _rank(family: Family) -> tuple[bool, bool, bool]:
-    """First what stands out, then what has a median, then what is judged."""
+    """A sort key for families: first what stands out, then families that have a median, then judged
+    ones."""
     cells = [cell for _, cell in cells_of(family.results)]
     odd = any(cell.status in BROKEN or sign_of(cell) for cell in cells)
     return not odd, family.is_range, not any(map(is_judged, cells))
@@ -163,7 +165,8 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    """Its figures, ascending; of a collective, which is timed, its bandwidths."""
+    """The figures of a result, ascending; for a collective, whose cells have times, its
+    bandwidths."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
@@ -174,7 +177,8 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """The median, the least and the most, each of every engine; what settings change is a range."""
+    """The median, the lowest and the highest figure, for each engine; figures that settings change
+    are shown as a range only."""
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), "", "")
     unit = family.results[0].unit
@@ -195,7 +199,7 @@ def _unit(family: Family) -> str:
 
 
 def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """That of all of the cells; where some are judged and none is bad, how many are."""
+    """The worst verdict of these cells; if some are judged and none is bad, how many are."""
     word = word_of(results, cells)
     if word is None:
         return Entry("")
@@ -206,7 +210,7 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
-    """What stands out, else what the ends of a range are of, else the least if it is far off."""
+    """The cells that stand out, else the ends of a range, else the lowest cell if it is far off."""
     odd = [one.name for own in known for one in own if sign_of(one.cell) not in ("", HELD)]
     if odd:
         return f"{odd[0]}{f' and {len(odd) - 1} more' if len(odd) > 1 else ''}"
@@ -218,7 +222,7 @@ def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
 
 
 def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
-    """The matrix with the figure that is the least of what was expected; none where no figure is
+    """The matrix with the figure that is lowest relative to what was expected; none if no figure is
     odd."""
     odd = [
         (share_shown(cell) or 0.0, result)

@@ -1,5 +1,5 @@
-"""Figures against the size: of what was measured at several sizes, with the line that fits; of
-copies that are timed size by size, of collectives, and of latencies, with the levels of memory."""
+"""Figures against the size: results at several sizes with the line that fits, copies timed size by
+size, collectives, and latencies with the levels of memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TOO_SHORT = "a latency too short to show"
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    """A chart for each benchmark, those of bandwidth first, and the lines that fit."""
+    """A chart for each benchmark, bandwidths first, and the lines that fit."""
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
         lines = [line for line in one.run.lines if line.benchmark == name]
@@ -54,7 +54,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
-    """Those of several sizes, but for the curves of levels, which stand among the figures."""
+    """The curves of benchmarks that have several sizes. Pointer chases are left out, because they
+    are shown among the figures."""
     by_name: dict[tuple[str, str], list[Result]] = {}
     for result in run.results:
         if not any(cell.does.follows_pointers for cell in result.cells):
@@ -101,7 +102,7 @@ def chart_of_levels(result: Result) -> ChartFigure:
 
 
 def level_lines(result: Result) -> Iterator[Line]:
-    """The levels of each row of a curve: `level 1: 1.10 ns up to 32 KiB`."""
+    """The levels of each row: `level 1: 1.10 ns up to 32 KiB`."""
     for one in result.levels:
         named = ", ".join(_named(level, result.unit) for level in one.levels)
         yield line(Span(f"{one.row} ", "name"), named)
@@ -113,7 +114,7 @@ def _named(level: Level, unit: str) -> str:
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """The line of each path; of more than `most`, what they have in common."""
+    """The fitted line of each path; of more than `most` paths, what the lines have in common."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))
@@ -143,7 +144,7 @@ def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], st
 
 
 def _lacks(line: SizeLine) -> str:
-    """What a line does not show; empty if it shows all."""
+    """A remark on what a fitted line does not show; empty if it shows all."""
     if line.error > OFF:
         return _NO_LINE
     if line.bandwidth is None:
@@ -184,7 +185,7 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def _time(seconds: float) -> str:
-    """In the unit that suits."""
+    """A time in the unit that suits it."""
     scale, unit = next((one for one in _TIMES if seconds >= one[0]), _TIMES[-1])
     return f"{seconds / scale:.2f} {unit}"
 

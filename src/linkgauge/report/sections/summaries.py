@@ -1,4 +1,5 @@
-"""Results of very many cells: the least, the median and the most of each, and what stands out."""
+"""Summaries of results with very many cells: the lowest, the median and the highest figure, and
+what stands out."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Known = Sequence[tuple[float, CellResult]]
 def table_of(
     results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
 ) -> Table:
-    """A line for each result. Of cells that are not judged, those that stand out are named."""
+    """A table with a line for each result. Cells that stand out are named if the result is not
+    judged."""
     known = [_known(result) for result in results]
     rows = [_row(*each) for each in zip(results, known, strict=True)]
     ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
@@ -67,7 +69,8 @@ def _end(result: Result, cell: CellResult) -> tuple[Entry, Entry]:
 
 
 def _place(result: Result, cell: CellResult) -> str:
-    """Of a single column, the row; of a single row, the column."""
+    """The name of a cell: its row if there is a single column, its column if there is a single row,
+    else both."""
     if len(columns_of(result)) == 1:
         return cell.row
     return cell.column if len(rows_of(result)) == 1 else place_of(result, cell)
@@ -86,7 +89,7 @@ def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:
 
 
 def outliers(result: Result) -> list[CellResult]:
-    """Cells that are not judged and lie beyond Tukey's fences of all, the farthest first."""
+    """Cells that are not judged and lie beyond Tukey's fences of all cells, the farthest first."""
     known = _known(result)
     if len(known) < _LEAST:
         return []

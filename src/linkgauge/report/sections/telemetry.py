@@ -1,5 +1,5 @@
-"""The state of accelerators while they were measured: links, clocks, temperature, power, and what
-throttled them."""
+"""The state of accelerators during measurement: links, clocks, temperature, power and
+throttling."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _stands_out(own: Sequence[Timed]) -> bool:
 
 
 def _readings(run: Run) -> dict[str, list[Timed]]:
-    """Of each device, in the order of the run's cells."""
+    """The readings of each device over time, in the order of the run's cells."""
     devices: dict[str, list[Timed]] = {}
     seconds = 0.0
     for result in run.results:
@@ -90,7 +90,7 @@ def _row(device: str, own: Sequence[Reading]) -> Sequence[str | Entry]:
 
 
 def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[Block]:
-    """A chart of what changed; a line of what did not."""
+    """A chart of readings that changed, and a line on those that did not."""
     points = {
         device: [(at, value) for at, one in own if (value := read(one)) is not None]
         for device, own in devices.items()
@@ -106,7 +106,8 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
-    """Devices that never changed and are alike, as one."""
+    """The curves of devices whose value changed, and one curve for all devices that kept the same
+    value."""
     found: dict[str, list[tuple[float, float]]] = {}
     steady: dict[float, list[str]] = {}
     for device, known in curves.items():
@@ -121,7 +122,8 @@ def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple
 
 
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points where the value changes, and the last; of too many, some of them."""
+    """The points at which the value changes, and the last one; if they are too many, some of
+    them."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
     return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
 
@@ -130,8 +132,8 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """A line for each row of products: what throttled its devices; `detailed`: also their clocks,
-    power and temperature meanwhile."""
+    """A line for each row of products that says what throttled its devices; if `detailed`, also
+    their clocks, power and temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
@@ -147,7 +149,7 @@ def _known(readings: Iterable[Reading], read: Read) -> list[float]:
 
 
 def _figures(readings: Sequence[Reading]) -> Iterator[str]:
-    """Clocks from the least to the most, and the most of power and temperature."""
+    """The range of clocks, and the highest power and temperature."""
     clocks = [*_known(readings, lambda one: one.clock_min)]
     clocks += _known(readings, lambda one: one.clock_max)
     if clocks:
@@ -160,7 +162,7 @@ def _figures(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _throttled(readings: Sequence[Reading]) -> str:
-    """By what, and which of several devices."""
+    """What throttled the devices, with the devices' names if there are several."""
     reasons: dict[str, list[str]] = {}
     for reading in readings:
         for reason in reading.throttled:

@@ -48,8 +48,7 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """What is said of one link, or of several alike: figures in bytes/s, and the word that stands
-    out if it must."""
+    """One link, or several alike: figures in bytes/s, and a word that must stand out, if any."""
 
     what: Entry
     one_way: tuple[float, ...]
@@ -71,7 +70,7 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 def run_blocks(judged: OneRun) -> Iterator[Block]:
-    """The machine of a run with what each link carried."""
+    """The machine of a run with the bandwidth of each link."""
     run = judged.run
     yield Prose([line(named(run.machine), f", as run {run.id} measured it", mark(run.simulated))])
     found = tuple(picture_blocks(run, judged.outcome.findings))
@@ -79,13 +78,14 @@ def run_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
-    """The same, and all that is known of the machine."""
+    """The machine of a run as `run_blocks` shows it, and all that is known of the machine."""
     yield from run_blocks(judged)
     yield from detailed_machine_blocks(judged.run.machine)
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """None of a machine without links but to the network, nor of several machines."""
+    """A picture of the machine; none if it has only links to the network, or if there are several
+    machines."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:
@@ -130,7 +130,8 @@ class _MachinePicture:
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
 
     def _drawn(self) -> tuple[list[DrawnPart], list[DrawnLink]]:
-        """All of them; of so many that nobody reads each, those that are alike as one."""
+        """The parts and links to draw; if they are too many to read, alike parts are drawn as
+        one."""
         places = self._topology.places
         several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
         ends: dict[str, set[tuple[str, str, str]]] = {name: set() for name in places}
@@ -156,7 +157,7 @@ class _MachinePicture:
         return DrawnPart(place.name, label, place.kind, place.above, tone, word, level)
 
     def _tree(self) -> Iterator[_Row]:
-        """What hangs below each node; a fabric's switches; and what is joined directly."""
+        """The rows of a tree: parts below each node, switches of a fabric, and direct links."""
         shown = set(self._up.values())
         for top in self._topology.below(None):
             under = [*self._under(top, 0)]
@@ -187,7 +188,7 @@ class _MachinePicture:
         return Entry(place.name, tone="" if depth else "name", depth=depth), *entries
 
     def _summary(self) -> Iterator[_Row]:
-        """What is wrong; then links that are alike, in one row each."""
+        """The rows of a summary: what is wrong, then a row for all links that are alike."""
         places = self._topology.places
         for part in self._blames:
             if isinstance(part, TopologyPlace):
@@ -241,7 +242,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 
 
 def _all(some: Sequence[_Link]) -> _Link:
-    """Several as one: they are alike but for their figures."""
+    """Several links as one, with the figures of all."""
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
     says = some[0].says if len(some) == 1 else f"{len(some)} links alike"
@@ -258,7 +259,7 @@ def _range(figures: Sequence[float]) -> str:
 
 
 def _what(joint: Joint) -> Entry:
-    """`Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
+    """The kind of a link: `Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
     wire = joint.wires[0] if joint.wires else None
     if wire is not None and wire.kind == "pcie":
         link = wire.lower.link if wire.lower else wire.reported

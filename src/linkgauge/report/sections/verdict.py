@@ -1,5 +1,5 @@
-"""What is wrong with a run, why, and what to do first; else that nothing is; and how many cells are
-how well."""
+"""The verdict on a run: what is wrong, why, and what to do first, or that nothing is wrong; and the
+number of cells with each verdict."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ _NO_REFERENCE = "no reference"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """How the verdict of a command ends: its own `ending`, the folder that keeps the run, if one
-    does; `by_doctor`: below all findings; `scripted`: their remedies have just been written as a
-    script."""
+    """The end of a command's verdict: its own `ending`, the folder that keeps the run, if any;
+    `by_doctor` if all findings are shown above, `scripted` if their remedies have just been written
+    as a script."""
 
     ending: Ending | None = None
     kept: Path | None = None
@@ -77,9 +77,9 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """What is wrong, why, and what to do first; the cells furthest below what is expected, and
-    where the precision was missed; which command says more of the run; then how many cells are how
-    well."""
+    """The verdict: what is wrong, why, and what to do first; the cells furthest below the expected
+    figure, and those that missed the precision; a command that shows more; and the number of cells
+    with each verdict."""
     wrong = worst_of(run, outcome, closing.ending)
     last = tuple(_numbers(run, outcome))
     if wrong is not None:
@@ -94,14 +94,14 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 
 
 def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """What is wrong with a run, where no status of its cells says so."""
+    """The verdict, but only if something is wrong that the status of no cell shows."""
     wrong = worst_of(run, outcome)
     if wrong is not None and outcome.code and not exit_code(run):
         yield _problem(wrong, tuple(_lowest(run)), _where(run.machine, run))
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
-    """The failures found on a run's machine that are not the run's."""
+    """Failures found on a run's machine that do not count as the run's."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
@@ -112,7 +112,7 @@ def of_machine(
     machine: Machine, findings: Sequence[Finding], then: Command | None = None
 ) -> Iterator[Block]:
     """The verdict on a machine without a run: its first failure, else its first warning, and what
-    to do; `then` is what to type next."""
+    to do; `then` is a command to type next."""
     grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
@@ -146,8 +146,9 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """The prose before the first command, and that one. Where it changes or sets something, all up
-    to the next prose: it may do nothing without them. Of prose alone, the first line."""
+    """The prose before the first command, and that command. If it changes or sets something, all up
+    to the next prose, because it may have no effect without the rest. If there is only prose, the
+    first line."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -160,7 +161,7 @@ def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
 
 
 def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | None:
-    """What to type now; None where nothing more is to be said of the run."""
+    """The command to type next; None if nothing more can be shown of the run."""
     if closing.kept is None:
         return None
     folder = quote(str(closing.kept))
@@ -177,8 +178,8 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether it was interrupted, or the loss of a rank cost a part of it, and it can be
-    resumed."""
+    """Whether the run can be resumed: it was interrupted, or lost a part of its cells with a
+    rank."""
     lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
     broke_off = run.finished is None or (lost and bool(run.machine.ranks))
     return broke_off and (folder / JOURNAL_FILE).exists()
@@ -217,13 +218,13 @@ def _lowest(run: Run) -> Iterator[tuple[str, Line]]:
 
 
 def what_precision(missed: Missed) -> str:
-    """How many cells missed it, and the one that is the furthest from it."""
+    """A sentence on how many cells missed the precision, and the furthest one."""
     furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
 
 
 def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
-    """How many cells were measured, and how well they are."""
+    """The number of measured cells, and the number with each verdict."""
     statuses = Counter(cell.status for _, cell in cells_of(run.results))
     measured = statuses["pass"] + statuses["fail"]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
@@ -252,7 +253,8 @@ def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
 
 
 def _judged(run: Run) -> Iterator[Tile]:
-    """How many cells have each verdict; those whose links run below their best apart."""
+    """The number of cells with each verdict; ok cells whose links run below their best count
+    separately."""
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
     held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
@@ -268,7 +270,7 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
-    """`no reference`, or `3 too small, 2 no reference`."""
+    """The reasons why cells are not judged: `no reference`, or `3 too small, 2 no reference`."""
     cells = [cell for cell in passed if cell.verdict == "unknown"]
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
     if len(counts) == 1:
@@ -277,7 +279,7 @@ def _why_not(passed: Sequence[CellResult]) -> str:
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    """The verdict with all steps of its remedy, and every other finding."""
+    """The verdict on a page, with all steps of its remedy, and every other finding."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
     reported = None if wrong is None else wrong.group
@@ -296,7 +298,7 @@ def _of_page(one: OneRun) -> Iterator[Block]:
 
 
 def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
-    """The verdict with all that is said of its finding."""
+    """The verdict with all details of its finding."""
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
     said += [each for each in problem_of(reported.alike).said if each[0] != "why"]
@@ -304,7 +306,7 @@ def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
 
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
-    """What stands above the verdict's steps: on which machine, unless the first one says it."""
+    """The words above the verdict's steps: the machine, unless the first step names it."""
     if taken and isinstance(taken[0], RemedyText) and taken[0].text.startswith("On "):
         return "Do this first"
     simulated = " (SIMULATED)" if run.simulated else ""
@@ -312,7 +314,7 @@ def _first_words(run: Run, taken: Sequence[Step]) -> str:
 
 
 def _afterwards(run: Run) -> tuple[str, Line]:
-    """How one sees that it helped."""
+    """How to see whether the remedy helped."""
     command = f"linkgauge compare {quote(title_of(run.label))} fixed"
     return "then", line(
         "measure again with ", Span("--label fixed", "strong"), "; ",

@@ -1,5 +1,5 @@
-"""What was expected of a result, and which cells differ: a few lines after its matrices; and the
-verdict on several cells in a word or two."""
+"""The expectations of a result and the cells that differ, in a few lines after its matrices; and
+the verdict on several cells in a word or two."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ HELD = "↓"
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    """What was expected of cells of these units, with the arithmetic: each once, those of the most
-    cells first."""
+    """The expectations of cells in these units, with their arithmetic: each once, the most frequent
+    first."""
     counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
@@ -35,7 +35,7 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 
 
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
-    """The cells with this verdict, and the share that each is of what is expected."""
+    """A line with the cells of this verdict, and each one's share of the expected figure."""
     cells = [
         in_result(results, one, compared(one, cell))
         for one in results
@@ -48,23 +48,23 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """With the benchmark's name where there are several."""
+    """The text, with the benchmark's name before it if there are several benchmarks."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
 def share_of(cell: CellResult) -> float | None:
-    """The median as a part of the expected figure; None where either is unknown."""
+    """The median divided by the expected figure; None if either is unknown."""
     return cell.share(expected_of(cell))
 
 
 def expected_of(cell: CellResult) -> float | None:
-    """What it should reach, else what it cannot exceed; None where nothing is expected."""
+    """The figure that the cell should reach, else its upper limit; None if nothing is expected."""
     return None if cell.expected is None else cell.expected.figure
 
 
 def held_below(cell: CellResult) -> float | None:
-    """What would be expected with every link at its best, where what is expected is clearly less;
-    else None."""
+    """The figure to expect with every link at its best, if that is clearly more than the expected
+    one; else None."""
     if cell.expected is None or cell.expected.nominal is None:
         return None
     expected, nominal = cell.expected.figure, cell.expected.nominal
@@ -73,8 +73,8 @@ def held_below(cell: CellResult) -> float | None:
 
 
 def reference_of(cell: CellResult) -> float | None:
-    """What its share is shown of: what links at their best would carry, where they run clearly
-    below that; else what is expected. None where nothing is expected."""
+    """The figure that the cell's share is shown of: what its links would carry at their best if
+    they run clearly below it, else the expected figure. None if nothing is expected."""
     return held_below(cell) or expected_of(cell)
 
 
@@ -84,9 +84,9 @@ def is_held(cell: CellResult) -> bool:
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """A cell and its share of the expected figure: host:0 -> sim:3 43%; where a transfer's own
-    share is clearly less than that of a total, the lowest one's: others -> sim:7: sim:3 -> sim:7 by
-    ce 43%."""
+    """A cell and its share of the expected figure: `host:0 -> sim:3 43%`. If the share of one
+    transfer of a total is clearly less, the lowest one's: `others -> sim:7: sim:3 -> sim:7 by ce
+    43%`."""
     lowest = lowest_share(cell)
     if lowest is None:
         return place_of(result, cell)
@@ -94,8 +94,8 @@ def compared(result: Result, cell: CellResult) -> str:
 
 
 class Lowest(NamedTuple):
-    """What of a cell is the furthest below what is expected: its figure in the unit of the result,
-    and the share that it is of what is expected; `whose` adds to the cell's name the transfer."""
+    """The figure of a cell or transfer that is furthest below the expected one, in the unit of the
+    result, and its share of it; `whose` adds the transfer to the cell's name."""
 
     share: float
     figure: float
@@ -103,7 +103,8 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """Of the cell's figure, or of a transfer's own, if clearly lower; None without any."""
+    """The share of the cell's figure, or of a transfer's own if that is clearly lower; None without
+    any."""
     share = share_of(cell)
     if share is None or cell.summary is None:
         return None
@@ -119,7 +120,7 @@ def lowest_share(cell: CellResult) -> Lowest | None:
 
 
 def _expected(cell: CellResult, unit: str) -> Iterator[str]:
-    """One line of arithmetic; none where nothing is expected."""
+    """The expectation of a cell as one line of arithmetic; none if nothing is expected."""
     expected, value = cell.expected, expected_of(cell)
     if expected is not None and value is not None:
         at_most = "at least " if cell.report.is_latency else "at most "
@@ -134,8 +135,8 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low",
 
 
 class Word(NamedTuple):
-    """What to say, and what it stands for: `part` where some cells are judged and others are not,
-    `held` where all are ok on links that run below their best."""
+    """A verdict in words, and its kind: `part` if some cells are judged and others are not, `held`
+    if all are ok on links that run below their best."""
 
     text: str
     kind: Status | Verdict | Literal["part", "held"]
@@ -150,8 +151,8 @@ def is_unjudged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """How many figures were measured, how many of them are held against something, and how many of
-    these against equal cells of the run alone."""
+    """How many figures were measured, how many of these were judged, and how many of these only
+    against equal cells of the run."""
 
     measured: int
     judged: int
@@ -165,7 +166,8 @@ def judged_of(run: Run) -> JudgedShare:
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
-    """Of these cells of the results, and of results without cells; None where none is judged."""
+    """The worst verdict or status of these cells and of results without cells; None if none is
+    judged."""
     found: set[Status | Verdict] = {one.status for one in results if not one.cells}
     found |= {cell.verdict if cell.status == "pass" else cell.status for cell in cells}
     worst = next((word for word in _WORST_FIRST if word in found), None)
@@ -183,8 +185,8 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
 
 
 def nothing_wrong(run: Run) -> Word:
-    """Of a run without any failure. Nothing measured is not well, and nor is what nothing was held
-    against."""
+    """The word for a run without any failure. It is not "ok" if nothing was measured or nothing was
+    judged."""
     known = judged_of(run)
     if not known.measured:
         return Word("nothing was measured", "skip")

@@ -1,4 +1,4 @@
-"""All remedies as a shell script that does nothing before somebody has read and confirmed it."""
+"""All remedies as a shell script that does nothing until somebody has read and confirmed it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """The script: each finding as a comment, then its remedy, once where several have the same.
-    Files, and commands in which something is to be filled in, are comments, too."""
+    """The script: each finding as a comment, then its remedy, once if several findings share it.
+    Files, and commands with placeholders, are comments, too."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     for alike in alike_findings(findings):

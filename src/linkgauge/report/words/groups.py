@@ -1,5 +1,5 @@
-"""Findings that are shown together: those that differ only in their subject, and what each
-explains."""
+"""Groups of findings that are shown together: findings that differ only in their subject, and the
+findings that they explain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEVERITIES: Mapping[Severity, Tone] = {
 
 
 class FindingGroup(msgspec.Struct, frozen=True):
-    """Findings that differ only in their subject, and what else they explain, each likewise."""
+    """Findings that differ only in their subject, and those that they explain, grouped likewise."""
 
     alike: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
@@ -32,7 +32,7 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """The findings by their causes, in their order."""
+    """The findings grouped by their causes, in their order."""
     alike = list(alike_findings(findings))
     causes = {finding.name: group[0] for group in alike for finding in group}
     below: dict[Finding, list[list[Finding]]] = {}
@@ -47,7 +47,7 @@ def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
-    """What explains it, and what explains that, up to what nothing explains."""
+    """The last cause in the chain of findings that explain this one."""
     seen = {finding.name}
     while name := next((n for n in finding.explained_by if n in causes), None):
         finding = causes[name]
@@ -58,7 +58,8 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
 
 
 def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Findings that differ only in subject (and its address in the remedy), in their order."""
+    """Groups of findings that differ only in their subject (and its address in the remedy), in
+    their order."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)

@@ -1,4 +1,4 @@
-"""What is said below a table of results: a line for each kind of what is out of the ordinary."""
+"""Remarks below a table of results: a line for each kind of irregularity."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def thread_lines(result: Result) -> Iterator[Line]:
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    """The most time that a hypervisor took from the threads of a cell, where it matters."""
+    """A line on the most CPU time that a hypervisor took from the threads of a cell, if it
+    matters."""
     shares = [
         counters.steal / counters.seconds
         for cell in result.cells
@@ -70,8 +71,9 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """Those below the figures of one table. `named`: the table itself has the verdict of each cell;
-    `detailed`: all that is known, where matrices of their own show other figures."""
+    """All remarks below the figures of one table. `named` says that the table itself has the
+    verdict of each cell; `detailed` shows all that is known, for matrices that also show other
+    figures."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -87,7 +89,7 @@ def below_lines(
 
 
 def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
-    """What is said of one result; `detailed`: of each cell and device."""
+    """The remarks on one result; if `detailed`, on each cell and device."""
     if detailed:
         yield from thread_lines(result)
     else:
@@ -103,7 +105,7 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
-    """The ends of other figures of the same cells: those of their parts, first."""
+    """The ranges of other figures of the same cells, those of their parts first."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
@@ -119,7 +121,7 @@ def _ends(ascending: Sequence[str]) -> str:
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    """Cells whose samples fall into two groups; the larger one is the headline."""
+    """Lines on cells whose samples fall into two groups; the larger group is the headline."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     for result, cell in found[:most]:
         name = in_result(results, result, str(cell.place))
@@ -131,8 +133,8 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """A line for each status and reason, with the cells that have it; of several
-    benchmarks, with their names, too."""
+    """A line for each status and reason, with the cells that have it, and their benchmarks if there
+    are several."""
     found: dict[tuple[Status, str | None], dict[str, None]] = {}
     several = len({result.benchmark for result in results}) > 1
     for result in results:
@@ -151,7 +153,7 @@ LEAST = 17
 
 
 def round_lines(result: Result) -> Iterator[Line]:
-    """A line for each round: how many cells, their sum, and its share of what is expected."""
+    """A line for each round: the number of cells, their sum, and its share of the expected sum."""
     rounds: dict[int, list[CellResult]] = {}
     for cell in result.cells:
         if cell.round is not None and cell.headline is not None and "->" in cell.row:

@@ -1,9 +1,8 @@
-"""What the lines of a remedy are: commands that a shell takes as they stand, prose, files.
+"""Reads the lines of a remedy as commands that a shell takes as they are, prose, or files.
 
 A line is a command only if each program in it is known here and nothing in it expands but the
-variables that remedies set, so that no name in a capture becomes a command. A line that begins with
-`# ` is prose, as is every other.
-"""
+variables that remedies set, so that no name in a capture becomes a command. Every other line is
+prose, as is one that begins with `# `."""
 
 from __future__ import annotations
 
@@ -50,13 +49,13 @@ _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
 
 
 class RemedyText(msgspec.Struct, frozen=True):
-    """What a person reads."""
+    """Prose for a person."""
 
     text: str
 
 
 class Command(msgspec.Struct, frozen=True):
-    """The `words` of a line for a shell, quoted, and what is said of it."""
+    """The `words` of a line for a shell, quoted, with a comment."""
 
     words: tuple[str, ...]
     comment: str = ""
@@ -84,19 +83,19 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """What is to be filled in."""
+        """The placeholders that a person has to fill in."""
         if self.sets:
             return ("ADDRESS",) if self.line == DEVICE else ()
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
 
     @property
     def sets(self) -> bool:
-        """Whether it sets a variable."""
+        """Whether the command sets a variable."""
         return self.line in SETTING
 
     @property
     def needs_variables(self) -> bool:
-        """Whether what an earlier line sets is in it."""
+        """Whether the command uses a variable that an earlier line sets."""
         return self.line == PORT_ABOVE or bool(_VARIABLE.search(self.line))
 
 
@@ -111,8 +110,8 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """The lines from `[Section]` to the next comment are a file, whose path the prose before them
-    names."""
+    """Splits a remedy into steps. The lines from `[Section]` to the next comment are a file, whose
+    path is in the prose before them."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -129,7 +128,7 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def as_command(line: str) -> Command | None:
-    """The line as a shell is to take it; None if it is prose, or might do anything else than start
+    """The line as a command for a shell; None if it is prose, or might do anything but start the
     programs known here."""
     code, *said = _COMMENT.split(line, maxsplit=1)
     if code.strip() in SETTING:
@@ -152,7 +151,7 @@ def as_command(line: str) -> Command | None:
 
 
 def _started(words: Sequence[str]) -> Iterator[list[str]]:
-    """The words of each program that a line starts, itself first."""
+    """The words of each program that a line starts, the line's own first."""
     own: list[str] = []
     for word in words:
         if word in ("|", ";"):
@@ -179,13 +178,13 @@ def _may_start(words: Sequence[str]) -> bool:
 
 
 def _is_sentence(words: Sequence[str]) -> bool:
-    """Whether three words in a row are of a language: `run with these benchmarks once more`."""
+    """Whether three words in a row belong to a language: `run with these benchmarks once more`."""
     plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
     return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
 
 
 def _quoted(words: Sequence[str]) -> list[str]:
-    """As a shell takes them, a `;` at the end of the word before it."""
+    """The words quoted for a shell; a lone `;` is joined to the word before it."""
     quoted: list[str] = []
     for word in words:
         if word == ";":

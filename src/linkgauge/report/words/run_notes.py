@@ -30,7 +30,8 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 class Noted(NamedTuple):
-    """A sentence, and of how many cells it is; None of the machine or of what was asked for."""
+    """A sentence, and the number of cells that it concerns; None if it concerns the machine or the
+    request."""
 
     sentence: str
     cells: int | None = None
@@ -41,9 +42,9 @@ class Noted(NamedTuple):
 
 
 def note_lines(run: Run) -> Iterator[Line]:
-    """Each warning once, with the number of its cells, those of sizes near a cache's together; then
-    the cells that missed the precision, and the faults of a simulated machine that struck
-    nothing."""
+    """Each warning once, with the number of its cells; warnings about sizes near a cache's are one.
+    Then the cells that missed the precision, and the faults of a simulated machine that had no
+    effect."""
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
@@ -51,8 +52,8 @@ def note_lines(run: Run) -> Iterator[Line]:
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
-    """As few lines as an end of a run has room for: remarks that begin alike but for numbers, such
-    as those on kernels, are one; without the precision."""
+    """Notes in few lines, without the precision: remarks that differ only in their numbers, or in
+    what follows a colon, are one."""
     kinds: dict[str, list[Noted]] = {}
     for noted in _of_cells(run):
         kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
@@ -84,7 +85,7 @@ def _shared(run: Run) -> Iterator[Noted]:
 
 
 def _subject(note: Note) -> Note:
-    """Equal for notes of which one sentence speaks."""
+    """A key that is equal for notes that one sentence covers."""
     if isinstance(note, NearCache):
         return replace(note, size=0 if note.fits else note.cache)
     return note
@@ -96,7 +97,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def _idle_faults(run: Run) -> Iterator[Noted]:
-    """One for each fault that struck nothing."""
+    """A note for each simulated fault that had no effect."""
     if not run.simulated:
         return
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
@@ -106,7 +107,7 @@ def _idle_faults(run: Run) -> Iterator[Noted]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """`396.10 or 356.20 GB/s, 60 : 40`, the larger group first."""
+    """Two groups of samples in words, the larger first: `396.10 or 356.20 GB/s, 60 : 40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -115,8 +116,8 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The precision asked for, the cells that missed it with what they reached, the furthest from
-    it first, and how many have no interval."""
+    """The requested precision, the cells that missed it with the precision that they reached, the
+    worst first, and the number of cells without an interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -128,7 +129,7 @@ class Missed(NamedTuple):
 
     @property
     def noted(self) -> Noted:
-        """All of it as a note."""
+        """The missed precision as a note."""
         rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
         rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
         named = ", ".join((*self.cells[:NAMED], *rest))
@@ -136,7 +137,7 @@ class Missed(NamedTuple):
 
 
 def missed_precision(run: Run) -> Missed | None:
-    """None where every cell reached it, or none was asked for."""
+    """The missed precision of a run; None if every cell reached it or none was requested."""
     if run.soak is not None:  # which measures for a time, however precise
         return None
     asked = run.settings.precision
@@ -160,7 +161,7 @@ def missed_precision(run: Run) -> Missed | None:
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """What cells are called: the benchmark, with the size where it has several, and their ends."""
+    """A function that names cells: by benchmark, size if it has several, and place."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:

@@ -50,7 +50,7 @@ def sentence(note: Note) -> str:
 
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
-    """What is to be said of buffers of these sizes, as of the note's."""
+    """The sentence on buffers of these sizes that fit in a cache or nearly do, as the note says."""
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
     how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
@@ -66,6 +66,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """Its name where a shell finds it, else the path that was typed: `.venv/bin/linkgauge`."""
+    """The name of this program if a shell finds it, else the path that was typed:
+    `.venv/bin/linkgauge`."""
     typed = sys.argv[0]
     return NAME if Path(typed).name != NAME or shutil.which(NAME) else typed

@@ -12,8 +12,8 @@ from linkgauge.model.hardware.machine import Device, Machine
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator: its notations in all backends (`cuda:0/opencl:1`; its PCI address if no
-    backend reaches it), its place, and what its library reports."""
+    """An accelerator. `label` has its notations in all backends (`cuda:0/opencl:1`), or its PCI
+    address if no backend reaches it; `accelerator` is what its library reports."""
 
     label: str
     model: str | None = None
@@ -22,8 +22,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """Accelerators with a library first, then those of other backends, then those of none. Devices
-    without a PCI address (a CPU as OpenCL shows it) are left out."""
+    """The accelerators, those with a library first, then those of other backends, then those of
+    none. Devices without a PCI address (a CPU that OpenCL shows) are left out."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)
@@ -58,6 +58,6 @@ def spans(names: Iterable[str]) -> str:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """A notation's backend and index; a PCI address has no index."""
+    """The backend and index of a notation; a PCI address has no index."""
     match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
     return (match[1], int(match[2])) if match else (name, None)

@@ -36,8 +36,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """What suits a device if nothing else is asked for. Batches and prompts of the first type are
-    measured in full, of the others the few."""
+    """The defaults that suit a kind of device. The first type of numbers is measured with all
+    batches and prompts, the others with few."""
 
     model: ModelName
     trained: ModelName
@@ -69,7 +69,7 @@ def _numbers(choice: WorkloadChoice, scale: _Scale) -> tuple[NumberKind, ...]:
 
 
 def _asked(choice: WorkloadChoice, scale: _Scale, **own: object) -> Workload:
-    """A workload with what was chosen for all."""
+    """A workload with the choices that apply to all."""
     common = {
         "model": choice.model or scale.model,
         "tokens": choice.tokens,
@@ -86,22 +86,22 @@ def _cell(device: Device, row: str, column: str, report: Report, work: Workload)
 
 
 def _rows(fabric: DeviceSet) -> Iterator[tuple[Device, str]]:
-    """Each device, and what its rows begin with: its name, if there are several."""
+    """Each device with the beginning of its rows' labels: its name if there are several devices."""
     for device in _chosen(fabric):
         several = len(_chosen(fabric)) > 1
         yield device, f"{parse_memory(device.memory).label} " if several else ""
 
 
 def _chosen(fabric: DeviceSet) -> tuple[Device, ...]:
-    """A CPU only where there is nothing else."""
+    """The devices to measure; a CPU only if there is no other."""
     return tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
 
 
 def _sweep(
     choice: WorkloadChoice, scale: _Scale
 ) -> Iterator[tuple[NumberKind, int, tuple[int, ...]]]:
-    """Types, prompts, and the batches of each: all of the first type, few of the others, unless
-    they were asked for."""
+    """The types, the prompts, and the batches of each: all of the first type and few of the others,
+    unless the user chose them."""
     prompts = choice.prompts or scale.prompts
     for numbers in _numbers(choice, scale):
         first = numbers == _numbers(choice, scale)[0]
@@ -154,7 +154,7 @@ def _offload(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def rank_counts(devices: int, asked: int | None) -> tuple[int, ...]:
-    """1, 2, 4 … and all devices; those asked for alone."""
+    """The numbers of ranks: 1, 2, 4 … and all devices, or only the chosen number."""
     if asked is not None:
         return (asked,)
     powers = [1 << power for power in range(devices.bit_length()) if 1 << power <= devices]

@@ -1,5 +1,5 @@
-"""`linkgauge ai`: inference, training steps and pipelines, and which part of the machine bounds
-them."""
+"""The command `linkgauge ai`: inference, training steps and pipelines, and the part of the machine
+that limits each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _workload_names() -> Iterable[str]:
 
 
 class Choosing(Options):
-    """What the workloads are made of."""
+    """Options that choose a workload's model and sizes."""
 
     model: Literal["10m", "100m", "1b", "3b"] | None = option(
         WHAT,
@@ -124,7 +124,8 @@ def ai(asked: AiOptions) -> int:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """The benchmarks, all if none is named. Raises InputError for one that does not exist."""
+    """The benchmarks of these names, or all without names. Raises InputError for a name that does
+    not exist."""
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
 
@@ -141,8 +142,8 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
-    """The choice with the server that requests go to. Raises InputError if serving has none, or if
-    there is one for nothing."""
+    """The choice with the server for requests. Raises InputError if serving has no server, or if a
+    server is given without serving."""
     from msgspec.structs import replace
 
     from linkgauge.model.errors import InputError
@@ -169,7 +170,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
 
 def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
-    """Raises InputError for what no workload takes."""
+    """The choice of workloads. Raises InputError for values that no workload takes."""
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
@@ -199,7 +200,7 @@ def _natural(option: str, number: int) -> int:
 
 
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    """`1,8,64`, each once."""
+    """The numbers of a list such as `1,8,64`, each once. Raises InputError for any other text."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]
@@ -209,8 +210,8 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """The choice with as many ranks as torchrun or mpiexec started, and whether this process
-    measures: the others take part in its training steps until it ends, here."""
+    """The choice with the number of ranks that torchrun or mpiexec started, and whether this
+    process measures. The other ranks take part in its training steps in here, until it ends."""
     import os
 
     from msgspec.structs import replace

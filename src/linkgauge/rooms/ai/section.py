@@ -1,5 +1,5 @@
-"""What bounds an AI workload: which part of the machine its time is spent on, by what that part
-reaches alone on the same machine, and what would change it."""
+"""The bottleneck of AI workloads: the part of the machine that takes the time, judged by the rate
+that this part reaches alone on the same machine, and advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADVICE: Mapping[BoundKind, str] = {
 
 
 def advice_on(bound: Bottleneck, work: Workload) -> str | None:
-    """What would change it, in a sentence; None where nothing explains the time."""
+    """Advice in a sentence on how to move the bottleneck; None if no part explains the time."""
     if bound.kind is None:
         return None
     if bound.kind == "compute" and work.numbers == "fp32":
@@ -55,7 +55,7 @@ _NO_PART = "no part alone"
 
 
 class _AskedCell(NamedTuple):
-    """A cell with what it asked for and what it shows."""
+    """A cell with its workload, its results and its bottleneck."""
 
     cell: CellResult
     asked: Workload
@@ -70,8 +70,8 @@ def _known(result: Result) -> Iterator[_AskedCell]:
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
-    """What bounds each row, and what would change it; `detailed`: also what is known of each cell,
-    and what carried it out."""
+    """Lines on the bottleneck of each row, with advice; if `detailed`, also on each cell and the
+    software that carried it out."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))
@@ -83,9 +83,9 @@ def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
 
 
 def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
-    """The parts of a training step and what its collectives cost; how busy the link and the device
-    are, of the rates that each reaches alone; the tokens of a server's answers; what the time of a
-    traced loop went to, and the file that has the trace."""
+    """Remarks on a cell: the parts of a training step and the cost of its collectives; how busy the
+    link and the device are, relative to the rates that each reaches alone; a server's tokens; the
+    shares of a traced loop's time, and the file of the trace."""
     done = one.done
     if one.asked.kind == "training" and done.stages:
         yield _parts(done)
@@ -116,7 +116,8 @@ def _took(what: str, seconds: float, done: WorkDone) -> str:
 
 
 def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
-    """What bounds the cells of a row: neighbours that the same bounds are said at once."""
+    """Lines on the bottlenecks of a row's cells; neighbours with the same bottleneck share a
+    line."""
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
         alike = list(own)
@@ -131,7 +132,7 @@ def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    """What would change it, once for each."""
+    """The advice, each sentence once."""
     found: dict[str, str] = {}
     for one in known:
         if one.bound is not None and (advice := advice_on(one.bound, one.asked)) is not None:
@@ -141,7 +142,7 @@ def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    """What carried them out, once for each that differs."""
+    """Lines on the software that carried the cells out, once for each combination."""
     found: dict[tuple[str, ...], list[_AskedCell]] = {}
     for one in known:
         found.setdefault(one.done.how, []).append(one)

@@ -1,4 +1,4 @@
-"""A machine as one file."""
+"""Captures of a machine in one file."""
 
 from linkgauge.registry import Room
 

@@ -1,4 +1,4 @@
-"""`linkgauge capture`: everything that is read of a machine, in one file."""
+"""The command `linkgauge capture`: all that is read of a machine, in one file."""
 
 from __future__ import annotations
 

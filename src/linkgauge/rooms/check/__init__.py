@@ -1,4 +1,4 @@
-"""Is a node as healthy as it was: some minutes of measuring, and one answer."""
+"""Checks whether a node is healthy: a short measurement, and one answer."""
 
 from linkgauge.registry import Room
 

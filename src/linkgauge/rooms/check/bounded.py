@@ -40,8 +40,8 @@ measured once more."""
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """How a check of this many seconds measures: how long a cell is sampled, and when it is given
-    up. Nothing is searched, which would take longer than to measure."""
+    """The settings for a check of this many seconds: how long a cell is sampled, and when it is
+    abandoned. Nothing is searched, since a search would take longer than the check."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -53,10 +53,10 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """The links of each device, host memory, a collective, and as many pairs of devices as
-    `seconds` allow. Which pairs changes from minute to minute, so that checks get round to all of
-    them; on a simulated machine it does not. Raises InputError if a backend or a device that was
-    asked for is not there."""
+    """A brief plan: the links of each device, host memory, a collective, and as many pairs of
+    devices as `seconds` allow. The pairs change from minute to minute, so that repeated checks
+    cover all of them; on a simulated machine they stay the same. Raises InputError if a backend or
+    device that the user named is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
     by_link = replace(request, profile=PROFILE)
@@ -86,7 +86,7 @@ def _planned(session: Session, request: RunRequest, names: tuple[str, ...], firs
 def _laid_out(
     session: Session, request: RunRequest, names: tuple[str, ...]
 ) -> tuple[Benchmark, ...]:
-    """Those of the named benchmarks that this machine has anything for."""
+    """The named benchmarks that this machine can measure."""
     if set(names).isdisjoint(HOST) and not request.over(session.machine):
         return ()
     return Selection(names).lay_out(request, session.machine)
@@ -105,7 +105,7 @@ _LEAST = 0.5
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the process is asked for, of the benchmarks of its profile; `deadline` by the monotonic
+    """Asks the process to measure the benchmarks of its profile; `deadline` is by the monotonic
     clock, which all processes of a machine share."""
 
     settings: Settings
@@ -132,29 +132,30 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """What it does from now on: a cell by name, or a step (`opening the devices`)."""
+    """The current activity of the process: a cell by name, or a step (`opening the devices`)."""
 
     what: str
     is_cell: bool = False
 
 
 class Kept(msgspec.Struct, frozen=True, tag=True):
-    """The folder of its journal."""
+    """The folder of the run's journal."""
 
     folder: str
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """An error that nothing was measured for."""
+    """An error before anything was measured."""
 
     error: str
     is_busy: bool = False
 
 
 class Bounded(msgspec.Struct, frozen=True):
-    """What came of it after `seconds`: the run as far as it was measured (null: not begun), what
-    was planned and has no result (`missing`, by name), the `error` if there was one. `doing` is
-    what it was at when it was ended, and for how long; null if it ended by itself."""
+    """The outcome of a measurement with a deadline, after `seconds`: the run as far as it was
+    measured (null: not begun), the planned cells without a result (`missing`, by name), and the
+    `error` if there was one. `doing` is the activity that was cut off and its duration; null if the
+    process ended by itself."""
 
     seconds: float
     run: Run | None = None
@@ -164,7 +165,7 @@ class Bounded(msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """The process, which leads its own group. With it the whole group is killed; nobody waits."""
+    """A process that leads its own group. The whole group is killed with it, without waiting."""
 
     words = CheckStep | Kept
 
@@ -179,8 +180,8 @@ class _Leader(Process):
 
 
 def measure_within(task: Task, folder: Path) -> Bounded:
-    """Measures the task's brief plan until its deadline; `folder` takes what the process prints.
-    `KeyboardInterrupt` ends it, too."""
+    """Measures the task's brief plan until its deadline, or until `KeyboardInterrupt`; `folder`
+    gets the output of the process."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -232,7 +233,7 @@ def _last_line(path: Path) -> str:
 
 
 class _Telling(Observer):
-    """Tells the process that waits what goes on."""
+    """Reports progress to the waiting process."""
 
     def __init__(self, channel: Channel) -> None:
         self.session: Session | None = None
@@ -253,8 +254,8 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """The process: carries its task out, and tells what it does. Cells that would be low are
-    measured once more."""
+    """Carries the task out in this process, and reports its progress. Cells that would be judged
+    low are measured once more."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

@@ -1,4 +1,4 @@
-"""`linkgauge check`: whether this node is fit for work, within a given time."""
+"""The command `linkgauge check`: whether this node is fit for work, within a given time."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def check(asked: CheckOptions) -> int:
 
 
 def _reserve(seconds: float) -> float:
-    """What is kept of the time to judge what was measured, and for a slow start of this process."""
+    """The seconds that are reserved for judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 
 def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
-    """The run is kept in the folder `otherwise` if the command names none."""
+    """The request; the run is kept in the folder `otherwise` if the command names none."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
@@ -108,8 +108,8 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """The last resort: if this process itself hangs (a file system that does not answer), it ends
-    at the deadline, and says so. Nothing of it can be asked any more, so the words are fixed."""
+    """Ends this process with a message at the deadline if it hangs itself (a file system that does
+    not answer). The message is fixed, because a hung process cannot compute another."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

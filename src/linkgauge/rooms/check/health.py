@@ -1,4 +1,4 @@
-"""Whether a node is fit for work, by a brief run of it."""
+"""The health of a node, judged by a brief run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Reason = Literal[
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The verdict on a node: what was measured, judged (`run`, null if nothing was), what has lost
-    against the baseline, in what the node is unlike it, and how many accelerators there are of how
-    many."""
+    """The verdict on a node: the judged `run` (null if nothing was measured), the cells that have
+    `lost` against the baseline, the differences from the baseline's machine, and the numbers of
+    accelerators present and expected."""
 
     reason: Reason
     bounded: Bounded
@@ -66,9 +66,9 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """The verdict on what was measured in time, held against what the hardware should do, limits,
-    the runs of a baseline, and the number of accelerators that the node has (None: whatever there
-    are). A cell that takes longer than `timeout` seconds hangs. The gravest reason counts."""
+    """The verdict on a brief run, compared with what the hardware should do, limits, the runs of a
+    baseline, and the number of accelerators that the node should have (None: any). A cell that
+    takes longer than `timeout` seconds hangs. The gravest reason is reported."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
@@ -89,7 +89,7 @@ def health_of(
 
 
 def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
-    """What is wrong by the run itself."""
+    """The reason by the run alone; None if there is none."""
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
     if "timeout" in has or _is_hanging(bounded.doing, timeout):
@@ -107,12 +107,12 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
 
 
 def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
-    """Whether it was ended at something that had gone on for too long."""
+    """Whether the run was ended during an activity that had taken too long."""
     return doing is not None and doing[1] > timeout
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:
-    """Holds what was measured against the same cells of the baseline."""
+    """Compares the run with the same cells of the baseline."""
     current = figures_of(run)
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
@@ -130,7 +130,7 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:
-    """The one that has lost most; one without a figure before all others."""
+    """The cell with the largest loss; a cell without a figure comes first."""
     return max(lost, key=lambda one: 1.0 if one.loss is None else one.loss)
 
 
@@ -143,8 +143,8 @@ MOST_MESSAGE = 1024
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of Kubernetes' NodeCondition (core/v1), as `status.conditions` of a node takes
-    them. One check knows of no earlier one: the status is taken to hold from its end."""
+    """The fields of Kubernetes' NodeCondition (core/v1), for a node's `status.conditions`. A check
+    does not know earlier ones, so the status is dated from its end."""
 
     type: str
     status: Literal["True", "False"]
@@ -155,7 +155,7 @@ class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HealthResult(msgspec.Struct, frozen=True):
-    """What a check has found, and at what time of day (RFC 3339)."""
+    """The verdict of a check, and the time of day (RFC 3339)."""
 
     health: Health
     at: str
@@ -166,21 +166,21 @@ def condition_document(checked: HealthResult) -> str:
 
 
 def condition_of(checked: HealthResult) -> NodeCondition:
-    """One that is `True` if the node is healthy."""
+    """The condition, which is `True` if the node is healthy."""
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
     return NodeCondition(TYPE, status, health.reason, message(health), at, at)
 
 
 def condition_line(checked: HealthResult) -> Line:
-    """`ok: 9 cells measured in 3.2 s`."""
+    """The verdict as a line: `ok: 9 cells measured in 3.2 s`."""
     health = checked.health
     word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")
     return line(word, f": {message(health)}")
 
 
 def message(health: Health) -> str:
-    """The worst cause, or what was measured; one line."""
+    """The worst cause, or a summary of what was measured, in one line."""
     text = " ".join(printable(_cause(health)).split())[:MOST_MESSAGE]
     return f"{text} SIMULATED" if health.run is not None and health.run.simulated else text
 

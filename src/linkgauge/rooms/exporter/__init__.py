@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: the last results of each label, and what devices report now."""
+"""Metrics for Prometheus: the last results of each label, and the devices' current state."""
 
 from linkgauge.registry import Room
 

@@ -1,4 +1,4 @@
-"""`linkgauge exporter`: metrics for Prometheus."""
+"""The command `linkgauge exporter`: metrics for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families of metrics, and their text as Prometheus reads it, which prometheus-client writes."""
+"""Families of metrics, and their text for Prometheus, which prometheus-client writes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PREFIX = "linkgauge_"
 
 
 class Families:
-    """Families by name, in the order in which they are first named. A sample whose value is null is
-    left out: absent is not 0."""
+    """Families by name, in the order of their declaration. A sample with a null value is left out,
+    because absent is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
         self._found: dict[str, tuple[Any, tuple[str, ...]]] = {}
 
     def gauge(self, name: str, help: str, labels: Sequence[str]) -> None:
-        """Declares a family. Without samples it is not shown."""
+        """Declares a family of gauges. A family without samples is not shown."""
         self._declare("GaugeMetricFamily", name, help, labels)
 
     def counter(self, name: str, help: str, labels: Sequence[str]) -> None:
-        """The same of a counter, whose samples end in `_total`."""
+        """Declares a family of counters, whose samples end in `_total`."""
         self._declare("CounterMetricFamily", name, help, labels)
 
     def _declare(self, kind: str, name: str, help: str, labels: Sequence[str]) -> None:
@@ -45,12 +45,13 @@ class Families:
             self._found[name][0].add_metric([printable(one) for one in labels], value)
 
     def add_state(self, name: str, state: str, states: Iterable[str], *labels: str) -> None:
-        """A sample for each state, whose name is the last label: 1 of the one that holds."""
+        """Adds a sample for each state, with its name as the last label: 1 for the current state,
+        else 0."""
         for one in states:
             self.add(name, float(one == state), *labels, one)
 
     def text(self) -> bytes:
-        """Text format 0.0.4."""
+        """All families in text format 0.0.4."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([family for family, _ in self._found.values() if family.samples]))
@@ -58,7 +59,7 @@ class Families:
 
 
 class _Fixed:
-    """A collector of what is there."""
+    """A collector of fixed families."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
@@ -89,7 +90,7 @@ _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "acce
 
 
 def live_text(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> bytes:
-    """The metrics of what was read of a machine."""
+    """The metrics of a machine's current readings."""
     families = Families()
     _declare_pci(families)
     _declare_devices(families)
@@ -134,7 +135,7 @@ def _add_function(
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """What both ends can; one end's where the other is not known."""
+    """The value that both ends support, or the one that is known."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -251,7 +252,7 @@ _KINDS = {
 
 
 def result_text(results: Results) -> bytes:
-    """The metrics of results, but for ages, which change by themselves."""
+    """The metrics of results, without ages, which change by themselves."""
     families = Families()
     _add_runs(families, results)
     _declare_cells(families)
@@ -321,7 +322,7 @@ def _declare_cells(families: Families) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """How long ago the last runs ended (or, interrupted, began)."""
+    """Adds the ages of the last runs: the time since each ended (or, if interrupted, began)."""
     families.gauge("last_run_age_seconds", "Time since the last run ended.", RUN)
     for run in results.runs:
         age = max(0.0, now - (run.finished or run.started))

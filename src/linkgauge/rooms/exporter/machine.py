@@ -1,4 +1,4 @@
-"""Readings that may hang: taken by a thread of their own when somebody asks, and kept."""
+"""Readings that may hang: a separate thread takes them on request, and the last values are kept."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """What was read last (null: nothing yet, or too long ago), `age` seconds ago. `stale`: a later
-    reading has failed, or hangs. `version` counts what differed."""
+    """The last reading (null: none yet, or too old), taken `age` seconds ago. `stale` says that a
+    later reading has failed or hangs; `version` changes with the value."""
 
     value: T | None
     age: float | None
@@ -41,9 +41,9 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` when it is asked to, at most once a `period` (seconds) and one call at a time,
-    by a thread of its own: always the same, since each would keep memory of its own. A call that
-    never returns costs that thread, and nothing else. `say` is given each new failure."""
+    """Calls `read` on request, at most once a `period` (seconds) and one call at a time, always in
+    the same separate thread, since each thread would keep its own memory. A call that never returns
+    blocks only that thread. `say` receives each new failure."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class PeriodicReader(Generic[T]):
         self._version = 0
 
     def ask(self) -> None:
-        """Begins a reading, if one is due."""
+        """Starts a reading if one is due."""
         with self._lock:
             now = time.monotonic()
             is_due = self._began is None or now >= self._began + self._period
@@ -134,8 +134,8 @@ Say = Callable[[str], object]
 
 
 class MachineSource(Protocol):
-    """A machine to look at: its name, whether it is simulated, and its readers, of which more may
-    appear."""
+    """A machine to monitor: its name, whether it is simulated, and its readers, whose number may
+    grow."""
 
     host: str
     simulated: bool
@@ -153,8 +153,8 @@ class Gpus(Protocol):
 
 
 class ThisMachine:
-    """PCI functions by sysfs, and each of NVIDIA's GPUs by a reader of its own: one that hangs
-    makes no other stale."""
+    """This machine: PCI functions by sysfs, and a reader for each NVIDIA GPU, so that a GPU that
+    hangs makes no other stale."""
 
     simulated = False
 
@@ -182,7 +182,7 @@ class ThisMachine:
 
 
 def open_gpus() -> Gpus:
-    """Raises Unsupported where there is no management library."""
+    """The GPUs. Raises Unsupported if there is no management library."""
     from linkgauge.backends.cuda.nvml.live import LiveGpus
 
     return LiveGpus()
@@ -197,7 +197,7 @@ def _device(gpus: Gpus, number: int) -> InventoryReading:
 
 
 class SimulatedMachine:
-    """A described machine, with the faults that it has from the start."""
+    """A described machine with faults from the start."""
 
     simulated = True
 

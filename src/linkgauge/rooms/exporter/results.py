@@ -1,4 +1,5 @@
-"""What a kept run's file expects of its cells: the history keeps figures and verdicts alone."""
+"""The results to export, from the history or a folder. The history has figures and verdicts;
+expectations come from the files of kept runs."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ Expectations = dict[CellId, Expected]
 
 
 class _ResultCell(msgspec.Struct):
-    """The part of a cell that is needed; reading all of it takes far longer."""
+    """The needed part of a cell; reading all fields would take far longer."""
 
     row: str
     column: str
@@ -38,7 +39,7 @@ class _ResultCell(msgspec.Struct):
 
 
 class _ResultFields(msgspec.Struct, frozen=True):
-    """What holds of the cells that do not say otherwise."""
+    """The values for cells that do not have their own."""
 
     expected: Expected | None = None
 
@@ -60,8 +61,8 @@ _decoder = msgspec.json.Decoder(_Run)
 
 
 def expectations_in(folder: Path, run: str) -> Expectations:
-    """Those of the run with this id, whose folder this is; none where its run.json is not there, is
-    another run's, or cannot be read."""
+    """The expectations of the run with this id in this folder; none if its run.json is missing,
+    belongs to another run, or cannot be read."""
     path = folder / RUN_FILE
     try:
         of = path.stat()
@@ -100,7 +101,7 @@ MOST_FIGURES = 20_000
 
 
 class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run; moments are seconds since 1970, `finished` is null if it was interrupted."""
+    """A run; times are seconds since 1970, and `finished` is null if it was interrupted."""
 
     id: str
     label: str
@@ -121,15 +122,15 @@ Shown = tuple[ShownRun, Figure]
 
 
 class Results(NamedTuple):
-    """The last run of each label on each host, and the last figures of their cells."""
+    """The last run of each label on each host, with the last figures of their cells."""
 
     runs: tuple[ShownRun, ...] = ()
     figures: tuple[Shown, ...] = ()
 
 
 class Which(NamedTuple):
-    """Which runs are shown: of a host, real or simulated ones, of a label, those that measured all
-    of the benchmarks. None takes all."""
+    """The filter for runs: a host, real or simulated machines, a label, and benchmarks that a run
+    must have measured. None matches all."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -137,7 +138,7 @@ class Which(NamedTuple):
     benchmarks: tuple[str, ...] = ()
 
     def takes(self, run: ShownRun) -> bool:
-        """Whether the host and the label are meant."""
+        """Whether a run's host and label match."""
         return (
             self.host in (None, run.host)
             and self.simulated in (None, run.simulated)
@@ -146,7 +147,7 @@ class Which(NamedTuple):
 
 
 class ResultSource(Protocol):
-    """`read` returns the same object as long as nothing has changed."""
+    """A source of results. `read` returns the same object until something changes."""
 
     period: float
 
@@ -162,8 +163,8 @@ def _group(run: PastRun | ShownRun) -> _Group:
 
 
 class FromHistory:
-    """The history at an address. It is read when its file has changed (of a server: when its runs
-    have), and then only the runs that are new."""
+    """The results of the history at an address. It is read again only after its file (or, on a
+    server, its list of runs) has changed, and then only for new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -189,8 +190,8 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """Of the file and of its write-ahead log; () if there is none. The state before reading:
-        what is written meanwhile is read the next time."""
+        """The state of the file and of its write-ahead log; () if there is none. It is taken before
+        reading, so that later changes are read the next time."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -233,13 +234,14 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """What is shown of a cell is the last in this order: one that was skipped was not measured."""
+    """A sort key for a cell's figures, whose last one is shown. Skipped cells come first, because
+    they were not measured."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """The runs whose cells are looked at: the last of each label, and earlier ones within limits.
-    Of runs, the latest first."""
+    """The runs whose cells are shown: the last of each label, and earlier ones within limits. Runs
+    must come with the latest first."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
@@ -272,7 +274,7 @@ def _shown_run(run: PastRun) -> ShownRun:
 
 
 def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown]:
-    """With what their runs' files expect, where these are still there."""
+    """The figures with the expectations in their runs' files, as far as these still exist."""
     known: dict[int, Expectations] = {}
     for run, (of, figure) in shown:
         if run.number not in known:
@@ -282,7 +284,7 @@ def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown
 
 
 class FromFolder:
-    """The last run of each label below a folder, read when a run is added or changes."""
+    """The last run of each label below a folder, read again when a run is added or changes."""
 
     period = 5.0
 

@@ -1,5 +1,5 @@
-"""The page that Prometheus scrapes. What is slow to read or to write out is kept; a scrape joins
-it."""
+"""The page that Prometheus scrapes. Parts that are slow to make are kept, and a scrape only joins
+them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Part(NamedTuple):
-    """A part of the page, as it is and packed by gzip, whose parts join as texts do."""
+    """A part of the page, plain and packed by gzip; both forms can be joined."""
 
     plain: bytes
     packed: bytes
@@ -40,7 +40,7 @@ def _part(text: bytes) -> _Part:
 
 
 class _Written(NamedTuple):
-    """Results, and their part of the page."""
+    """Results, with their part of the page."""
 
     results: Results
     part: _Part
@@ -50,7 +50,7 @@ _NOTHING = _Written(Results(), _part(b""))
 
 
 class _Writer:
-    """Writes results out, once for as long as they are the same."""
+    """Formats results, once until they change."""
 
     def __init__(self, source: ResultSource) -> None:
         self._source = source
@@ -64,7 +64,7 @@ class _Writer:
 
 
 class MetricsPage:
-    """Of a machine and of a source of results."""
+    """The page of a machine and a source of results."""
 
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine = machine
@@ -73,8 +73,8 @@ class MetricsPage:
         self._of_machine: tuple[tuple[int, ...], _Part] = (), _part(b"")
 
     def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
-        """The metrics now, `packed` by gzip or not. Readings that are due are waited for, all
-        together for at most `patience` seconds; what takes longer is shown as it was."""
+        """The current metrics, `packed` by gzip or not. Waits for readings that are due, at most
+        `patience` seconds in all; slower readings keep their last values."""
         readers = self._readers(patience)
         results = self._results.taken()
         readings: dict[str, TimedReading[Any]] = {"results": results}
@@ -98,7 +98,7 @@ class MetricsPage:
         return self._of_machine[1]
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
-        """The machine's readers, once all have been asked and waited for."""
+        """The machine's readers, after all were started and waited for."""
         until = time.monotonic() + patience
         asked: list[PeriodicReader[InventoryReading]] = []
         self._results.ask()
@@ -143,7 +143,7 @@ _INDEX = b"""<!doctype html><html lang="en"><title>linkgauge exporter</title>
 
 
 class Address(NamedTuple):
-    """Where to listen."""
+    """An address to listen at."""
 
     host: str
     port: int
@@ -161,7 +161,7 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """`127.0.0.1:9410`, `[::1]:9410`, or a port, which alone means this machine. Raises
+    """The address in `127.0.0.1:9410`, `[::1]:9410`, or a bare port (this machine only). Raises
     InputError."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
@@ -170,7 +170,7 @@ def parse_listen(text: str) -> Address:
 
 
 class _Connections:
-    """Those that are open, and since when each waits for its present request or its answer."""
+    """The open connections, and since when each has waited for its request or its answer."""
 
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
@@ -180,8 +180,8 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """A connection is new, or has had an answer. If there are too many, the one that has taken
-        longest gives way: a scrape takes milliseconds."""
+        """Registers a connection that is new or has had an answer. If there are too many, the
+        slowest one is ended, since a scrape takes milliseconds."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:
@@ -189,33 +189,33 @@ class _Connections:
             self._since[one] = time.monotonic()
 
     def end(self, one: socket.socket) -> None:
-        """A connection is closed."""
+        """Removes a closed connection."""
         with self._lock:
             self._since.pop(one, None)
 
     def end_slow(self) -> None:
-        """Ends those that have taken too long."""
+        """Ends connections that have taken too long."""
         with self._lock:
             before = time.monotonic() - SECONDS
             for one in [one for one, since in self._since.items() if since < before]:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """Its thread reads or writes no more, and closes it."""
+        """Shuts a connection down; its thread then closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer(ThreadingTCPServer):
-    """A page at /metrics. Raises InputError where it cannot listen."""
+    """A server of the page at /metrics. Raises InputError if it cannot listen."""
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
-        """`page` is given whether to pack its text by gzip."""
+        """`page` returns the page; its argument says whether to pack it by gzip."""
         self.page = page
         self.connections = _Connections()
         try:
@@ -238,7 +238,7 @@ class MetricsServer(ThreadingTCPServer):
         self.connections.end_slow()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A scraper that goes away is not worth a traceback."""
+        """Ignores errors of a scraper that goes away."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -278,4 +278,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """A hundred scrapes a second are no news."""
+        """Logs nothing, since there may be a hundred scrapes a second."""

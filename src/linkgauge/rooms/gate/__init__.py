@@ -1,4 +1,5 @@
-"""Runs held against each other: compared, made into a baseline, and refused if they have lost."""
+"""Comparisons of runs: the differences, a baseline of several runs, and a gate that fails after a
+loss."""
 
 from linkgauge.registry import Room
 

@@ -1,4 +1,4 @@
-"""What the gate measures again, and the limits that it applies."""
+"""Repeated measurements for the gate, and the limits that it applies."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from linkgauge.report.files import write_run
 
 
 def all_limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
-    """The same of a whole run. Raises InputError for a limit that fits nothing."""
+    """The run with its cells beyond a limit failed. Raises InputError for a limit that fits
+    nothing."""
     refuse_unmatched(run.results, run.machine, bounds)
     return limited(run, bounds)
 
 
 def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
-    """The run, with the cells beyond a limit failed."""
+    """The run with its cells beyond a limit failed."""
     return apply(judge(run), bounds) if bounds else run
 
 
 def measured_again(
     of: tuple[Path, Run], cells: Collection[CellId], times: int, out: Path, *, wait: bool
 ) -> Iterator[Run]:
-    """So many runs of these cells of a run that is kept at this path, each kept below `out`. Raises
-    KeyboardInterrupt after Ctrl-C, with what was measured kept."""
+    """Yields `times` new runs of these cells of the run at this path, each kept below `out`. Raises
+    KeyboardInterrupt after Ctrl-C; finished measurements are kept."""
     console = make_console(stderr=True)
     path, first = of
     for number in range(1, times + 1):

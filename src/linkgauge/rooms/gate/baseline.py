@@ -1,4 +1,4 @@
-"""`linkgauge baseline`: what several runs come to, to hold later ones against."""
+"""The command `linkgauge baseline`: several runs as a baseline for later ones."""
 
 from __future__ import annotations
 

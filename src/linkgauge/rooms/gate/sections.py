@@ -1,4 +1,4 @@
-"""Runs compared, judged by the gate, and made into a baseline, as people see them."""
+"""Comparisons of runs, verdicts of the gate, and baselines, as people see them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
-    """What changed, what the comparison can tell, in what sides differ besides, and the cells if
-    they are few."""
+    """The blocks of a comparison: changes, its power, other differences between sides, and the
+    cells if they are few."""
     is_whole = len(one.cells) <= FEW
     yield from _compared(one, one.cells if is_whole else ())
     if not is_whole:
@@ -58,7 +58,7 @@ def few_cells(one: RunComparison) -> Iterator[Block]:
 
 
 def every_cell(one: RunComparison) -> Iterator[Block]:
-    """The same with all cells."""
+    """The blocks of a comparison, with all cells."""
     return _compared(one, one.cells)
 
 
@@ -76,7 +76,8 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:
-    """`after (3 runs) against before (4 runs): 1 worse, 0 better, 1 unchanged, 0 undecided`."""
+    """A side's outcome: `after (3 runs) against before (4 runs): 1 worse, 0 better, 1 unchanged, 0
+    undecided`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
     tiles = [
@@ -92,13 +93,13 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
 
 
 def _sides(one: RunComparison, number: int) -> str:
-    """`after (3 runs) against before (4 runs)`."""
+    """The names of two sides: `after (3 runs) against before (4 runs)`."""
     of = (one.sides[number], one.sides[0])
     return " against ".join(f"{side.name} ({count_of(len(side.runs), 'run')})" for side in of)
 
 
 def _changed(one: RunComparison, number: int) -> Iterator[Line]:
-    """A line for each group of cells that changed alike, and the number of those left over."""
+    """A line for each group of cells that changed alike, and the number of other changed cells."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
         yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
@@ -108,7 +109,7 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _power(one: RunComparison, number: int) -> Iterator[Line]:
-    """Which losses would be found, and how many runs are lacking."""
+    """Lines on the losses that would be found, and the number of further runs that are needed."""
     found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
     losses = [each.detectable for each in found]
     if losses:
@@ -128,7 +129,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _basis(one: RunComparison) -> Iterator[Line]:
-    """What changes were judged by."""
+    """Lines on the evidence that changes were judged by."""
     bases = Counter(c.change.basis for cell in one.cells for c in cell.changes if c.change)
     history = f" and of {one.history} more in the history" if one.history else ""
     if bases["runs"]:
@@ -139,7 +140,7 @@ def _basis(one: RunComparison) -> Iterator[Line]:
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
-    """Cells of one benchmark on a side and on the first."""
+    """A table of one benchmark's cells, on a side and on the first."""
     first = cells[0]
     size = f"  {format_size(first.size)}" if first.size else ""
     better = f"{unit_of(first.unit).shown}, {first.better} is better"
@@ -176,7 +177,8 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
-    """`55.40 ±0.5%`: the wider half of the interval; or why there is none."""
+    """A figure with the wider half of its interval, `55.40 ±0.5%`, or the reason why there is
+    none."""
     if side is None or side.figure is None:
         return "-" if side is None else side.status
     return with_reach(side.figure, side.low, side.high, unit)
@@ -186,8 +188,8 @@ _Sides = Sequence[SideFigure | None]
 
 
 def _moved(sides: _Sides, name: str, found: RunChange | None, significance: float) -> str:
-    """`~` where the difference may be noise; in parentheses where nothing tells how much it
-    varies."""
+    """The change of a figure: `~` if it may be noise, in parentheses if the variation is
+    unknown."""
     if found is not None:
         return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)
@@ -195,7 +197,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
 
 
 def _said(one: CellChange, sides: _Sides) -> str:
-    """Whether a cell changed, or what it takes to tell."""
+    """Whether a cell changed, or the number of runs needed to find out."""
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
@@ -207,7 +209,7 @@ def _said(one: CellChange, sides: _Sides) -> str:
 
 
 def gate(one: GateDocument) -> Iterator[Block]:
-    """The verdict, what failed first, then what is not known."""
+    """The blocks of a gate: the verdict, the first failures, then what is unknown."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
@@ -230,7 +232,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
 
 
 def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
-    """What stands behind the verdict, each with a name."""
+    """The facts behind the verdict, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
@@ -245,7 +247,7 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
 
 
 def baseline(one: Baseline) -> Iterator[Block]:
-    """What was made of how many runs, how much they vary, and which ones are outliers."""
+    """The blocks of a baseline: its runs, how much they vary, and the outliers."""
     hosts = {run.machine.host.hostname for run in one.runs}
     several = f" on {len(hosts)} machines" if len(hosts) > 1 else ""
     runs, cells = count_of(len(one.runs), "run"), count_of(len(one.cells))

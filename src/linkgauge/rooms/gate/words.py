@@ -1,4 +1,4 @@
-"""What a comparison of runs and the gate say of a cell, wherever they say it."""
+"""Sentences on cells, for comparisons and the gate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_P = 1e-99
 
 
 def why(one: GateCell) -> str:
-    """What is wrong with a cell, or what is not known of it, in one line."""
+    """The problem of a cell, or what is unknown about it, in one line."""
     current = one.current
     match one.verdict:
         case "missing":
@@ -44,7 +44,7 @@ def why(one: GateCell) -> str:
 
 
 def _lost(one: GateCell) -> str:
-    """`5.1 % less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    """A loss in words: `5.1 % less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
@@ -62,7 +62,7 @@ def _digits(figure: float | None, one: GateCell) -> str:
 
 
 def _disturbed(one: Disturbance) -> str:
-    """Who disturbed what."""
+    """The cause of a disturbance, and what it disturbed."""
     if one.apart is not None:
         before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
         return f"its host ran virtual CPUs {after} apart, {before} in the baseline"
@@ -74,7 +74,7 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange) -> str:
-    """What it takes to tell."""
+    """The number of further runs needed for a cell, in words; empty if none."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -83,18 +83,19 @@ def lacking(one: CellChange) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """`3 more`, if more of the second side suffice."""
+    """The number of further runs: `3 more`, or for both sides if the second side's alone do not
+    suffice."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def a_loss(fraction: float) -> str:
-    """In percent; of a time, a loss has no end."""
+    """A loss in percent, as `over 1000%` from 10 on, since the loss of a time has no limit."""
     return percent(fraction) if fraction < 10 else "over 1000%"
 
 
 def p_value(p: float) -> str:
-    """0.003; 2e-05; below what floating-point numbers tell, < 1e-99."""
+    """A p-value: `0.003`, `2e-05`, or `< 1e-99` below the range of floating-point numbers."""
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
@@ -119,12 +120,12 @@ _FAR = 3.0
 
 
 def comparison_json(one: RunComparison) -> str:
-    """The document, in the unit of data."""
+    """A comparison as JSON, in base units."""
     return json_document({"schema": "linkgauge.runs-compared/1", **msgspec.to_builtins(one)})
 
 
 def comparison_csv(one: RunComparison) -> str:
-    """A line for each cell and side."""
+    """A comparison as CSV, a line for each cell and side."""
     return csv_text((_COMPARED, *(row for cell in one.cells for row in _rows(one, cell))))
 
 
@@ -149,12 +150,12 @@ def _fields(one: CellChange | None) -> Sequence[object]:
 
 
 def gate_json(gate: GateDocument) -> str:
-    """The document, in the unit of data."""
+    """A gate's verdict as JSON, in base units."""
     return json_document(gate)
 
 
 def gate_csv(gate: GateDocument) -> str:
-    """A line for each cell of the baseline."""
+    """A gate's verdict as CSV, a line for each cell of the baseline."""
     return csv_text((_GATE, *map(_judged, gate.cells)))
 
 
@@ -169,8 +170,8 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 
 def gate_junit(gate: GateDocument) -> str:
-    """A suite for each benchmark, a case for each cell. What failed is a failure, what is
-    inconclusive, blind or not enough is skipped."""
+    """A gate's verdict as JUnit XML, with a suite for each benchmark and a case for each cell.
+    Cells that failed are failures; cells that are inconclusive, blind or lack runs are skipped."""
     suites = Element("testsuites", name="linkgauge gate")
     for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
@@ -186,9 +187,9 @@ def gate_junit(gate: GateDocument) -> str:
 
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
-    """GitHub's workflow commands: an error for each failure, a warning for each inconclusive cell,
-    and one for all that are blind. (docs.github.com: Workflow commands for GitHub Actions, setting
-    an error message.)"""
+    """A gate's verdict as GitHub's workflow commands: an error for each failure, a warning for each
+    inconclusive cell, and one warning for all blind cells (docs.github.com: Workflow commands for
+    GitHub Actions, setting an error message)."""
     for one in gate.of(*FAILURES, "inconclusive"):
         level = "warning" if one.verdict == "inconclusive" else "error"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
@@ -197,14 +198,14 @@ def gate_annotations(gate: GateDocument) -> Iterator[str]:
 
 
 def _annotation(level: str, title: str, message: str) -> str:
-    """As @actions/core escapes the message of a command; in a property also colons and commas."""
+    """A workflow command, escaped as @actions/core does; in a property also colons and commas."""
     message = printable(message).replace("%", "%25")
     return f"::{level} title=linkgauge%3A {title}::{message}"
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """limits.yml: for each benchmark its worst cell's median, less the larger one of the least loss
-    and of what its runs vary by."""
+    """The limits.yml of a baseline: for each benchmark its worst cell's median, reduced by the
+    smallest loss that counts or by the variation of its runs, whichever is larger."""
     lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
     for cell in baseline.cells:

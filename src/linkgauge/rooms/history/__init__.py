@@ -1,4 +1,4 @@
-"""The runs that are remembered: listed, and how figures went over them."""
+"""The history of runs: lists, and trends of figures."""
 
 from linkgauge.registry import Room
 

@@ -1,4 +1,4 @@
-"""What `linkgauge history` does: lists, shows trends, imports, prunes."""
+"""The actions of `linkgauge history`: list, trend, import and prune."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """Microseconds since 1970: of a date, a time (UTC unless it says otherwise), or so long ago.
-    Raises InputError."""
+    """The microseconds since 1970 of a date, of a time (UTC by default), or of an age such as
+    `30d`. Raises InputError."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -48,7 +48,7 @@ def _ago(hours: int) -> int:
 
 @contextmanager
 def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
-    """Raises InputError where there is none."""
+    """The history. Raises InputError if there is none."""
     url = address(asked)
     if url is None:
         raise InputError(f"the history is turned off ({VARIABLE}=none): give --history URL")
@@ -61,7 +61,7 @@ LATEST = 20
 
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
-    """The oldest first, so that the latest is next to the prompt."""
+    """Shows the list of runs, the oldest first, so that the latest is next to the prompt."""
     from .trends import HistoryDocument
 
     with _store(asked) as store:
@@ -116,8 +116,8 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 
 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
-    """Adds the runs below the folders that the history does not have. Exit code 3 if some could
-    not be read."""
+    """Adds runs below the folders that the history lacks. Returns exit code 3 if some could not be
+    read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.report.console import make_console
@@ -147,7 +147,7 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
 
 
 def _runs_below(folder: Path) -> list[Path]:
-    """Raises InputError where there is none."""
+    """The runs below the folders. Raises InputError if there are none."""
     from linkgauge.engine.kept.runs import is_run, run_folders
 
     if not folder.exists():
@@ -159,7 +159,8 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
-    """Deletes what is older than `keep` says, once that is confirmed; folders stay as they are."""
+    """Deletes runs that are older than `keep` says, after a confirmation; folders stay as they
+    are."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 
@@ -186,7 +187,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
 
 
 def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
-    """Of runs, the latest first."""
+    """The runs to delete; `found` has the latest first."""
     if keep.isascii() and keep.isdecimal():
         seen: dict[int, int] = {}
         old = []

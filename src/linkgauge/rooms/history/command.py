@@ -1,4 +1,4 @@
-"""`linkgauge history`: the runs that are remembered, how figures went over them, and their care."""
+"""The command `linkgauge history`: the kept runs, trends of figures, and their maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a benchmark's cells went over the runs of a machine, where they changed, and what changed in
+"""Trends of a benchmark's cells over the runs of a machine: where they changed, and what changed in
 the machine then."""
 
 from __future__ import annotations
@@ -39,17 +39,16 @@ COLUMNS = (
 
 
 class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkgauge.trend/1"):
-    """How figures went over the runs of a history.
+    """The trends of figures over the runs of a history.
 
     schema: The kind of document, and its version.
-    trends: The machines, each under each of its setups.
-    """
+    trends: The machines, each under each of its setups."""
 
     trends: tuple[Trend, ...]
 
 
 def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Block]:
-    """Each machine by itself."""
+    """The blocks of each machine's trends."""
     for trend in trends.trends:
         yield _cells(trend, most)
         yield from (_change(change, trend) for change in trend.changes)
@@ -60,7 +59,7 @@ def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Blo
 
 
 def all_blocks(trends: TrendDocument) -> Iterator[Block]:
-    """With every cell."""
+    """The blocks of each machine's trends, with every cell."""
     return blocks(trends, None)
 
 
@@ -76,7 +75,8 @@ def _caption(trend: Trend) -> Line:
 
 
 def _cells(trend: Trend, most: int | None) -> Table:
-    """A row for each cell: those that changed the most come first if not all are shown."""
+    """A table with a row for each cell; if not all are shown, those that changed the most come
+    first."""
     series = list(trend.series)
     if most is not None and len(series) > most:
         ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
@@ -102,7 +102,7 @@ def _figure(value: float, unit: str) -> Entry:
 
 
 def _name(cell: SeriesId, series: Sequence[Series]) -> str:
-    """Its place, with what else tells it apart from the others."""
+    """The name of a cell: its place, and whatever tells it apart from the others."""
     name = str(cell.place)
     if len({one.size for one in series}) > 1:
         name += f" {format_size(cell.size)}"
@@ -115,7 +115,8 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
 
 
 def _change(change: SharedChange, trend: Trend) -> Problem:
-    """`worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`, with which run, and what changed then."""
+    """A change as a problem: `worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`, with the run and
+    what changed then."""
     ratios = sorted(cell.ratio for cell in change.cells)
     found = f"{signed(ratios[0])} to {signed(ratios[-1])}"
     where = f" ({found}) in {len(ratios)} of {count_of(len(trend.series))}"
@@ -139,7 +140,8 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """A line for each run and cell; `change` is better or worse where a new level begins."""
+    """The trends as CSV, a line for each run and cell; `change` says better or worse where a new
+    level begins."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -199,14 +201,15 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
 
 
 def _near(path: str) -> str:
-    """Relative to the current folder, if it lies there."""
+    """The path, relative to the current folder if it is below that."""
     with suppress(OSError, ValueError):
         return str(Path(path).relative_to(Path.cwd()))
     return path
 
 
 def _history_cells(run: PastRun) -> str:
-    """`120 of 120 cells passed`, `118 of 120 cells passed, 3 low`, and how it ended."""
+    """The cells of a run in words: `120 of 120 cells passed`, `118 of 120 cells passed, 3 low`, and
+    how it ended."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
@@ -221,7 +224,7 @@ def _history_cells(run: PastRun) -> str:
 
 
 def history_csv(history: HistoryDocument) -> str:
-    """A line for each run; its benchmarks with blanks between them."""
+    """The runs as CSV, a line for each; its benchmarks are separated by blanks."""
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

@@ -1,10 +1,9 @@
-"""What network interfaces move between the memories of ranks: pairs one by one, and TransferBench's
+"""Benchmarks of network interfaces between the memories of ranks: single pairs, and TransferBench's
 patterns of all interfaces at once.
 
 The patterns are those of TransferBench 1.66 (nicrings and nica2a, with its planes and groups):
-interfaces are listed rank by rank, taken by a stride, and divided into groups, in which each
-reaches all others.
-"""
+interfaces are listed rank by rank, reordered by a stride, and divided into groups; in a group, each
+interface sends to all others."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ PERFTEST_MEMORIES = (
 
 
 class Port(NamedTuple):
-    """One interface of a rank, and the memory that it serves."""
+    """One interface of a rank, and the memory whose bytes it moves."""
 
     rank: int
     nic: int
@@ -52,9 +51,9 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark over the interfaces of all ranks, which copy by `kind` between their hosts'
-    memories, or between those of their `gpus`. Its cells are `at_once`, or one after another; a
-    copy has so many `streams`."""
+    """A benchmark over the interfaces of all ranks, which copy by `kind` between host memories, or
+    between GPU memories if `gpus`. Its cells are measured `at_once`, or one after another; a copy
+    has `streams` streams."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -76,7 +75,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """The ranks, with their GPUs as devices if it is between these."""
+        """The ranks, with their GPUs as devices if the benchmark is between GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -101,7 +100,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Why it cannot be measured over these, or None."""
+        """Why the benchmark cannot be measured over these devices; None if it can."""
         if fabric.backend != NETWORK:
             several = f"mpiexec -n 2 linkgauge run {self.name}"
             return f"needs several processes, and no other kind of benchmark beside it: {several}"
@@ -126,7 +125,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             yield Cell(row, column, transfers, self.report, operation=self.operation)
 
     def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Host memory, and GPU memory with GPUDirect by the driver's module or by DMA buffers."""
+        """The variants of perftest: host memory, and GPU memory with GPUDirect by the driver's
+        module or by DMA buffers."""
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
             for memory, option in PERFTEST_MEMORIES:
@@ -140,7 +140,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """The interface by which each rank usually reaches others; with GPUs the one next to its."""
+    """The interface by which each rank usually reaches others; between GPUs, the one nearest to the
+    rank's GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
@@ -150,7 +151,7 @@ def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list
 
 
 def _all(fabric: DeviceSet) -> list[list[Port]]:
-    """The interfaces of each rank that reach others: of all ranks as many."""
+    """The interfaces of each rank that reach others, equally many for all ranks."""
     able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
     count = min(map(len, able))
 
@@ -177,7 +178,8 @@ def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, 
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """A ring for each interface: from each rank to the one that comes `step(ranks)` further on."""
+    """The pairs of a ring for each interface: from each rank to the one `step(ranks)` further
+    on."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)
@@ -189,13 +191,14 @@ def ring(step: Callable[[int], int]) -> Pairs:
 
 
 def strided(ports: Sequence[Port], stride: int) -> list[Port]:
-    """All of them once: every `stride`-th from the first on, then from the second on, and so on."""
+    """All ports once, reordered: every `stride`-th from the first on, then from the second on, and
+    so on."""
     return [port for begin in range(stride) for port in ports[begin::stride]]
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """From each interface to each of other ranks in its group: one group of all, or with `rails` a
-    group of the first of each rank, one of the second, and so on."""
+    """The pairs from each interface to each interface of other ranks in its group. All form one
+    group or, with `rails`, the first of each rank form one, the second another, and so on."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

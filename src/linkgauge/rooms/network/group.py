@@ -1,4 +1,4 @@
-"""Copies by network interfaces, as one rank carries out its part of them."""
+"""Copies by network interfaces, as one rank carries out its part."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """Streams and parts of UCX that begin at the same time. UCX is used by the thread that calls,
-    after `enter`, and connections beside it by others; `made` closes these. Copies fail once
-    nothing has happened for `silent` seconds."""
+    """TCP streams and UCX parts that begin at the same time. The calling thread uses UCX, after
+    `enter`, and other threads use the connections; `made` closes these. Copies fail after `silent`
+    seconds without progress."""
 
     pace = PACE
 
@@ -41,7 +41,7 @@ class NetGroup(Gated):
         self.open_at(None)
 
     def open_at(self, at: float | None) -> float:
-        """Each thread waits for that by itself."""
+        """Opens the gate; each thread waits by itself until the time `at`."""
         super().open()
         self._at, self._began = at, max(time.monotonic(), at or 0.0)
         return self._began
@@ -61,7 +61,8 @@ class NetGroup(Gated):
         )
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
-        """When the first began, and when what this rank times had ended, by place."""
+        """Moves the bytes, and returns when the first copy began and when each copy that this rank
+        times ended, by place."""
         if not self._parts:
             return carry_out(self._streams, loops, self._at)
         self._enter()

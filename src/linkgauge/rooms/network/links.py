@@ -1,10 +1,9 @@
-"""TCP connections between ranks, each from the address of one network interface to that of another.
+"""TCP connections between ranks, each between the addresses of two network interfaces.
 
 Every rank listens on a port of its own; buffers carry its number, a secret and the interfaces'
 addresses to the other ranks. A copy's source connects to its destination, once for each stream, and
-says which stream it is; the destination answers with a word, so that nobody sends into a connection
-that was left behind.
-"""
+says which stream it is; the destination answers with a word, so that no rank sends into an
+abandoned connection."""
 
 from __future__ import annotations
 
@@ -43,9 +42,9 @@ Key = tuple[int, int, int]
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """How other ranks reach this one: its port, the word that they show, and the addresses of its
-    interfaces, by number; the memory that UCX reaches, if it does; the port at which another tool
-    listens for it; and the buffer's number, which no other buffer of the run has."""
+    """All that other ranks need to reach this one: its port, its secret `token`, and the addresses
+    of its interfaces, by number; the memory that UCX reaches, if any; the port at which another
+    tool listens; and the buffer's number, which is unique in the run."""
 
     port: int
     token: bytes
@@ -60,12 +59,13 @@ _decode = msgspec.msgpack.Decoder(RankAddress).decode
 
 
 def reached(buffer: Buffer | None) -> RankAddress:
-    """How other ranks reach the one that has the buffer."""
+    """The address of the rank that has the buffer."""
     return _decode(spanned(buffer).handle)
 
 
 class Way(NamedTuple):
-    """Where a connection begins and ends: addresses of one family, and whose they are."""
+    """The ends of a connection: two addresses of one family, and the interfaces that they belong
+    to."""
 
     own: str
     far: str
@@ -74,8 +74,8 @@ class Way(NamedTuple):
 
 
 class Door:
-    """Where other ranks connect to this one, and what connects to them. A connection that is
-    `silent` for so long (seconds) is dead."""
+    """A rank's listening socket, and the connections to other ranks. A connection that is `silent`
+    for this many seconds is dead."""
 
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
@@ -91,13 +91,13 @@ class Door:
         self._own = {address for nic in nics for address in nic.addresses}
 
     def handle(self, number: int = 0, mapped: Mapped | None = None) -> bytes:
-        """What the other ranks reach this one's buffer of this number by."""
+        """The handle by which other ranks reach this rank's buffer of this number."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
-        """The connections of this rank's part in these copies: all ranks connect first, then they
+        """Makes the connections of this rank's part in these copies. All ranks connect before they
         accept, so that none waits for one that waits. Raises BackendError."""
         made: dict[Key, socket.socket] = {}
         try:
@@ -141,9 +141,9 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Where another tool listens for a copy's destination: at its interface's address, or, if
-        that has none (InfiniBand without IP), at its first other; perftest at one of IPv4, over
-        which it agrees with its other end. Raises BackendError."""
+        """The address where another tool listens for a copy's destination: its interface's address
+        or, if that has none (InfiniBand without IP), the rank's first other address; for perftest
+        an IPv4 address, over which its two ends agree. Raises BackendError."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -170,7 +170,7 @@ class Door:
         raise BackendError("connect", f"{words}: they have no addresses of one kind (IPv4, IPv6)")
 
     def _accept(self, expected: Mapping[Key, Copy], made: dict[Key, socket.socket]) -> None:
-        """Adds the connections that others make."""
+        """Adds the connections that other ranks make."""
         deadline = time.monotonic() + self._patience
         missing = dict(expected)
         while missing:
@@ -189,7 +189,7 @@ class Door:
                 connection.sendall(_WORD)
 
     def _key_of(self, connection: socket.socket) -> Key | None:
-        """Which stream it is, of whoever knows the secret."""
+        """The stream that a connection announces; None if it does not know the secret."""
         try:
             said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
@@ -200,7 +200,7 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes what has connected for a cell that came to nothing; nothing if it is closed."""
+        """Closes connections for a cell that failed; does nothing if the socket is closed."""
         while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
 
@@ -209,7 +209,7 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """One that nobody uses at the moment, for a tool that takes no port that is open."""
+    """A port that is free at the moment, for a tool that cannot take an open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])
@@ -252,7 +252,7 @@ def _hear(connection: socket.socket, copy: Copy) -> None:
 
 
 def _set_silence(connection: socket.socket, silent: float) -> None:
-    """Calls block, but fail once no byte has come or gone for so many seconds."""
+    """Makes calls on a connection block, but fail after `silent` seconds without a byte."""
     connection.settimeout(None)
     seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

@@ -1,8 +1,8 @@
-"""Other tools that measure between two ranks: a server at the destination, a client at the source.
+"""Other tools that measure between two ranks, with a server at the destination and a client at the
+source.
 
 Each sample is one run of the tool. The server listens before the client starts; both have a
-deadline, and are killed behind it.
-"""
+deadline, after which they are killed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """What one run of a tool is told: `size` bytes, `loops` times, over so many `streams`; which
-    device with RDMA; the server's `host`, for a client, and its `port`; where it writes a file."""
+    """The arguments of one run of a tool: `loops` times `size` bytes over `streams` streams, the
+    `device` with RDMA, the server's `host` (for a client) and `port`, and the `file` that it
+    writes."""
 
     size: int
     loops: int
@@ -44,9 +45,9 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """An external program, and the Debian package that has it. `command` gives its arguments;
-    `seconds` reads what all loops took from what the client printed, or wrote to its file. `needs`
-    is what its help must name."""
+    """An external program, and its Debian package. `command` returns its arguments; `seconds`
+    computes the seconds of all loops from the client's output or file. `needs` is a text that its
+    help must contain."""
 
     program: str
     package: str
@@ -57,7 +58,7 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """Where the program is. Raises Unsupported if it is not, or lacks what is needed of it."""
+    """The path of the program. Raises Unsupported if it is missing or lacks what is needed."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")
@@ -74,8 +75,8 @@ def find(tool: Tool) -> str:
 
 
 class Outside(Gated):
-    """A rank's part of a tool's measurement of a copy: the client's, which says how long it took,
-    or the server's if it has no `host`."""
+    """A rank's part of a tool's measurement: the client's part, which has the time, or the server's
+    part if `host` is None."""
 
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
@@ -90,7 +91,7 @@ class Outside(Gated):
         return self._call.host is not None
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """The server listens when this returns."""
+        """Starts the server, which listens on return."""
         super().arm(loops, laps)
         self._call = self._call._replace(loops=loops * laps)
         if self.is_client:
@@ -107,7 +108,7 @@ class Outside(Gated):
             time.sleep(_POLL)
 
     def wait(self) -> Timing:
-        """One sample. Raises BackendError and TookTooLong, which name the tool."""
+        """Takes one sample. Raises BackendError and TookTooLong, which name the tool."""
         self.pass_gate()
         running = self._start() if self.is_client else self._server
         if running is None:
@@ -159,8 +160,8 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether something in this network namespace listens at a TCP port. Asked of the kernel: a
-    connection would be taken for the client's."""
+    """Whether any process in this network namespace listens at a TCP port, as the kernel reports
+    it: the tool would take a test connection for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

@@ -1,10 +1,9 @@
-"""Backend `net`: network interfaces move bytes between the memories of the hosts of several ranks,
-by TCP or UCX, and those of their GPUs, by UCX.
+"""Backend `net`: network interfaces move bytes between the host memories of several ranks (by TCP
+or UCX) and between their GPUs (by UCX).
 
-By TCP, the engine's rank times: from before its first call until the last byte is there, of which
-the destination's word is the proof if the source has the engine. A copy of several streams has as
-many connections, each for a part of the buffer.
-"""
+With TCP, the engine's rank times from before its first call until the last byte has arrived, which
+the destination confirms by a word if the source has the engine. A copy of several streams has as
+many connections, each for a part of the buffer."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """Memory of this rank's host or GPU, which interfaces reach at its address. If UCX is to, its
-    `worker` has a `handle` of it, and other ranks reach it as it is `mapped`."""
+    """Memory of this rank's host or GPU that interfaces reach at its address. For UCX, its `worker`
+    has a `handle` of it, and other ranks reach it as `mapped`."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -72,7 +71,7 @@ class NetBuffer:
 
 class NetRank(RankBackend):
     """This process, its host's memory, its GPU if it measures with one, and the interfaces `nics`
-    of its network namespace. Nobody is waited for who is `silent` for so many seconds."""
+    of its network namespace. A rank that is `silent` for this many seconds counts as lost."""
 
     name = NETWORK
 
@@ -102,7 +101,8 @@ class NetRank(RankBackend):
         return Inventory() if self._gpu is None else self._gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """What no interfaces do. Whether these can is rank 0's to say, which knows both ends."""
+        """Why no interface can carry out this transfer; None otherwise. Rank 0, which knows both
+        ends, decides whether these interfaces can."""
         if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
             return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         by_ucx = transfer.engine.kind in BY_UCX
@@ -125,16 +125,18 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """UCX maps memory for the interfaces that it uses."""
+        """The key of engines that can share a buffer, because UCX maps memory for the interfaces
+        that it uses."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:
-        """Makes a GPU's context that of the calling thread: UCX uses whichever is current."""
+        """Makes the GPU's context current for the calling thread, since UCX uses the current
+        one."""
         if self._gpu is not None:
             self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
-        """Raises AllocationError, and Unsupported if it cannot be placed."""
+        """Allocates memory. Raises AllocationError, and Unsupported if it cannot be placed."""
         by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
         if by is None or (by is self._gpu and by.local(memory) != by.place):
             raise BackendError("allocate", f"{memory} is not here")
@@ -174,7 +176,8 @@ class NetRank(RankBackend):
         return own.by.checksum(own.inner, size)
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Connects. Raises BackendError where that fails. Other ranks may have connected before."""
+        """Prepares a group and connects it to other ranks, which may have connected before. Raises
+        BackendError if that fails."""
         does = named(operation)
         if does.outside is not None:
             check_alone(copies)
@@ -206,7 +209,7 @@ class NetRank(RankBackend):
             return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
 
     def _outside(self, copy: Copy, tool: Tool) -> Outside:
-        """Another tool's part at this rank: it has buffers of its own."""
+        """The part of another tool at this rank; the tool has its own buffers."""
         near, far = nic_ends(copy.transfer)
         is_client = near.rank == self.rank
         own = self.nics[near.nic if is_client else far.nic]
@@ -234,7 +237,7 @@ class NetRank(RankBackend):
     def _streams_of(
         self, place: int, copy: Copy, connections: Mapping[Key, socket]
     ) -> list[TcpConnection]:
-        """This rank's ends of a copy's streams, each of which has a part of its bytes."""
+        """This rank's ends of a copy's streams; each stream has a part of the bytes."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         address = _own(held(copy.source if sends else copy.destination)).address
         keys = list(keys_of(place, copy))
@@ -272,7 +275,8 @@ def _is_joined(memory: Memory, by_ucx: bool) -> bool:
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:
-    """The time that an answer may take, if it was given, is the time that silence may."""
+    """The backend of this rank. The settings' limit for answers, if given, is also the limit for
+    silence."""
     silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
     gpu, lacks = None, None
     if with_gpu:

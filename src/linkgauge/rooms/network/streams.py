@@ -1,5 +1,5 @@
-"""What a rank does over its TCP connections: streams of a copy, and flags that bounce. The native
-loop sends and receives."""
+"""A rank's work over its TCP connections: streams of a copy, and flags that bounce. The native loop
+sends and receives."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """One connection of the copy at `place`, for these bytes of this rank's buffer. The rank that
-    `times` it has the engine."""
+    """One connection of the copy at `place`, for these bytes of this rank's buffer. `times` says
+    whether this rank has the engine and times the copy."""
 
     place: int
     transfer: Transfer
@@ -40,9 +40,9 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """All of them at the same time, from when the monotonic clock reads `at`: when the first one
-    began, and when the copies that this rank times had ended, by place. Raises the first stream's
-    error, once all have come to an end."""
+    """Carries out all streams at the same time, from when the monotonic clock reads `at`. Returns
+    when the first one began, and when each copy that this rank times ended, by place. Raises the
+    first stream's error, once all have ended."""
     if not streams:
         return await_time(at), {}
 
@@ -68,9 +68,9 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """When one stream began, and when it had ended. With the source's engine, a word of the
-    destination ends it, which has then received everything; with the destination's, a word of it
-    asks for it."""
+    """Carries out one stream, and returns when it began and ended. With the source's engine, a word
+    of the destination ends it once everything has arrived; with the destination's engine, a word of
+    the destination starts it."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -94,7 +94,7 @@ def _make(stream: TcpConnection, calls: Sequence[Call], count: int, last: Sequen
 
 
 def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeError:
-    """What a native call returned, with the interfaces that it is about."""
+    """The exception for the result of a native call, with the interfaces that it concerns."""
     ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(transfer))
     way = " to ".join(ends)
     call = "send" if sends else "recv"
@@ -105,8 +105,8 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """A flag that goes there and back over one connection, which `made` closes: the side that
-    begins times each. Its group raises TookTooLong if the other side is silent."""
+    """A group whose flag goes there and back over one connection, which `made` closes; the side
+    that begins times each round trip. The group raises TookTooLong if the other side is silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

@@ -1,8 +1,7 @@
-"""What iperf3 and perftest's programs are told, and how their answers are read.
+"""The arguments of iperf3 and of perftest's programs, and the parsers of their answers.
 
-perftest writes JSON to a file (--out_json, of version 4.5 and later). Its first versions quoted no
-words in it: read as YAML, in which these are one, as JSON is.
-"""
+perftest writes JSON to a file (--out_json, of version 4.5 and later). Its first versions did not
+quote words in it, so it is read as YAML, which includes JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """What is read of iperf3's --json: what the server received, or the error."""
+    """The needed part of iperf3's --json: the server's sum, or the error."""
 
     end: _End = _End()
     error: str | None = None
@@ -52,7 +51,7 @@ class _Results(msgspec.Struct, frozen=True):
 
 
 class PerftestReport(msgspec.Struct, frozen=True):
-    """What is read of perftest's JSON."""
+    """The needed part of perftest's JSON."""
 
     results: _Results
 
@@ -72,7 +71,7 @@ def tool_of(operation: OutsideOperation) -> Tool:
 
 
 def iperf_command(call: ToolCall) -> Sequence[str]:
-    """Of a server for one client, or of a client that sends for IPERF_SECONDS."""
+    """The arguments of a server for one client, or of a client that sends for IPERF_SECONDS."""
     port = ("--port", str(call.port))
     if call.host is None:
         return "--server", "--one-off", *port
@@ -81,8 +80,8 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Of all loops, at the rate at which the server received. Raises BackendError: iperf3 reports
-    errors in its answer, with exit code 0."""
+    """The seconds of all loops at the rate at which the server received. Raises BackendError:
+    iperf3 reports errors in its answer, with exit code 0."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -94,8 +93,8 @@ def iperf_seconds(call: ToolCall, said: bytes) -> float:
 
 
 def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]:
-    """The same for both ends, but for the server's address: the device, how much, how often, and
-    whose memory (`--use_cuda`, `--use_cuda_dmabuf`, of GPU 0)."""
+    """The arguments for either end, with the server's address for the client: the device, the size,
+    the number of loops, and the memory (`--use_cuda`, `--use_cuda_dmabuf`, on GPU 0)."""
     words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
     words += ["--iters", str(max(call.loops, LEAST_LOOPS))]
     if call.device is not None:
@@ -111,7 +110,8 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall) -> float:
-    """Of all loops, at the rate or latency that the client wrote. Raises BackendError."""
+    """The seconds of all loops at the rate or latency that the client wrote. Raises
+    BackendError."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -124,7 +124,8 @@ def perftest_seconds(program: str, call: ToolCall) -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """perftest divides by the rate of the CPU's clock, which is 0 where it did not find it out."""
+    """The figure of a report. perftest divides by the rate of the CPU's clock, which is 0 if it
+    could not find it out."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

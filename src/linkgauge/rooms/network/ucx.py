@@ -1,9 +1,9 @@
-"""UCX by its C functions: contexts, workers, memory that other ranks reach, and what goes there.
+"""UCX by its C functions: contexts, workers, memory that other ranks reach, and endpoints to other
+workers.
 
-Its own Python package (ucxx) needs CUDA's and RAPIDS' packages to be imported, its library needs
-nothing: libucp.so.0 of the wheel libucx, or of the system. Layouts and values are those of
-ucp/api/ucp.h of UCX 1.12, which later versions extend at the end.
-"""
+UCX's own Python package (ucxx) needs CUDA's and RAPIDS' packages for its import, but its library
+needs nothing: libucp.so.0 of the wheel libucx, or of the system. Layouts and values are those of
+ucp/api/ucp.h of UCX 1.12, which later versions extend at the end."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ them, and end the process at last (UCX's commit 7de57ad9), unless destinations a
 
 
 class _Params(ctypes.Structure):
-    """The leading fields of ucp_params_t, in place of all others that nobody reads."""
+    """The leading fields of ucp_params_t; `rest` stands for all others, which are not read."""
 
     _fields_ = (("mask", c_uint64), ("features", c_uint64), ("rest", c_uint64 * 14))
 
 
 class _WorkerParams(ctypes.Structure):
-    """ucp_worker_params_t: without fields, a worker is of one thread."""
+    """The structure ucp_worker_params_t; without fields, a worker is used by one thread."""
 
     _fields_ = (("mask", c_uint64), ("rest", c_uint64 * 31))
 
@@ -88,7 +88,7 @@ _TIMED = (
 
 @cache
 def library() -> ctypes.CDLL:
-    """UCX's, with the types of its functions. Raises Unsupported where there is none."""
+    """The library of UCX, with the types of its functions. Raises Unsupported if there is none."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
@@ -115,14 +115,14 @@ def _numbers(lib: ctypes.CDLL) -> tuple[int, ...]:
 
 
 def lacks_rdma() -> bool:
-    """Whether it is a wheel's, and without a module for RDMA."""
+    """Whether the library is a wheel's that has no module for RDMA."""
     path = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     return path.is_absolute() and not any(path.parent.glob("ucx/libuct_ib*"))
 
 
 @cache
 def _words() -> Callable[[int], bytes]:
-    """What UCX says of a status, from its other library in the same folder."""
+    """The function that puts a status into words, from UCX's other library in the same folder."""
     name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
     function.argtypes, function.restype = (c_int,), c_char_p
@@ -140,7 +140,7 @@ def timed() -> Mapping[str, int]:
 
 
 def check(call: str, status: int, about: str = "") -> None:
-    """Raises BackendError for a status that is an error; `about` says what it was about."""
+    """Raises BackendError for a status that is an error; `about` says what the call was for."""
     if status < 0:
         words = _words()(status).decode()
         raise BackendError(call, f"{about}: {words}" if about else words)
@@ -156,7 +156,7 @@ class Mapped(msgspec.Struct, frozen=True):
 
 
 class UcxEndpoint:
-    """The way to another rank's worker."""
+    """An endpoint: the way to another rank's worker."""
 
     def __init__(self, worker: int, address: bytes) -> None:
         self._keys: dict[bytes, c_void_p] = {}
@@ -166,7 +166,7 @@ class UcxEndpoint:
         self.handle = made.value or 0
 
     def key(self, packed: bytes) -> int:
-        """What reaches the memory that another rank packed this key of."""
+        """The key for the memory that another rank packed in this form."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
@@ -175,14 +175,14 @@ class UcxEndpoint:
         return self._keys[packed].value or 0
 
     def close(self) -> None:
-        """Lets go of its keys; the worker's end is its own."""
+        """Frees its keys; the endpoint itself belongs to the worker."""
         for key in self._keys.values():
             library().ucp_rkey_destroy(key)
 
 
 class Worker:
-    """A context with these settings beside the environment's (`NET_DEVICES`, `TLS`), and its one
-    worker, which the thread that opened it uses."""
+    """A context with these settings in addition to the environment's (`NET_DEVICES`, `TLS`), and
+    its only worker, which the thread that opened it uses."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
@@ -212,8 +212,8 @@ class Worker:
         return self._worker.value or 0
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
-        """The memory's handle here, and what others reach it by. UCX would take memory of a GPU
-        that it has not seen being allocated for the host's, so its space has to be given."""
+        """The memory's handle here, and what other ranks reach it by. UCX takes GPU memory whose
+        allocation it has not seen for host memory, so `space` must be given."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,
@@ -234,7 +234,7 @@ class Worker:
         return self._ends[address]
 
     def close(self) -> None:
-        """The other ranks may be gone: nobody is told."""
+        """Closes the endpoints without telling the other ranks, which may be gone."""
         for end in self._ends.values():
             end.close()
         library().ucp_worker_destroy(self._worker)

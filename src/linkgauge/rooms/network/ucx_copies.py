@@ -1,5 +1,5 @@
 """A rank's part of copies by UCX: the engine's rank puts or gets, and flushes; the other rank lets
-UCX make progress until a word says that all is there. The native core does it."""
+UCX make progress until a word says that all is there. The native core makes the calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ BESIDE_GPUS = "cuda_copy"
 
 
 class UcxWorkers:
-    """Of each choice of devices one, opened when it is needed, in the thread that uses it."""
+    """UCX workers, one for each choice of devices, opened when needed in the thread that uses
+    it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
@@ -30,7 +31,7 @@ class UcxWorkers:
         self._opened: dict[int | None, Worker] = {}
 
     def of_engine(self, engine: Engine, rank: int) -> Worker:
-        """The one that serves this rank's memory to the engine."""
+        """The worker that serves this rank's memory to the engine."""
         if not engine.owner.is_nic:
             return self._at(None, engine)
         own = engine.owner.rank == rank or engine.far is None
@@ -43,7 +44,7 @@ class UcxWorkers:
         return self._opened[key]
 
     def _settings(self, number: int | None, engine: Engine) -> dict[str, str]:
-        """What limits UCX to one interface: without any, it chooses by itself."""
+        """The settings that limit UCX to one interface; without any, UCX chooses by itself."""
         if number is None:
             return {}
         nic = self._nics[number]
@@ -58,7 +59,7 @@ class UcxWorkers:
 
 class UcxPart(NamedTuple):
     """A rank's part of the copy at `place`: its own memory, of which UCX has a `handle`, and the
-    other rank's. The one that has the engine `moves`."""
+    other rank's memory. The rank with the engine `moves`."""
 
     place: int
     transfer: Transfer
@@ -73,8 +74,8 @@ class UcxPart(NamedTuple):
 
 
 class Copies:
-    """All parts at the same time, `loops` copies each, ready to begin. They fail once nothing has
-    happened for `silent` seconds."""
+    """All parts, to begin at the same time, with `loops` copies each. They fail after `silent`
+    seconds without progress."""
 
     def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
@@ -83,8 +84,8 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """When those that this rank moves had ended, by place. Raises BackendError, and TookTooLong
-        after too long a silence."""
+        """Carries out the copies, and returns when each that this rank moves ended, by place.
+        Raises BackendError, and TookTooLong after too long a silence."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer
@@ -97,7 +98,7 @@ class Copies:
 
 
 def _fields(part: UcxPart) -> tuple[int, int, int, int, int, int, int, int, bool, bool]:
-    """The part as the native core has it."""
+    """The fields of a part for the native core."""
     end = key = 0
     if part.moves:
         way = part.worker.end(part.there.worker)

@@ -1,4 +1,4 @@
-"""Runs in Python and as tables."""
+"""Kept runs in Python and as tables."""
 
 from linkgauge.registry import Room
 

@@ -1,7 +1,6 @@
 """The Python API: `linkgauge.load`, `load_all` and `measure`, which the package exports.
 
-It sits beside the command line: what it does belongs to the engine, to judge/ and to report/.
-"""
+Like the command line, it only calls the engine, judge/ and report/."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ _log = logging.getLogger("linkgauge")
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """A run, judged: what `load` and `measure` return. `run` is everything that run.json holds,
-    `outcome` what it comes to."""
+    """A judged run, which `load` and `measure` return. `run` is everything in run.json, `outcome`
+    its verdict."""
 
     run: Run
     outcome: Outcome
@@ -63,13 +62,13 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the doctor found about what was measured."""
+        """The doctor's findings about what was measured."""
         return self.outcome.findings
 
     @property
     def exit_code(self) -> int:
-        """What the command line would exit with: 0 all passed, 1 a failure, 3 an error cost
-        results, 4 nothing was measured, 130 interrupted."""
+        """The exit code of the command line for this run: 0 all passed, 1 a failure, 3 an error
+        cost results, 4 nothing was measured, 130 interrupted."""
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
@@ -84,7 +83,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
 
 def load(path: StrPath) -> MeasuredRun:
-    """The run of a run.json, of a journal.jsonl or of a run's folder. Raises InputError."""
+    """Reads the run of a run.json, of a journal.jsonl or of a run's folder. Raises InputError."""
     path = Path(path)
     if path.is_dir() and not is_run(path):
         raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
@@ -92,8 +91,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """All runs below a folder, by path; of a run's own folder, that run. One that cannot be read is
-    left out with a warning. Raises InputError where there is none."""
+    """All runs below a folder, by path; for a run's own folder, that run. Runs that cannot be read
+    are left out with a warning. Raises InputError if there are none."""
     path = Path(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []
@@ -136,10 +135,8 @@ def measure(
     `say` takes messages for people.
 
     A transfer that cannot be carried out here is a cell with its status and reason. Raises
-    InputError for what makes no sense, DeviceBusy while another run measures a device,
-    Interrupted after Ctrl-C, with the journal kept below `out`, and ResultsError if nothing can be
-    kept.
-    """
+    InputError for invalid arguments, DeviceBusy while another run measures a device, Interrupted
+    after Ctrl-C, with the journal kept below `out`, and ResultsError if nothing can be kept."""
     counts = {"samples": samples, "loops": loops, "max_time": max_time, "timeout": timeout}
     for name, value in counts.items():
         if value is not None and not (math.isfinite(value) and value > 0):

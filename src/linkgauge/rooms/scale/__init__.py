@@ -1,4 +1,4 @@
-"""A collective over more and more devices, and where it stops to scale."""
+"""Measures a collective over more and more devices, and finds where it stops scaling."""
 
 from linkgauge.registry import Room
 

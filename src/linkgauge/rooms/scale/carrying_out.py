@@ -1,4 +1,4 @@
-"""Measures a collective over several numbers of devices, then alone what looks slow."""
+"""Measures a collective over several numbers of devices, then pairs of devices that look slow."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCALE_FILE = "scale.json"
 
 
 class LiveScaling(LiveReport):
-    """Ends with the scaling instead of the results one by one."""
+    """A report that ends with the scaling instead of single results."""
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         verdicts = self.judge.verdicts
@@ -58,8 +58,8 @@ class LiveScaling(LiveReport):
 
 
 def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
-    """The results without verdicts on single sizes of a collective: here each number of devices has
-    one."""
+    """The results without verdicts on single sizes of a collective, since each number of devices
+    has a verdict here."""
 
     def without(result: Result) -> Result:
         return unjudged(result) if result.unit == COLLECTIVE.symbol else result
@@ -68,7 +68,7 @@ def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
 
 
 def carry_out(request: RunRequest, display: Display) -> int:
-    """Returns the exit code."""
+    """Measures the scaling. Returns the exit code."""
     with opened(request) as session, LiveScaling(display, remember, since_earlier) as report:
         plan = session.plan(report)
         try:

@@ -1,4 +1,4 @@
-"""`linkgauge scale`: a collective over more and more devices, and where it stops to scale."""
+"""The command `linkgauge scale`: a collective over more and more devices."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def scale(asked: ScaleOptions) -> int:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """`1,2,4`, each once, the least first. Raises InputError for anything else."""
+    """The numbers in `1,2,4`, each once, the smallest first. Raises InputError for any other
+    text."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

@@ -1,5 +1,5 @@
-"""How a collective scales with the number of devices: what a run measured beside what the machine's
-map gives, the knee, and what became the bottleneck there."""
+"""The scaling of a collective with the number of devices: the measured figures, the limits by the
+machine's map, the knee, and its cause."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ ALIKE = 0.8
 
 
 def scaling_of(run: Run) -> Scaling:
-    """What a judged run of `linkgauge scale` shows. Counts of which nothing was measured are left
-    out."""
+    """The scaling that a judged run of `linkgauge scale` shows. Numbers of devices without figures
+    are left out."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -86,7 +86,7 @@ def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
 
 
 def _problems(results: Sequence[Result]) -> Iterator[str]:
-    """`fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
+    """The problems in lines: `fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
     for result in results:
         if result.reason is not None and not result.cells:
             yield f"skip: {result.title}: {result.reason}"
@@ -96,7 +96,7 @@ def _problems(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _work(result: Result) -> Collective | None:
-    """The collective that a result is of."""
+    """The collective of a result; None for other results."""
     found = (c.operation for c in result.cells if isinstance(c.operation, Collective))
     return next(found, None)
 
@@ -161,7 +161,7 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """The plateau without the time that the least size takes: of many devices, the steps of a ring
+    """The plateau without the time of the smallest size: with many devices, the steps of a ring
     still count at sizes that fit into memory."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
@@ -172,7 +172,7 @@ def _once_started(count: Count) -> float | None:
 def _knee(
     counts: Sequence[Count], pairs: Sequence[PairRate], rates: ExchangeRates, devices: Sequence[str]
 ) -> Knee | None:
-    """The first count that is clearly below the best before it."""
+    """The first number of devices that is clearly below the best before it."""
     before: list[Count] = []
     for count in counts:
         if count.plateau is None:
@@ -186,7 +186,8 @@ def _knee(
 
 
 def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
-    """A link that is slow alone, or that nothing is slow but the start; None if it is neither."""
+    """The cause of a knee: a link that is slow alone, or only the startup time; None if it is
+    neither."""
     if slow := [one for one in pairs if one.slow]:
         return _slow(slow)
     now, then = _once_started(count), _once_started(best)
@@ -202,8 +203,8 @@ def _slow(pairs: Sequence[PairRate]) -> str:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """Those that were measured alone: slow is one that is low, or clearly below the others of which
-    as much is expected."""
+    """The pairs that were measured alone. A pair is slow if it is low, or clearly below other pairs
+    with the same expectation."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
     known = [
         (cell, figure, cell.expected.achievable if cell.expected else None)

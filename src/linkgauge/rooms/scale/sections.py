@@ -1,4 +1,4 @@
-"""How a collective scales: a row for each number of devices, the knee, and the pairs that were
+"""The scaling of a collective: a row for each number of devices, the knee, and the pairs that were
 measured alone."""
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
 
 
 def _counts(scaling: Scaling) -> Table:
-    """The largest size's algbw; the plateau of busbw, and what is expected: `<` where that is only
-    a bound."""
+    """A table of the numbers of devices, with the largest size's algbw, the plateau of busbw, and
+    the expected one (`<` before an upper limit)."""
     work, members = scaling.collective, f"{scaling.member}s"
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
@@ -98,8 +98,8 @@ def _row(count: Count) -> tuple[Entry, ...]:
 
 
 def _said(scaling: Scaling) -> Iterator[Line]:
-    """The knee; what is clearly below what is expected, and why so much is, once for all that have
-    the same reason; the lines through the times."""
+    """Lines on the knee, on numbers of devices clearly below the expected figure with the reason
+    for that figure (once for all with the same reason), and on the lines through the times."""
     yield _knee(scaling)
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
@@ -127,7 +127,7 @@ def _knee(scaling: Scaling) -> Line:
 
 
 def _pairs(scaling: Scaling) -> Table:
-    """The slow ones first."""
+    """The table of pairs, the slow ones first."""
     rows = [
         (
             Entry(one.pair),
@@ -147,7 +147,7 @@ def _pairs(scaling: Scaling) -> Table:
 
 
 def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
-    """The chart's."""
+    """The rows of the chart."""
     for count in scaling.counts:
         expected = count.expected.achievable
         for name, value in (("measured", count.plateau), ("expected", expected)):
@@ -158,8 +158,8 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
 
 
 def ending_of(scaling: Scaling) -> Ending:
-    """The verdict on the numbers of devices of which something is expected. One device shares no
-    link, so nothing is expected of it."""
+    """The verdict on the numbers of devices with an expectation. A single device uses no link, so
+    it has none."""
     several = [count for count in scaling.counts if count.gpus > 1]
     verdicts = Counter(count.verdict for count in several)
     members = f"{scaling.member}s"

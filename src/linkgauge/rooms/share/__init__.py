@@ -1,4 +1,4 @@
-"""A kept run for others: packed into one file, or as one small page, also without names."""
+"""A kept run for other people: packed into one file, or as one small page, also without names."""
 
 from linkgauge.registry import Room
 

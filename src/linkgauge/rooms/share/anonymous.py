@@ -1,8 +1,8 @@
 """Replaces in a run's files what identifies a machine or its owner, by the pseudonyms of
 the one anonymiser: one value has one pseudonym in all files.
 
-What a run adds to a captured machine: its label, paths, names of users, and what was typed.
-"""
+Besides the values of a captured machine, these are the run's label, paths, names of users, and the
+command line."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ class RunAnonymizer(Anonymizer):
         return escaped(msgspec.json.format(msgspec.json.encode(value), indent=1)) + b"\n"
 
     def lines(self, content: bytes) -> bytes:
-        """A file with a JSON value on each line; an unfinished last line is left out."""
+        """A file with a JSON value on each line, with pseudonyms; an unfinished last line is left
+        out."""
         values = map(msgspec.json.decode, content[: content.rfind(b"\n") + 1].splitlines())
         lines = (msgspec.json.encode(self.document(one, _FIELDS)) for one in values)
         return b"".join(escaped(line) + b"\n" for line in lines)
@@ -163,12 +164,12 @@ def _says_nothing(text: str) -> bool:
 
 
 def _is_harmless(word: str) -> bool:
-    """A number, an option, a memory, or how a benchmark's name begins."""
+    """Whether a word is a number, an option, a memory, or the beginning of a benchmark's name."""
     return bool(_HARMLESS.fullmatch(word)) or any(name.startswith(word) for name in CATALOG)
 
 
 def anonymised(run: Run) -> Run:
-    """The run without what identifies its machine or its owner."""
+    """The run without values that identify its machine or owner."""
     content = msgspec.json.encode(document_of(run), enc_hook=encode_hook)
     who = RunAnonymizer(run, (content.decode(),))
     return run_of(who.lines(content + b"\n"), Path(RUN_FILE))

@@ -1,4 +1,5 @@
-"""`linkgauge pack` and `linkgauge share`: a kept run as one file, and for others."""
+"""The commands `linkgauge pack` and `linkgauge share`: a kept run as one file, and without
+names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A run's folder as one archive, .tar.zst: what was measured, the journal, what is known of the
-machine, and the report if there is one."""
+"""A run's folder as one archive, .tar.zst: samples, journal, the machine's files, and the report if
+there is one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST_BYTES = 1 << 30
 
 
 class PackedRun(NamedTuple):
-    """An archive: the run's id, which is the folder in it, the names of its files, and the names of
-    files that were left out since nothing anonymises them."""
+    """An archive: the run's id, which is the folder in it; the names of its files; and the names of
+    files that were left out because they cannot be anonymised."""
 
     content: bytes
     id: str
@@ -36,11 +36,10 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Packs a run's folder: the same files make the same archive. run.json, samples.bin and
-    samples.csv are made of the journal where a run broke off before they were written.
+    """Packs a run's folder; equal files make equal archives. run.json, samples.bin and samples.csv
+    are made from the journal if a run broke off before they were written.
 
-    Raises InputError for what is no run's folder, MissingPackage without Zstandard.
-    """
+    Raises InputError if the path is no run's folder, MissingPackage without Zstandard."""
     if not folder.is_dir() or not is_run(folder):
         raise InputError(f"{folder} is not a run's folder: give the folder that --out names")
     run = read_run(folder)
@@ -60,7 +59,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """The run's own files: neither links nor folders, nor what is being written."""
+    """The run's own files, without links, folders and unfinished files."""
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
@@ -87,7 +86,7 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """When the run ended, in seconds since 1970: the time of all members."""
+    """When the run ended, in seconds since 1970, which is the time of all members."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

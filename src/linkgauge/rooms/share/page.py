@@ -1,4 +1,4 @@
-"""A run for others: one small page without names, and a card of six lines for a ticket."""
+"""A run for other people: one small page without names, and a card of six lines for a ticket."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def shared(run: Run) -> OneRun:
 
 
 def small_page(one: OneRun) -> bytes:
-    """A page of HTML with as much as there is room for: first sections, then files."""
+    """An HTML page with as much as there is room for: first sections, then files."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
     with Drawer() as drawer:
@@ -100,7 +100,7 @@ def _html(page: Page, drawer: Drawer) -> bytes:
 
 
 def card(one: OneRun, file: str, size: int) -> list[str]:
-    """Six lines of text, which name the page's `file` of so many bytes."""
+    """Six lines of text, which name the page's `file` and its size in bytes."""
     run = one.run
     found = list(verdict(run, one.outcome, Closing()))
     problem = next((each for each in found if isinstance(each, Problem)), Problem("", "", "", ()))
@@ -125,7 +125,7 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(problem: Problem, tiles: list[Tile]) -> str:
-    """In a word, and how many cells are how well, what is bad first."""
+    """The verdict in a word, with the number of cells of each kind, the bad ones first."""
     word = problem.severity or next((span.text for span in problem.found), "not judged")
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
@@ -135,7 +135,7 @@ def _verdict(problem: Problem, tiles: list[Tile]) -> str:
 
 
 def _figures(run: Run) -> str:
-    """The least and the most of each kind, as far as there is room."""
+    """The lowest and the highest figure of each kind, as far as there is room."""
     shown = []
     for name, result in _kinds(run):
         figures = [cell.headline for cell in result.cells if cell.headline is not None]
@@ -152,7 +152,7 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """Each kind with its result of the largest size; of a run without any kind, its benchmarks."""
+    """Each kind with its result of the largest size; for a run without any kind, its benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {
@@ -164,9 +164,9 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """What was found, its cause, and what to do first. Where there is no room, an explanation that
-    is no cause is left out, then names of checks, then what a cause explains; then the longest
-    piece is cut."""
+    """The finding, its cause, and the first step. If there is no room, explanations other than
+    causes are left out, then names of checks, then findings that the cause explains; then the
+    longest piece is cut."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")
@@ -188,7 +188,8 @@ def _finding(problem: Problem) -> str:
 
 
 def _not_judged(one: OneRun, tiles: list[Tile]) -> str:
-    """How many figures and why; how much was skipped, and the first reason."""
+    """The number of figures that were not judged with the reason, and of those that were skipped
+    with the first reason."""
     if not one.outcome.verdict:
         return "all figures"
     counts = {tile.name.partition(" (")[0]: tile for tile in tiles}

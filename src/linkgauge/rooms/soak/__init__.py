@@ -1,4 +1,4 @@
-"""How a run goes that repeats its benchmarks for hours."""
+"""Runs that repeat their benchmarks for hours."""
 
 from linkgauge.registry import Room
 

@@ -13,7 +13,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """A cell whose level changed: from its first to its last, and when first, in seconds."""
+    """A cell whose level changed: its first and last level, and when it first changed, in
+    seconds."""
 
     cell: CellCourse
     ratio: float
@@ -22,9 +23,9 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """The cells that changed by at least `LEAST`, the worst first. A part of the time counts as a
-    run does in a trend (model/stats/change_points.py), and many cells have as few false changes as
-    one."""
+    """The cells that changed by at least `LEAST`, the worst first. A part of the time counts like a
+    run in a trend (model/stats/change_points.py), and many cells together have as few false changes
+    as one."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

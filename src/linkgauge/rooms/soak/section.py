@@ -1,5 +1,5 @@
-"""A run that repeated its benchmarks for a time: cells and devices over that time, and the worst of
-it."""
+"""A run that repeated its benchmarks for a time: its cells and devices over that time, and the
+worst events."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
 
 
 def _over_time(soak: Soak) -> Iterator[Block]:
-    """The mean of each benchmark's cells, in percent of their medians; temperature and power."""
+    """Charts of the mean of each benchmark's cells, in percent of their medians, and of temperature
+    and power."""
     found: defaultdict[str, list[CellCourse]] = defaultdict(list)
     for cell in soak.cells:
         if cell.median:
@@ -120,7 +121,7 @@ def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, fl
 
 
 def _minutes(soak: Soak, number: int) -> float:
-    """When the middle of a slice was."""
+    """The middle of a slice, in minutes."""
     return (number + 0.5) * soak.slice / 60
 
 
@@ -133,8 +134,8 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """Of many cells those first that drifted, then those whose slowest 1 % are furthest below their
-    median."""
+    """A table of cells; of many cells, first those that drifted, then those whose slowest 1 % are
+    furthest below their median."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -162,7 +163,7 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
 
 
 def _steadiness(one: CellCourse) -> float:
-    """The speed of the slowest 1 % as a share of the median's."""
+    """The speed of the slowest 1 % of samples as a share of the median's."""
     slow = one.slow_p99 or one.worst
     if not slow or not one.median:
         return 1.0
@@ -184,7 +185,7 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """None where its library reported nothing of note."""
+    """A line on a device; None if its library reported nothing of note."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

@@ -1,4 +1,4 @@
-"""Host threads and devices that move data at once, in stages."""
+"""Traffic of host threads and devices at the same time, in stages."""
 
 from linkgauge.registry import Room
 

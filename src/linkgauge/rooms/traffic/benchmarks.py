@@ -43,17 +43,17 @@ _HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_
 
 
 class Combination(msgspec.Struct, frozen=True):
-    """What each side does with the buffer; None: nothing."""
+    """The access of each side to the buffer; None means that the side does nothing."""
 
     host: Access | None
     device: Access | None
 
     def name(self, device: str = "device") -> str:
-        """`host_to_buffer_from_device`, `buffer_to_device`."""
+        """The name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
         return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
 
     def title(self, device: str = "device") -> str:
-        """`host -> buffer <- device`, `buffer -> device`."""
+        """The title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
 
 
@@ -69,8 +69,8 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """Who uses the buffer: `memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`), `node`
-    is that of the buffer, `threads` the host's engine (`host:0.cpu*7`)."""
+    """The users of the buffer: `memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`),
+    `node` is the buffer's, and `threads` is the host's engine (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -79,7 +79,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """A cell of the test, in the notation."""
+        """The transfers of a cell of the test, in the notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -89,8 +89,8 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """The sides for each device of the fabric, whose engine of this kind copies, with the host's
-    threads; for backend `host`, threads act as the device. Raises InputError if there is no
+    """The sides for each device of the device set: the device's engine of this kind, and the host's
+    threads. For backend `host`, threads act as the device. Raises InputError if there is no
     device."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
@@ -102,7 +102,7 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """Raises InputError for pieces that no device supports."""
+    """The pieces of transfers. Raises InputError for pieces that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -116,8 +116,8 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Without a number of threads, uses all CPUs of their node but one, which is left for starting
-    the device's work."""
+    """The sides for a device. Without a number of threads, they use all CPUs of their node but one,
+    which launches the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -126,7 +126,8 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Threads that act as the device, one per stream, but at most half of the CPUs."""
+    """The sides for threads that act as the device, one per stream, but at most half of the
+    CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -135,8 +136,8 @@ def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Buffer
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
-    """Where the host's threads run: on the node near the device, unless that is a gateway of the
-    device with hardly any CPUs, reached over a network."""
+    """The node of the host's threads: the one near the device, unless that is a gateway with hardly
+    any CPUs, reached over a network."""
     largest = max(nodes, key=lambda node: len(node.cpus))
     own = next((node for node in nodes if node.index == near), largest)
     return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
@@ -145,7 +146,7 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """A benchmark each for both sides together, for the device alone and for the host alone, if
+    """The benchmarks of both sides together, of the device alone and of the host alone, as far as
     there are such combinations. Rows are combinations, columns devices."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
@@ -170,9 +171,9 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """What a cell moved in all of its samples: seconds, and each side's bytes (None: it did not
-    take part). For both sides together, the seconds are the device's, and the host's bytes those it
-    moved meanwhile."""
+    """The bytes of each side in all samples of a cell (None: it did not take part), and their
+    seconds. For both sides together, the seconds are the device's, and the host's bytes are those
+    that it moved meanwhile."""
 
     seconds: float
     device_bytes: float | None
@@ -180,12 +181,12 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """Bytes/s."""
+        """The device's bytes/s."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """Bytes/s."""
+        """The host's bytes/s."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
@@ -206,20 +207,20 @@ def volume_of(cell: CellResult) -> Volume | None:
 
 
 def is_hosts(transfer: Transfer) -> bool:
-    """Whether it is the host's side of the test."""
+    """Whether the transfer is the host's side of the test."""
     return len(transfer.memories) == 1
 
 
 def gigabits(rate: float) -> str:
-    """Bytes/s in 10^9 bits a second, for people."""
+    """A rate in bytes/s as 10^9 bits a second, for people."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Why a cell is not good enough, in one line: a side that took part was slower than its minimum
-    in bytes/s (0: no minimum)."""
+    """Why a cell is not good enough, in one line; None if it is. A side that took part was slower
+    than its minimum in bytes/s (0: no minimum)."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -231,8 +232,8 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """The staged traffic test, on the first backend that has devices: `by` is the kind of the
-    device's engine, `streams` and `threads` are as `sides_of` takes them."""
+    """The staged traffic test on the first backend that has devices. `by` is the kind of the
+    device's engine; `sides_of` describes `streams` and `threads`."""
 
     by: str = "sm"
     streams: int = 32

@@ -1,4 +1,5 @@
-"""`linkgauge traffic`: host threads and a device at one staging buffer, together and alone."""
+"""The command `linkgauge traffic`: host threads and a device at one staging buffer, together and
+alone."""
 
 from __future__ import annotations
 

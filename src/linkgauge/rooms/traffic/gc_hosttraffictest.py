@@ -1,10 +1,9 @@
 """gc-hosttraffictest: Graphcore's test of host and IPU tiles at one staging buffer.
 
 Source: its manual page (options, text, JSON). Tiles are the streams of the device; the payload is
-what one access of a kernel moves, if selectable. `-r`, `--suppress-failure-reset` and
+the size of one access of a kernel, if selectable. `-r`, `--suppress-failure-reset` and
 `--dump-tile-overview` change nothing here: every buffer is the host's, no device is reset, and
-there are no tiles to dump. `--use-secondary` is rejected.
-"""
+there are no tiles to dump. `--use-secondary` is rejected."""
 
 from __future__ import annotations
 
@@ -73,7 +72,8 @@ class HostTrafficOptions(msgspec.Struct, frozen=True):
 
 @hinting(f"Try '{TOOL} --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks and prints what the tool prints."""
+    """Measures what this command line requests, and prints it as the tool does. Returns the exit
+    code."""
     options = parse(arguments)
     if isinstance(options, str):
         print(options)
@@ -139,7 +139,7 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """A number of at most `most`, and the multiplier that makes it `count`: exactly, unless that
+    """A number of at most `most`, and a multiplier, whose product is `count`: exactly, unless that
     takes much smaller numbers than necessary; then slightly more."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
@@ -273,8 +273,8 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """All four combinations if none is asked for; else each requested host access with each
-    requested tile access, or alone."""
+    """The combinations to measure: all four if the options choose none; else each chosen host
+    access with each chosen tile access, or alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -283,7 +283,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """{None} if the side takes no part."""
+    """The chosen accesses of a side; {None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

@@ -20,8 +20,8 @@ _BAR = 40
 
 
 class ProgressPrinter(Quiet):
-    """Prints each test once it is measured: its line on stdout, errors on stderr, and if `verbose`
-    a progress bar there, too."""
+    """Prints each test once it is measured: its line on stdout, errors on stderr and, if `verbose`,
+    a progress bar on stderr."""
 
     def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
@@ -51,8 +51,8 @@ def bar(done: int, count: int) -> str:
 
 
 def line(title: str, volume: Volume) -> str:
-    """`host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile write, for 4.26
-    seconds.`, on one line."""
+    """The line of a test: `host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile
+    write, for 4.26 seconds.`"""
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",
@@ -63,7 +63,7 @@ def line(title: str, volume: Volume) -> str:
 
 
 def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
-    """Bytes and bytes/s of each side that took part."""
+    """The bytes and bytes/s of each side that took part."""
     if volume.host_bytes is not None:
         yield "host", volume.host_bytes, volume.host_bytes / volume.seconds
     if volume.device_bytes is not None:

@@ -1,4 +1,4 @@
-"""The same benchmarks under several settings, in rounds, and what differs."""
+"""Measures the same benchmarks under several settings, in rounds, and compares them."""
 
 from linkgauge.registry import Room
 

@@ -35,8 +35,8 @@ MOST = 36
 
 
 class LiveRounds(Rounds):
-    """Shows which run of which round is measured, and the time left. A context manager, so that its
-    bar is removed whatever happens."""
+    """Shows which run of which round is measured, and the time left. As a context manager it
+    removes its bar whatever happens."""
 
     def __init__(self, errors: Console, runs: int) -> None:
         self._errors = errors
@@ -77,7 +77,7 @@ class LiveRounds(Rounds):
             self._progress.update(self._task, description=description, completed=done)
 
     def say(self, line: str) -> None:
-        """Each note once, whichever run it comes from."""
+        """Prints each note once, whichever run it comes from."""
         if line not in self._said:
             self._said.add(line)
             self._errors.print(line)
@@ -90,8 +90,8 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """The significance as a fraction. Raises InputError if so many rounds cannot tell a difference
-    with it."""
+    """The significance as a fraction. Raises InputError if this number of rounds cannot prove a
+    difference with it."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -107,7 +107,8 @@ def check_rounds(rounds: int, significance: str) -> float:
 
 
 def carry_out(asked: RoundsRequest, form: Format) -> int:
-    """Returns the exit code: that of the worst run; 4 if nothing could be compared."""
+    """Measures and compares. Returns the exit code: that of the worst run; 4 if nothing could be
+    compared."""
     started, taken = now(), list[RoundRun]()
     errors = make_console(stderr=True)
     end: BaseException | None = None
@@ -164,7 +165,7 @@ def _compared(
 
 
 def _write(asked: RoundsRequest, taken: Sequence[RoundRun], variation: Variation) -> Path | None:
-    """Writes the document into a folder of its own, beside those of the runs' labels."""
+    """Writes the document into a new folder next to those of the runs' labels."""
     folder = taken[0].folder
     if folder is None or asked.request.out is None:
         return None

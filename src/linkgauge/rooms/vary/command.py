@@ -1,4 +1,5 @@
-"""`linkgauge vary`: the same benchmarks under several settings, and what differs."""
+"""The command `linkgauge vary`: the same benchmarks under several settings, and their
+differences."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _experiment_names() -> Iterable[str]:
 
 
 class ComparedOptions(Options):
-    """What is compared: the values of each, by the name of its option."""
+    """The options to compare: the values of each, by its name."""
 
     cpus: tuple[str, ...] = option(SETTINGS, "Use only these CPUs: 0-3,8, or all.", "CPUS")
     numa_node: tuple[str, ...] = option(
@@ -139,7 +140,7 @@ def vary(asked: VaryOptions) -> int:
 
 
 def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
-    """What is measured, and by which backends."""
+    """The benchmarks or transfers to measure, and the backends."""
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.request import Selection, Written
 

@@ -24,8 +24,8 @@ _Own = Sequence[CellFigure | None]
 
 
 def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
-    """Every cell, under so many settings. Each is compared with the first one by itself, with the
-    given significance; Holm's p is adjusted for all that are compared."""
+    """Every cell under `settings` settings. Each is compared with the first by itself at the given
+    significance; Holm's p accounts for all comparisons."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]
@@ -48,8 +48,8 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 
 
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
-    """Whether further rounds may find any difference: not if no cell has figures, or may yet have
-    them, under the first setting and another one. What is skipped once is skipped always."""
+    """Whether further rounds may find any difference: some cell has figures, or may still get them,
+    under the first setting and another one. A cell that was skipped once is always skipped."""
     return any(
         _is_able(first) and any(map(_is_able, others)) for first, *others in _cells(runs, settings)
     )
@@ -60,8 +60,8 @@ def _is_able(own: _Own) -> bool:
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
-    """By setting. Without a run that was interrupted, which may lack cells, or samples of them:
-    only the last of all may be, so that the runs of each setting are its first rounds."""
+    """The cells by setting. A run that was interrupted, which may lack cells or samples, is left
+    out; only the last run can be, so that the runs of each setting are its first rounds."""
     threads: dict[Key, set[str]] = {}
     sides: list[list[RunFigures]] = [[] for _ in range(settings)]
     for kept, run, _ in sorted(runs, key=lambda one: one.kept.round):
@@ -80,8 +80,8 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
 
 
 def _with_all(run: Run, threads: dict[Key, set[str]]) -> RunFigures:
-    """The run; each cell of all threads also at a place that does not count them, of which
-    `threads` learns the number."""
+    """The run with each cell of all threads also at a place without their number, which `threads`
+    records."""
     found = figures_of(run)
     cpus = {node.index: len(node.cpus) for node in run.machine.host.nodes}
     every = [(result, cell) for result in run.results for cell in result.cells]
@@ -95,7 +95,7 @@ def _with_all(run: Run, threads: dict[Key, set[str]]) -> RunFigures:
 
 
 def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
-    """Whether the column is the number of threads, and every CPU of their nodes has one."""
+    """Whether the column is the number of threads, and every CPU of their nodes has a thread."""
     engines = [transfer.engine for transfer in cell.transfers if transfer.engine.kind == "cpu"]
     there = [cpus.get(engine.owner.index or 0, 0) for engine in engines]
     threads = [engine.count or has for engine, has in zip(engines, there, strict=True)]
@@ -105,8 +105,9 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _apart(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
-    """The cells, each once. Where all settings have as many threads, a cell of all threads keeps
-    their number; else it is `ALL`, and a number that some setting lacks is left out."""
+    """The cells, each once. If all settings have the same number of threads, a cell of all threads
+    keeps its number as column; otherwise it is `ALL`, and numbers that some setting lacks are left
+    out."""
     left_out = set[Key]()
     for key, columns in threads.items():
         if len(columns) == 1:
@@ -118,7 +119,7 @@ def _apart(
 
 
 def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:
-    """The figures of rounds in which both have one."""
+    """The pairs of figures from rounds in which both settings have one."""
     return [
         (first.figure, second.figure)
         for first, second in zip(base, own, strict=True)
@@ -145,7 +146,7 @@ def _direction(changed: Change | None, better: Better) -> Direction:
 
 
 def _why(own: _Own) -> str | None:
-    """Why figures are missing: the first reason of a cell without one."""
+    """Why figures are missing: the first reason of a cell without one; None if there is none."""
     cells = [one for one in own if one is not None]
     if not cells:
         return "no such cell"

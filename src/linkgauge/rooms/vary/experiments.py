@@ -1,4 +1,4 @@
-"""The experiments that `linkgauge vary` knows by name: each is a command line that answers one
+"""The named experiments of `linkgauge vary`. Each stands for a command line that answers one
 question, and that anybody could have typed."""
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """`options` are values by option; where there are several, the first one is the baseline."""
+    """A named experiment. `options` are values by option; of several values, the first is the
+    baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -82,8 +83,7 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 
 
 def carry_out_named(name: str, form: Format) -> int:
-    """Carries out what the command line, with the experiment in place of its name, says. Shows
-    that command line first."""
+    """Carries out the command line of the experiment, after showing it."""
     if name == LIST:
         return _list_all()
     context = click.get_current_context()
@@ -100,9 +100,9 @@ def carry_out_named(name: str, form: Format) -> int:
 def expanded(
     name: str, given: Mapping[str, tuple[str, ...]], machine: str | None = None
 ) -> tuple[str, ...]:
-    """The words of the command line: those of the experiment, unless others were `given` for the
-    same option ("": for the benchmarks). Raises InputError for a name that does not exist, and for
-    an experiment that `machine` (null: this one) is not made for."""
+    """The words of the experiment's command line, with other values `given` for an option in place
+    of its own ("": for the benchmarks). Raises InputError for a name that does not exist, and for
+    an experiment that does not suit `machine` (null: this one)."""
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
     asked = EXPERIMENTS[name]
@@ -133,7 +133,7 @@ def _nodes(machine: str | None) -> list[int]:
 
 
 def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """An option without values is a flag."""
+    """The words of an option with its values; without values it is a flag."""
     for option, values in options.items():
         if not values:
             yield option
@@ -142,7 +142,7 @@ def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What was typed but for the experiment's name, by option."""
+    """The options that were typed besides the experiment's name, with their values."""
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)

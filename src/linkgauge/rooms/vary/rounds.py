@@ -1,4 +1,4 @@
-"""Runs a user's command before something is measured."""
+"""Rounds of runs: plans, orders and measures them, and runs the user's command before each."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ KEPT = 2000
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
-    """Runs the command by the shell, with these environment variables beside those of this process
-    (None: unset), and returns the end of what it printed. Raises LinkgaugeError if it fails; the
-    message says what it came `before`."""
+    """Runs the command in a shell with these environment variables in addition (None: unset), and
+    returns the end of its output. Raises LinkgaugeError if it fails; the message says what it was
+    to come `before`."""
     with subprocess.Popen(  # noqa: S602  # the user's own command
         command,
         shell=True,
@@ -61,8 +61,8 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 class RoundsRequest(msgspec.Struct, frozen=True):
-    """What is to be compared: the variants of a request, in so many rounds. `prepare` is a command
-    that the shell executes before each run."""
+    """The comparison to make: the variants of a request, in this many rounds. `prepare` is a
+    command that the shell runs before each run."""
 
     variants: tuple[Variant, ...]
     rounds: int
@@ -80,18 +80,18 @@ class RoundRun(NamedTuple):
 
 
 class Rounds(Observer):
-    """Follows the rounds, and each run."""
+    """Follows the rounds and each run."""
 
     def prepares(self, setting: Setting, number: int) -> None:
-        """The run of this setting is next, in round `number` from 0."""
+        """Says that the run of this setting is next, in round `number` from 0."""
 
 
 _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """The plan of each, all with the same sizes. Raises InputError for what cannot be measured, or
-    what a varied option does not change."""
+    """The plan of each variant, all with the same sizes. Raises InputError for variants that cannot
+    be measured, and for options that change nothing."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:
@@ -110,7 +110,8 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Default sizes depend on the memory that is free: each sheet has the least of its sizes."""
+    """The plans with equal sizes. Default sizes depend on free memory, so each table gets the
+    smallest of its sizes."""
     least: dict[tuple[str, str, int], int] = {}
     keys = []
     for plan in plans:
@@ -140,9 +141,9 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ..
 def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
-    """Each run, by the plan of its variant, as it ends. One that Ctrl-C ended comes before the
-    KeyboardInterrupt. Raises LinkgaugeError if the command before a run fails, and what a session
-    raises."""
+    """Yields each run, by the plan of its variant, as it ends. A run that Ctrl-C ended is yielded
+    before KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run fails, and
+    whatever a session raises."""
     variants, drawn = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
@@ -168,7 +169,7 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """What the command printed, if there is one. It finds the setting's values in its environment:
+    """The output of the command, if there is one. Its environment has the setting's values:
     `--numa-node` as LINKGAUGE_NUMA_NODE."""
     if command is None:
         return None
@@ -184,7 +185,7 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
 
 
 def _drawn(request: RunRequest, draw: int) -> RunRequest:
-    """The request; of a simulated machine with noise that no other run has."""
+    """The request; on a simulated machine with new noise for each run."""
     settings = request.settings
     if settings.simulation is None:
         return request

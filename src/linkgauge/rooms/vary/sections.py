@@ -1,4 +1,4 @@
-"""What settings change: the settings, what they come to, and a table for each benchmark."""
+"""The effects of settings: the settings, a summary, and a table for each benchmark."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _done_rounds(variation: Variation) -> int:
 
 
 def _settings(variation: Variation) -> Table:
-    """Each with its letter, and what the command before its first run printed last."""
+    """A table of the settings, each with its letter, and the last output of the command before its
+    first run."""
     rows = []
     for number, setting in enumerate(variation.settings):
         said = f"{setting} (the baseline)" if not number else str(setting)
@@ -75,8 +76,8 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """A benchmark's cells, the sizes of each path below each other: a row for each setting but the
-    first, whose figure begins them."""
+    """A table of a benchmark's cells, with the sizes of each path below each other: a row for each
+    setting but the first, whose figure comes before them."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}
@@ -108,7 +109,7 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
 def _against(
     first: tuple[str, Compared], second: tuple[str, Compared]
 ) -> tuple[Entry, Entry, Entry]:
-    """The change, its interval, and what is found, with why figures are missing."""
+    """The change, its interval and the verdict on it, with the reasons why figures are missing."""
     other = second[1]
     change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
@@ -135,7 +136,8 @@ def _ends(sizes: Sequence[int]) -> str:
 
 
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
-    """Over which sizes each setting is better or worse, once for all paths that are alike."""
+    """Lines on the sizes at which each setting is better or worse, once for all paths that are
+    alike."""
     for number, setting in enumerate(settings[1:], 1):
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for place, own in groupby(cells, lambda one: one.place):
@@ -152,7 +154,8 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
 
 
 def _outcome(variation: Variation, number: int) -> Line:
-    """How many cells differ under a setting, where most, and how far those that do not may."""
+    """A line on how many cells differ under a setting, where they differ most, and how far the
+    others may differ."""
     known = [
         (cell, change)
         for cell in variation.cells
@@ -175,7 +178,7 @@ def _outcome(variation: Variation, number: int) -> Line:
 
 
 def _promise(variation: Variation) -> str:
-    """What the comparisons guarantee."""
+    """A sentence on the guarantee of the comparisons."""
     alpha, done = variation.significance, _done_rounds(variation)
     each = (one.change for cell in variation.cells for one in cell.settings)
     known = [change for change in each if change is not None and change.is_known]
@@ -195,7 +198,7 @@ def _promise(variation: Variation) -> str:
 
 
 def variation_csv(variation: Variation) -> str:
-    """A line for each cell and setting, in the unit of data."""
+    """The comparison as CSV, a line for each cell and setting, in base units."""
     return csv_text((COLUMNS, *(row for cell in variation.cells for row in _rows(variation, cell))))
 
 

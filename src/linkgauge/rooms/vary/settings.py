@@ -1,4 +1,5 @@
-"""What `linkgauge vary` varies: the values of its options, and the settings that they make."""
+"""The variations of `linkgauge vary`: the values of its options, and the settings that they
+make."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ _FIELDS = {
 
 
 class Choice(NamedTuple):
-    """One value of an option or of a variable: as it was typed, and as a run takes it."""
+    """One value of an option or of a variable, as it was typed and as a run uses it."""
 
     option: str
     typed: str
@@ -70,8 +71,8 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Every combination of the options' values, the first values first. Raises InputError for a
-    value that cannot be, and if nothing varies."""
+    """Every combination of the options' values, the first values first. Raises InputError for an
+    invalid value, and if nothing varies."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:
@@ -101,7 +102,7 @@ def _variant(name: str, choices: Sequence[Choice], base: RunRequest, labels: set
 
 
 def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]:
-    """The values of each option that has any."""
+    """The values of each option that was given."""
     for option in _FIELDS:
         if texts := given[option]:
             yield [
@@ -115,7 +116,7 @@ def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]
 
 
 def _read(option: str, text: str, simulation: Simulation | None) -> object:
-    """The value that is typed so. Raises InputError for one that cannot be."""
+    """The value for a typed text. Raises InputError for an invalid one."""
     match option:
         case "--cpus":
             return () if text == "all" else _cpus(text, _usable_cpus(simulation))
@@ -171,8 +172,8 @@ def host_of(simulation: Simulation | None) -> Host:
 
 
 def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
-    """CPUs of a list such as `0-3,8`, ascending. Raises InputError for anything else, and for CPUs
-    that are not usable."""
+    """The CPUs of a list such as `0-3,8`, ascending. Raises InputError for any other text, and for
+    CPUs that are not usable."""
     if not _CPUS.fullmatch(text):
         raise InputError(f"--cpus {text}: give CPUs such as 0-3,8, or all")
     cpus: set[int] = set()
@@ -189,8 +190,8 @@ def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
 
 
 def read_variable(text: str) -> tuple[str, tuple[str, ...]]:
-    """The name and the values of `NAME=A,B`; `\\,` is a comma within a value. Raises
-    InputError for anything else."""
+    """The name and the values of `NAME=A,B`; `\\,` is a comma within a value. Raises InputError for
+    any other text."""
     name, equals, values = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
         raise InputError(f"--env {text}: give the variable and its values: NAME=A,B")

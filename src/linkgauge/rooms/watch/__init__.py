@@ -1,4 +1,4 @@
-"""Short probes of every link now and then, and a line when one gets worse."""
+"""Short probes of every link at intervals, and a line whenever a link gets worse."""
 
 from linkgauge.registry import Room
 

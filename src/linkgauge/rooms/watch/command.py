@@ -1,4 +1,5 @@
-"""`linkgauge watch`: short probes of every link now and then, and a line when one gets worse."""
+"""The command `linkgauge watch`: short probes of every link at intervals, and a line whenever one
+gets worse."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Whether a cell that is measured now and then got worse than it was, or is worse than it should
-be.
+"""Finds cells, measured at intervals, that got worse than before or are worse than they should be.
 
-A single slow measurement is none: two in a row are, and two good ones end it. Wrong bytes, an error
-or a timeout count at once.
-"""
+A single slow measurement does not count: two in a row do, and two good ones end the state. Wrong
+bytes, an error or a timeout count at once."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _FEW = 4.0
 
 
 class WatchedCell(NamedTuple):
-    """A cell of a judged run, and what identifies it over runs."""
+    """A cell of a judged run, with its identity over several runs."""
 
     cell: SeriesId
     found: CellResult
@@ -42,8 +40,8 @@ class WatchedCell(NamedTuple):
 
 
 class _State:
-    """A cell so far: good figures that were usual, how many measurements in a row were slow or not,
-    and since when (seconds) it is degraded."""
+    """The state of a cell: its usual figures, how many measurements in a row were slow or good, and
+    since when (seconds) it is degraded."""
 
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
@@ -53,15 +51,15 @@ class _State:
 
 
 class Degradation:
-    """Follows cells. A figure is slow if it is worse than the usual one by more than `least`, and
-    by more than earlier ones scatter; or if it is `low` beside what is expected."""
+    """Follows cells. A figure is slow if it is worse than the usual one by more than `least` and by
+    more than the scatter of earlier ones, or if it is `low` compared with the expected one."""
 
     def __init__(self, least: float) -> None:
         self._least = least
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[SheetId, Better]) -> None:
-        """Takes what was usual from earlier runs, the latest first, of cells of these sheets."""
+        """Learns the usual figures of cells in these tables from earlier runs, the latest first."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
@@ -73,8 +71,9 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Of figures in the order of time, those of the latest level; if that is far worse than
-        the one before, of that one: what got worse and stayed so is not usual by that."""
+        """The usual ones of figures over time: those of the latest level or, if that is far worse
+        than the previous one, of the previous level. A figure that got worse and stayed so does not
+        thereby become usual."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -85,7 +84,8 @@ class Degradation:
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
-        """Cells that look slow, and are not known to be degraded: to be measured once more."""
+        """The cells that look slow and are not known to be degraded; they are measured once
+        more."""
         for one in seen:
             state = self._cells.get(one.cell)
             if one.found.status == "pass" and (state is None or state.since is None):
@@ -94,7 +94,8 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """What changed with this measurement, at `now` (seconds) and this time of day."""
+        """The event after this measurement at `now` (seconds) and this time of day; None if nothing
+        changed."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)
@@ -114,7 +115,7 @@ class Degradation:
         return None
 
     def is_open(self, cell: SeriesId) -> bool:
-        """Whether the next measurement may change what is said of it."""
+        """Whether the next measurement may change the cell's state."""
         state = self._cells.get(cell)
         if state is None:
             return False
@@ -129,7 +130,7 @@ class Degradation:
     def _degrade(
         self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
-        """Once until it recovers."""
+        """Marks a cell as degraded; the event is reported once until the cell recovers."""
         state.good = 0
         is_new, state.why = state.since is None, why
         if not is_new:

@@ -1,7 +1,6 @@
-"""What a watch reports while it goes on: each is a line of its own, `event` says which.
+"""The events that a watch reports. Each is a line of its own, and `event` names its kind.
 
-Moments are times of day (ISO 8601, UTC), figures are in the cell's unit. Absent is null.
-"""
+Moments are times of day (ISO 8601, UTC), figures are in the cell's unit. Absent is null."""
 
 from __future__ import annotations
 
@@ -23,11 +22,10 @@ Why = Literal["history", "expected", "fail", "error", "timeout"]
 
 
 class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
-    """What a watch reports.
+    """An event of a watch.
 
     event: What has happened.
-    time: When (ISO 8601, UTC).
-    """
+    time: When (ISO 8601, UTC)."""
 
     time: str
 
@@ -73,19 +71,18 @@ class Probed(_WatchEvent, frozen=True, kw_only=True, tag="probe"):
 
 
 class Noticed(_WatchEvent, frozen=True, kw_only=True):
-    """What was seen of a cell.
+    """An observation of a cell.
 
     cell: Which cell it is.
-    why: What is wrong with it, or was: slower than it was (`history`), below what is `expected`,
-        wrong bytes (`fail`), an error, or no answer.
+    why: The present or past problem of the cell: slower than it was (`history`), below what is
+        `expected`, wrong bytes (`fail`), an error, or no answer.
     unit: The unit of its figures.
     simulated: Whether it was measured on a simulated machine.
     figure: Its figure; null without one.
     usual: Its usual figure; null if that is not known.
-    earlier: How many earlier probes and runs say what is usual.
-    expected: The figure that is expected of the hardware; null if nothing is.
-    reason: Why it did not pass; null if it passed.
-    """
+    earlier: The number of earlier probes and runs with the usual figure.
+    expected: The figure that the hardware should reach; null if unknown.
+    reason: Why it did not pass; null if it passed."""
 
     cell: SeriesId
     why: Why
@@ -99,24 +96,22 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
 
 
 class Degraded(Noticed, frozen=True, kw_only=True, tag="degraded"):
-    """A cell is worse than it should be, and was so when it was measured once more."""
+    """A cell is worse than it should be, which a second measurement confirmed."""
 
 
 class Recovered(Noticed, frozen=True, kw_only=True, tag="recovered"):
     """A cell is as it should be again.
 
-    seconds: Seconds after which it is.
-    """
+    seconds: The seconds that it was degraded."""
 
     seconds: float
 
 
 class LeftAlone(_WatchEvent, frozen=True, kw_only=True, tag="busy"):
-    """A device is at work for others: its cells wait.
+    """Other processes use a device, so its cells wait.
 
     device: The device, in the notation; `host` is the host.
-    why: Why it was left alone.
-    """
+    why: Why it was left alone."""
 
     device: str
     why: str
@@ -125,17 +120,15 @@ class LeftAlone(_WatchEvent, frozen=True, kw_only=True, tag="busy"):
 class MeasuredAgain(_WatchEvent, frozen=True, kw_only=True, tag="idle"):
     """A device that was left alone is measured again.
 
-    device: The device, in the notation; `host` is the host.
-    """
+    device: The device, in the notation; `host` is the host."""
 
     device: str
 
 
 class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
-    """A probe could not be carried out, or not be kept: the watch goes on.
+    """A probe could not be carried out, or not be kept; the watch goes on.
 
-    reason: What went wrong.
-    """
+    reason: What went wrong."""
 
     reason: str
 
@@ -168,12 +161,12 @@ Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | Prob
 
 
 def event_json(event: Event) -> str:
-    """One line."""
+    """The event as a line of JSON."""
     return escaped(msgspec.json.encode(event)).decode()
 
 
 def event_line(event: Event) -> Line | None:
-    """None for what people need not be told."""
+    """The event as a line for people; None for events that they need not see."""
     said = _said(event)
     if said is None:
         return None
@@ -206,7 +199,8 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """`NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier), …`."""
+    """An observation as a line: `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier),
+    …`."""
     cell = event.cell
     size = f" {format_size(cell.size)}" if cell.size else ""
     parts = []
@@ -226,7 +220,7 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """`44% of`; of a time, `10.9 times`."""
+    """A figure relative to another: `44% of`; for a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
@@ -245,7 +239,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """Of a small share one digit counts: 0.00009%."""
+    """A share in percent; of a small one, only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

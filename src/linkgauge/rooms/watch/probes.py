@@ -1,4 +1,4 @@
-"""Probes one after another, what is noticed in them, and how long they keep devices busy."""
+"""Probes one after another, with the events in them and the time that they keep devices busy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Tell = Callable[[Event], None]
 
 
 class Clock(Protocol):
-    """Seconds, and a wait."""
+    """A clock in seconds that can also wait."""
 
     def now(self) -> float: ...
 
@@ -62,8 +62,9 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A probe `every` so many seconds, devices busy for the share `budget` of the time; for so many
-    seconds or `probes`, or for ever. Changes of less than `least` are not noticed."""
+    """The request for a watch: a probe `every` so many seconds, with devices busy for at most the
+    share `budget` of the time, for a number of seconds or `probes`, or without an end. Changes
+    below `least` are ignored."""
 
     request: RunRequest
     every: float
@@ -89,7 +90,7 @@ class Watch:
 
     def carry_out(self) -> int:
         """Probes until the time or the number of probes is reached. Returns the exit code. After
-        Ctrl-C or SIGTERM, says what there was and raises KeyboardInterrupt."""
+        Ctrl-C or SIGTERM, reports the end and raises KeyboardInterrupt."""
         try:
             while True:
                 self._probe()
@@ -102,7 +103,7 @@ class Watch:
         return self._code()
 
     def _wait(self) -> bool:
-        """Until the next probe is due; False if the time is over by then."""
+        """Waits until the next probe is due; false if the time is over by then."""
         every, limit = self._asked.every, self._asked.seconds
         passed = self._clock.now() - self._began
         due = (math.floor(passed / every) + 1) * every
@@ -129,12 +130,13 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> tuple[float, float]:
-        """The time of the whole intervals so far, and the share of it that devices were busy."""
+        """The seconds of the whole intervals so far, and the share of them that devices were
+        busy."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return elapsed, self._busy / elapsed
 
     def _measure(self) -> int:
-        """One probe. Returns how many cells it measured."""
+        """Measures one probe. Returns the number of measured cells."""
         host = self._busy_host()
         with opened(self._request()) as session:
             self._leave_alone(busy_devices(session.machine, self._plan) | host)
@@ -162,7 +164,8 @@ class Watch:
         return len(chosen)
 
     def _request(self) -> RunRequest:
-        """Of a simulated machine, with the cells measured so far, so that faults find theirs."""
+        """The request of a probe. On a simulated machine it has the number of cells measured so
+        far, by which faults find their cells."""
         request = self._asked.request
         simulation = request.settings.simulation
         if simulation is None:
@@ -178,7 +181,8 @@ class Watch:
         return {HOST: f"{share:.0%} of the CPUs are at work"} if share > CPUS_AT_WORK else {}
 
     def _leave_alone(self, busy: dict[str, str]) -> None:
-        """Says once which devices others keep busy, and which are idle again."""
+        """Reports, once each, the devices that other processes keep busy, and those that are idle
+        again."""
         for device in self._alone.keys() - busy.keys():
             self._tell(MeasuredAgain(time=now(), device=device))
         for device, why in busy.items():
@@ -187,7 +191,7 @@ class Watch:
         self._alone = busy
 
     def _learn(self, run: Run) -> None:
-        """What is usual, from the history."""
+        """Learns the usual figures from the history."""
         if self._has_learnt:
             return
         self._has_learnt = True
@@ -214,7 +218,7 @@ class Watch:
         return self._numbers[cell_id(seen.result, seen.found)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
-        """Says what changed, and keeps the probe."""
+        """Reports the changes, and keeps the probe."""
         measured, again = [], []
         for seen in _seen(run):
             measured.append(self._number_of(seen))
@@ -239,7 +243,8 @@ class Watch:
         )  # fmt: skip
 
     def _code(self) -> int:
-        """3 if a cell cannot be measured now, 1 if one is degraded, 4 if nothing was measured."""
+        """The exit code: 3 if a cell cannot be measured now, 1 if one is degraded, 4 if nothing was
+        measured."""
         whys = self._degradation.whys()
         if any(why in ("error", "timeout") for why in whys):
             return 3
@@ -247,8 +252,8 @@ class Watch:
 
 
 class _Timer(Observer):
-    """How long the cells of a probe took: `took` is by their number in it, `busy` the time from the
-    first one's begin to the last one's end."""
+    """Times the cells of a probe: `took` has the seconds by their number in it, `busy` is the time
+    from the first one's start to the last one's end."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -270,7 +275,7 @@ class _Timer(Observer):
         self.busy = at - (self._first if self._first is not None else at)
 
     def cost(self, chosen: Sequence[PlannedCell], number: int) -> float:
-        """Of the cell that has this number in the whole plan."""
+        """The seconds of the cell with this number in the whole plan."""
         place = next(at for at, cell in enumerate(chosen) if cell.number == number)
         return self.took.get(place, 0.0)
 
@@ -282,7 +287,7 @@ def _seen(run: Run) -> Iterator[WatchedCell]:
 
 
 def teller(*, as_json: bool) -> Tell:
-    """Prints each event at once."""
+    """A function that prints each event at once."""
     from linkgauge.report.console import make_console
     from linkgauge.report.render.terminal import styled
 
@@ -302,8 +307,8 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
-    """Plans and watches; `otherwise` is what is watched if the request has no cell here. Returns
-    the exit code. Raises InputError where there is nothing to watch."""
+    """Plans and watches; `otherwise` is the request to watch if the first one has no cell here.
+    Returns the exit code. Raises InputError if there is nothing to watch."""
     with opened(asked.request) as session:
         machine, plan = session.machine, session.plan(Observer())
     if not any(able(plan)) and otherwise is not None:

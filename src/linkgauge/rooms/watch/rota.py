@@ -1,4 +1,5 @@
-"""Which devices others keep busy: a watch leaves them alone."""
+"""The turns of a watch's cells within its budget, and the devices that other processes use, which
+it leaves alone."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ SPAN = 0.25
 
 
 def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
-    """The devices of the plan that others keep busy, and how."""
+    """The devices of the plan that other processes keep busy, with the reason."""
     found = machine.inventory.accelerators if machine.inventory is not None else ()
     used = {str(place) for _, cell in able(plan) for place in cell.places}
     mine = (one for one in found if one.memory in used)
@@ -39,7 +40,8 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 
 
 def _at_work(one: Accelerator) -> str | None:
-    """By how much it works; where that is not known, by who is there."""
+    """How busy an accelerator is; if that is unknown, the processes that use it; None if
+    neither."""
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
         share = f"at work for {one.utilization:.0%} of the time{others}"
@@ -50,8 +52,8 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """The share of the CPUs' time that is used now; 0 where the kernel does not tell. Takes `SPAN`
-    seconds, in which this process does nothing."""
+    """The share of the CPUs' time that is used now; 0 if the kernel does not report it. Takes
+    `SPAN` seconds, in which this process does nothing."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -72,7 +74,7 @@ def is_by_host(cell: PlannedCell) -> bool:
 
 
 def is_free(cell: PlannedCell, busy: Mapping[str, str]) -> bool:
-    """Whether nothing that takes part in the cell is busy."""
+    """Whether no device or node of the cell is busy."""
     if HOST in busy and is_by_host(cell):
         return False
     return all(str(place) not in busy for place in cell.places)
@@ -89,8 +91,8 @@ _NEW = 0.3
 
 class Rota:
     """The cells of a plan in turn. A probe may keep devices busy for the share `budget` of `every`
-    seconds; what it leaves of that, the next may use for what would not fit otherwise, and what it
-    takes too much, the next does without."""
+    seconds. Time that it leaves is available to the next probes, and time that it takes too much is
+    subtracted from theirs."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -105,14 +107,14 @@ class Rota:
         return len(self._turns)
 
     def begin(self) -> None:
-        """A probe begins: the time of its interval is granted."""
+        """Begins a probe: grants it the time of its interval."""
         dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
-        """The free cells whose turn it is and that fit, in their turn. Those that are not free keep
-        theirs, and so do all but one of a sheet of which nothing was measured yet: a guess may be
-        far off."""
+        """The free cells that are next and fit, in turn. Cells that are not free keep their turn,
+        and so do all but one of a table without measurements, since its first cost is only a
+        guess."""
         left = self._credit * MARGIN
         chosen, guessed = [], set[int]()
         for turn in self._turns:
@@ -128,16 +130,16 @@ class Rota:
         return tuple(chosen)
 
     def has_room(self, number: int, spent: float) -> bool:
-        """Whether the cell of this number fits once more, of which `spent` seconds are gone."""
+        """Whether the cell of this number fits once more; `spent` seconds are gone."""
         turn = next(turn for turn in self._turns if turn.cell.number == number)
         return spent + self._cost(turn) <= self._credit
 
     def spend(self, seconds: float) -> None:
-        """Devices were kept busy for so long."""
+        """Records that devices were kept busy for this long."""
         self._credit -= seconds
 
     def took(self, number: int, seconds: float) -> None:
-        """The cell of this number took so long."""
+        """Records the seconds of the cell with this number."""
         known = self._costs.get(number)
         if known is not None and seconds < known:
             seconds = known + _NEW * (seconds - known)
@@ -145,7 +147,7 @@ class Rota:
         self._known |= {id(turn.sheet) for turn in self._turns if turn.cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
-        """These cells go to the end; those to be measured `again` come next."""
+        """Moves these cells to the end; those to be measured `again` come next."""
         done = [turn for turn in self._turns if turn.cell.number in numbers]
         soon = [turn for turn in done if turn.cell.number in again]
         others = [turn for turn in self._turns if turn.cell.number not in numbers]
@@ -153,7 +155,7 @@ class Rota:
         self._turns = deque((*soon, *others, *late))
 
     def _cost(self, turn: _Turn) -> float:
-        """What a cell took, else what the dearest one took, else a guess."""
+        """The cost of a cell: its last one, else the highest one of any cell, else a guess."""
         known = self._costs.get(turn.cell.number)
         if known is not None:
             return known
@@ -161,12 +163,12 @@ class Rota:
         return max(self._costs.values(), default=guess)
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
-        """The sheets with these cells alone, numbered from 0."""
+        """The tables with only these cells, numbered from 0."""
         return tuple(_only(self._plan, {cell.number for cell in cells}))
 
 
 class _Turn:
-    """A cell and its sheet."""
+    """A cell and its table."""
 
     def __init__(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         self.sheet, self.cell = sheet, cell

@@ -1,4 +1,4 @@
-"""The calls of a collective: those that nccl-tests makes (src/*.cu)."""
+"""The library calls of a collective, which are the same as nccl-tests makes (src/*.cu)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class LibraryCall(NamedTuple):
 
 class CollectivePart(NamedTuple):
     """One rank's part of a collective: its `place` among the copies, its `rank` among the `ranks`
-    of its group, its device, its communicator, the addresses of its buffers (the same in place),
-    what is done, and its size in bytes."""
+    of its group, its device and communicator, the addresses of its buffers (equal if in place), the
+    operation, and its size in bytes."""
 
     place: int
     rank: int
@@ -49,7 +49,8 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """Where what it sends begins: in place, within the receive buffer."""
+        """The address of the data that the rank sends; in place, it is within the receive
+        buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -65,8 +66,9 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """The calls of one iteration of all these parts, in groups where several wait for each other.
-    `reductions` are the codes of each part's. Raises Unsupported if there are none to make."""
+    """The calls of one iteration of all these parts, in NCCL groups where several wait for each
+    other. `reductions` are the codes of the parts' reductions. Raises Unsupported if there are no
+    calls to make."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _group(nccl)
@@ -89,7 +91,7 @@ def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
 
 
 def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
-    """The calls of a part, step by step: a step begins when all parts' last one has."""
+    """The calls of a part, step by step; a step begins after the previous step of all parts."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
         yield from _MOVES[work.collective](nccl, part)
@@ -112,7 +114,7 @@ def _move(
 
 
 def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """To the next rank, and from the one before."""
+    """A send to the next rank, and a receive from the previous one."""
     rank, ranks, count = part.rank, part.ranks, part.counts.count
     yield [
         _move(nccl, part, "ncclSend", part.sends_from, count, (rank + 1) % ranks),
@@ -121,14 +123,14 @@ def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]
 
 
 def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """A share to each of these ranks."""
+    """Sends one share to each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.sends_from + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
 
 
 def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """A share from each of these ranks."""
+    """Receives one share from each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.receives_at + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
@@ -152,8 +154,8 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Its own share to its place, then as many shares as it has by then to the rank that differs in
-    one more bit."""
+    """The steps of a hypercube: the rank's own share goes to its place, then in each step all
+    shares so far are exchanged with the rank whose number differs in the next bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

@@ -1,9 +1,8 @@
-"""Collectives by NCCL, over devices of this process and, where there are, of others.
+"""Collectives by NCCL, over devices of this process and of other processes, if any.
 
 One thread makes the calls of all devices of its process, as nccl-tests does: those of an iteration
 in one group. The native loop makes them, with no Python in between; the host's clock times them
-from before the first until every stream is done.
-"""
+from before the first until every stream is done."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ _ENTRIES = 4
 
 
 class Passage(NamedTuple):
-    """One side of a copy: the communicator of its two ranks, in which this process is `rank`."""
+    """One side of a copy by NCCL: the communicator of its two ranks, in which this process is
+    `rank`."""
 
     nccl: Nccl
     communicator: Any
@@ -49,8 +49,8 @@ class Passage(NamedTuple):
 
 
 class PassingWork(StreamWork):
-    """One side's calls. The warm-up fills what NCCL buffers: from the start event to the end event
-    as many bytes leave it as enter it."""
+    """The calls of one side of a copy by NCCL. A warm-up fills NCCL's buffers, so that as many
+    bytes leave them as enter them between the start event and the end event."""
 
     def __init__(self, passage: Passage, copy: Copy) -> None:
         buffer = ours(copy.source if passage.rank == SOURCE else copy.destination)
@@ -66,8 +66,8 @@ class PassingWork(StreamWork):
         self._connect()
 
     def _connect(self) -> None:
-        """The first copy, while nothing holds the device back: NCCL then connects the two devices,
-        and loads its kernels, for which either waits."""
+        """Makes the first copy, while no gate holds the device back: NCCL then connects the two
+        devices and loads its kernels, and both wait for the device."""
         stream = self.device.stream(0)
         self.enqueue([stream], 1)
         self.device.call("cuStreamSynchronize", stream)
@@ -90,7 +90,8 @@ _OLDEST_OF_EIGHT_BITS = 90
 
 
 class NcclCommunicators:
-    """NCCL for all devices of a backend: loaded for the first collective; communicators stay."""
+    """NCCL for all devices of a backend. The library is loaded for the first collective, and
+    communicators are kept."""
 
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
         self._device_of = device_of
@@ -100,7 +101,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """The library. Raises Unsupported where there is none."""
+        """The library. Raises Unsupported if there is none."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -112,7 +113,7 @@ class NcclCommunicators:
         return self._nccl
 
     def refusal(self, transfer: Transfer) -> Unsupported | str | None:
-        """Why a rank's part cannot be carried out."""
+        """Why NCCL cannot carry out a rank's part; None if it can."""
         owner = transfer.engine.owner
         if any(memory != owner for memory in (transfer.source, transfer.destination)):
             return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
@@ -123,7 +124,7 @@ class NcclCommunicators:
         return None
 
     def remarks(self) -> tuple[str, ...]:
-        """The library, and the variables that change what it does."""
+        """The library's version, and the environment variables that change its behaviour."""
         if self._nccl is None:
             return ()
         variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
@@ -139,15 +140,15 @@ class NcclCommunicators:
         )
 
     def token(self) -> bytes:
-        """What the ranks of a communicator of several processes need."""
+        """The token by which the ranks of a communicator of several processes find each other."""
         return self.nccl.token()
 
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """The collective of all these copies' ranks, or, with `tokens`, one for each of the
-        collective's groups, of those copies that have buffers here. Raises Unsupported for what
-        NCCL, or a device, does not do."""
+        """A group for the collective of all these ranks. With `tokens`, one for each of the
+        collective's groups, it consists of the copies with buffers in this process. Raises
+        Unsupported for what NCCL or a device cannot do."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -185,15 +186,16 @@ class NcclCommunicators:
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """Communicators as NCCL has them, those of the same token, or devices, once."""
+        """The communicators for these ranks; each is made once for a token, or for a set of
+        devices."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """This side of the copies from one process to another that the token stands for: waits for
-        the other side."""
+        """This process's side of the copies to or from another process, which have this token;
+        waits for the other side."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 
@@ -206,7 +208,7 @@ class NcclCommunicators:
 
 
 def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
-    """Raises Unsupported for what these devices do not do."""
+    """Raises Unsupported for collectives that these devices cannot carry out."""
     if len({device.index for device in devices}) < len(devices):
         raise Unsupported("ranks share a GPU: NCCL needs one for each")
     oldest = min(device.capability for device in devices)

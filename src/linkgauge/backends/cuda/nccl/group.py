@@ -1,4 +1,4 @@
-"""A collective that is carried out over and over: timed, its iterations apart, and checked."""
+"""A collective that is carried out repeatedly: timed, also by single iterations, and checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORD = 8
 
 
 class _Content(ctypes.Structure):
-    """content.cuh's struct of the same name."""
+    """The struct of the same name in content.cuh."""
 
     _fields_ = (
         ("seed", ctypes.c_uint64),
@@ -39,7 +39,7 @@ class _Content(ctypes.Structure):
 
 
 class _Origin(ctypes.Structure):
-    """content.cuh's struct of the same name."""
+    """The struct of the same name in content.cuh."""
 
     _fields_ = (
         ("first", ctypes.c_uint64),
@@ -49,7 +49,7 @@ class _Origin(ctypes.Structure):
 
 
 class RankData:
-    """What the ranks of a group send in a collective, by a seed."""
+    """The data that the ranks of a group send in a collective, generated from a seed."""
 
     def __init__(self, work: Collective, ranks: int, seed: int) -> None:
         self._type = work.number.code
@@ -62,8 +62,8 @@ class RankData:
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """How many of `count` elements are not what has to arrive, and the index of the first (0 if
-        there are none)."""
+        """The number of wrong elements among `count`, and the index of the first (0 if there are
+        none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         words = [verify.new_word(device) for _ in range(2)]
         try:
@@ -92,7 +92,7 @@ _GRAPHED = 512
 
 
 class NcclGroup(CollectiveGroup):
-    """These parts of a collective of `count` copies; the other parts are other processes'."""
+    """These parts of a collective of `count` copies; other processes have the other parts."""
 
     def __init__(
         self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
@@ -130,7 +130,7 @@ class NcclGroup(CollectiveGroup):
         return codes
 
     def _register(self) -> None:
-        """Makes the buffers known to NCCL, if that is asked for."""
+        """Registers the buffers with NCCL if the collective says so."""
         if self._work.registered is None:
             return
         symmetric = self._work.registered == "symmetric"
@@ -154,7 +154,7 @@ class NcclGroup(CollectiveGroup):
             self._capture(loops * laps)
 
     def _capture(self, loops: int) -> None:
-        """So many iterations as a graph for each device."""
+        """Captures `loops` iterations as a graph for each device."""
         begun: list[CollectivePart] = []
         try:
             for part in self._parts:
@@ -197,7 +197,8 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Makes calls, and returns the seconds until the last has. Raises what a failed one is."""
+        """Makes calls `times` times, and returns the seconds until the last has ended. Raises the
+        exception for the first call that fails."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]
@@ -216,7 +217,7 @@ class NcclGroup(CollectiveGroup):
         return driver.error(name, driver.enums.CUresult(status))
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """By events of each device before and after its part."""
+        """The seconds of single iterations, by events of each device before and after its part."""
         with ExitStack() as made:
             marks = [self._events(part, 2 * count, made) for part in self._parts]
             calls: list[LibraryCall] = []

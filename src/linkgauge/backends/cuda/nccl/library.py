@@ -47,20 +47,22 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """The address of a function. Raises Unsupported if this version has none."""
+        """The address of a function. Raises Unsupported if this version lacks it."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function. Raises what `error` makes of a status other than success."""
+        """Calls a function. Raises the exception that `error` makes of a status other than
+        success."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """What a status other than success means, with what NCCL says: Unsupported of what it does
-        not take (a type by a reduction, a registration), else BackendError."""
+        """The exception for a status other than success, with NCCL's own message: Unsupported for
+        arguments that NCCL does not accept (a type by a reduction, a registration), else
+        BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -70,7 +72,7 @@ class Nccl:
 
     @contextmanager
     def _bindings(self, call: str) -> Iterator[None]:
-        """Raises BackendError for an error of nccl4py's."""
+        """Raises BackendError for an error of nccl4py."""
         try:
             yield
         except Exception as error:
@@ -79,13 +81,13 @@ class Nccl:
             raise BackendError(call, str(error)) from error
 
     def token(self) -> bytes:
-        """What all ranks of a communicator need to find each other."""
+        """A new token, by which all ranks of a communicator find each other."""
         with self._bindings("ncclGetUniqueId"):
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """The communicators of those of its `ranks` that are `here`, each with its device: waits
-        for all others."""
+        """The communicators of the ranks that are `here`, each with its device; waits for all other
+        ranks."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with (
@@ -116,8 +118,8 @@ class Nccl:
     def reduction(
         self, communicator: Any, reduction: Reduction, number: NumberType, rank: int
     ) -> int:
-        """The code of a reduction: of a scaled sum, one that is made for this rank (content.cuh
-        says its factor)."""
+        """The code of a reduction. For a scaled sum it is made for this rank; content.cuh defines
+        its factor."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -128,7 +130,7 @@ class Nccl:
         return made.value
 
     def allocate(self, device: CudaDevice, size: int) -> int:
-        """The address of device memory as NCCL prefers it."""
+        """Allocates device memory as NCCL prefers it, and returns its address."""
         address = c_void_p()
         device.enter()
         self.call("ncclMemAlloc", byref(address), ctypes.c_size_t(size))
@@ -139,7 +141,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Calls of several communicators that wait for each other."""
+        """Groups calls of several communicators that wait for each other."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -149,13 +151,14 @@ class Nccl:
         self.call("ncclGroupEnd")
 
     def end_groups(self, count: int) -> None:
-        """Ends groups of which a call has failed, which else would hold back all that follow."""
+        """Ends groups in which a call has failed, because open groups would hold back all later
+        calls."""
         for _ in range(count):
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Makes a buffer known to the communicator: returns what unregister() takes, which in a
-        group is only there at its end."""
+        """Registers a buffer with the communicator, and returns the handle for unregister(), which
+        inside a group is valid only after its end."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)
@@ -170,7 +173,7 @@ class Nccl:
 
 
 def open_nccl() -> Nccl:
-    """Raises Unsupported with the remedy where there is no NCCL, or nothing to call it by."""
+    """Opens NCCL. Raises Unsupported with the remedy if NCCL or its bindings are missing."""
     try:
         core = import_module("nccl.core")
     except (ImportError, RuntimeError) as error:

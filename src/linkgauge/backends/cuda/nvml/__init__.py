@@ -1,1 +1,1 @@
-"""What NVIDIA's management library, NVML, reports."""
+"""Facts that NVIDIA's management library, NVML, reports."""

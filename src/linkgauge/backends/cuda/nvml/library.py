@@ -1,8 +1,8 @@
-"""What NVIDIA's management library reports on the devices, through its own binding (nvidia-ml-py).
+"""Reads the devices' facts and state from NVIDIA's management library, through its own binding
+(nvidia-ml-py).
 
 Any call may fail: in a virtual machine, without root, with an older driver. Its value is then null,
-and `unknown` says which call failed and why.
-"""
+and `unknown` says which call failed and why."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _program(pid: int, root: Root) -> list[str]:
 
 
 def _parent(pid: int, root: Root) -> int | None:
-    """The parent's id. The process name, in brackets, may contain anything."""
+    """The parent's process id. The process name, in brackets, may contain anything."""
     fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 
@@ -133,7 +133,7 @@ class Questions:
         return None if value is None else value * scale
 
     def switch(self, what: str, name: str) -> bool | None:
-        """Whether something is on."""
+        """Whether a setting is on."""
         value = self.ask(what, name)
         return None if value is None else bool(value)
 
@@ -152,7 +152,7 @@ class NvmlTelemetry:
             self._why = str(error)
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Everything that NVML reports on each device."""
+        """All facts that NVML reports of each device."""
         peers: dict[str, str] = {}
         for device in self._devices:
             with suppress(LinkgaugeError):  # _describe reports it
@@ -170,7 +170,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """The current state of these devices, without those that NVML does not know."""
+        """The current state of these devices, without devices unknown to NVML."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -178,7 +178,7 @@ class NvmlTelemetry:
         return tuple(senses)
 
     def domain(self, index: int) -> str | None:
-        """The NVLink domain of a device, if it spans machines; None where NVML does not say."""
+        """The NVLink domain of a device, if it spans machines; None if NVML does not report one."""
         with suppress(LinkgaugeError):
             return domain(fabric(self._questions(self._devices[index])))
         return None
@@ -199,7 +199,8 @@ class NvmlTelemetry:
         return None
 
     def _questions(self, device: CudaDevice) -> Questions:
-        """Raises DeviceLost if NVML calls the device so, Unsupported if it does not know it."""
+        """The queries of a device. Raises DeviceLost if NVML reports the device lost, Unsupported
+        if NVML is missing or does not know the device."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -216,7 +217,7 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """Idempotent. A concurrent reading fails silently."""
+        """Closes the library; idempotent. A concurrent reading ends without an error."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -250,7 +251,7 @@ def sense(asked: Questions, memory: str) -> Telemetry:
 
 
 def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
-    """Adds everything that NVML reports to what is `known`. `near` is the host node nearest to the
+    """Adds all facts that NVML reports to what is `known`. `near` is the host node nearest to the
     device, `peers` are the memories of all devices by PCI address."""
     library, now = asked.library, sense(asked, known.memory)
     generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
@@ -303,7 +304,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
 
 
 def _speed(generation: int | None) -> float | None:
-    """GT/s per lane of a PCIe generation."""
+    """The GT/s per lane of a PCIe generation."""
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
@@ -324,8 +325,8 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """The application clock, if one is set. NVML has no call that returns clocks locked by
-    `nvidia-smi -lgc`; under load, `throttled` shows them."""
+    """The application clock, if one is set. NVML cannot report clocks that `nvidia-smi -lgc`
+    locked; under load, `throttled` shows them."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
@@ -334,7 +335,7 @@ def _locked_clock(asked: Questions) -> float | None:
 
 
 def _processes(asked: Questions) -> tuple[int, ...] | None:
-    """Ids of other processes on the device."""
+    """The ids of other processes that use the device."""
     running = [
         asked.ask("processes", f"nvmlDeviceGet{kind}RunningProcesses")
         for kind in ("Compute", "Graphics")

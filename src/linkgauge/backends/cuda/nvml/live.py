@@ -1,5 +1,5 @@
-"""NVIDIA's GPUs by their management library alone: no CUDA, so no context, no memory, and no part
-in what others measure."""
+"""Reads NVIDIA's GPUs by their management library alone: without CUDA it has no context and no
+memory there, and does not disturb measurements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KB, _MHZ = 1e3, 1e6
 
 
 class LiveGpus:
-    """The GPUs that NVML lists, by number. Raises Unsupported where NVML is not to be had."""
+    """The GPUs that NVML lists, by number. Raises Unsupported if NVML is not available."""
 
     def __init__(self) -> None:
         self._library = open_library()
@@ -27,7 +27,7 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """A GPU's state now. Whatever NVML does not answer is null; one that it cannot reach is not
+        """A GPU's state now. What NVML does not report is null; a GPU that NVML cannot reach is not
         `up`."""
         library = self._library
         try:
@@ -68,7 +68,7 @@ def _read(asked: Questions, number: int) -> LiveDevice:
 
 
 def _pcie_rate(asked: Questions, direction: str) -> float | None:
-    """Bytes/s: NVML counts for 20 ms, and answers in KB/s."""
+    """The PCIe rate in bytes/s: NVML counts for 20 ms, and answers in KB/s."""
     counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
     return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)
 
@@ -83,7 +83,7 @@ def _is_lost(asked: Questions) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """Older bindings answer in bytes."""
+    """The text of an answer, which older bindings give as bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,5 +1,5 @@
-"""What NVML reports of a device's product, the fabric that it has joined, and its links: NVLink,
-and NVLink-C2C to the CPU."""
+"""Reads from NVML a device's product, its fabric, and its links: NVLink, and NVLink-C2C to the
+CPU."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Payload bytes that an NVLink has sent and received, by its counters: in bytes from NVLink 5
-    on, in KiB before."""
+    """The payload bytes that an NVLink has sent and received, from its counters: in bytes from
+    NVLink 5 on, in KiB before."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -134,7 +134,7 @@ def pci_address(info: Any) -> str | None:
 
 
 def _count(asked: Questions, what: str, field: str) -> int:
-    """The number of links; 0 on a device that has none, and so lacks the field."""
+    """The number of links; 0 for a device without the field, which has no links."""
     (value,) = _fields(asked, what, [(field, 0)])
     return int(value or 0)
 
@@ -176,15 +176,15 @@ def board(asked: Questions, model: str) -> dict[str, str | None]:
 
 
 def form_factor(model: str, part: str | None) -> str | None:
-    """SXM or PCIe; None where neither the model nor the board's part number tells."""
+    """SXM or PCIe; None if neither the model nor the board's part number says."""
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
 
 
 def domain(found: Mapping[str, Any]) -> str | None:
-    """The NVLink domain that several machines may have in common, of what `fabric` found; None
-    where the fabric does not leave a machine, or where that is unknown."""
+    """The name of the NVLink domain that machines may share, from what `fabric` found; None if the
+    fabric is within one machine or unknown."""
     cluster = found.get("fabric_cluster")
     if cluster is None or not uuid.UUID(cluster).int:
         return None
@@ -192,8 +192,8 @@ def domain(found: Mapping[str, Any]) -> str | None:
 
 
 def fabric(asked: Questions) -> dict[str, Any]:
-    """How far the fabric manager has registered the device with the switches, and the domain's
-    clique and cluster: by the names of an accelerator's fields, none where NVML does not say."""
+    """The state of the device's registration with the fabric manager, and the domain's clique and
+    cluster, by the names of an accelerator's fields; empty if NVML does not report them."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")

@@ -1,4 +1,4 @@
-"""Configurations side by side: a row for each of all accelerators."""
+"""Configurations side by side, with a row for each, over all accelerators."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _DIFFERENCES = line(
 
 
 def blocks(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
-    """All configurations, and in what those of each accelerator differ."""
+    """Blocks of all configurations, and the differences between those of each accelerator."""
     yield Prose([_head(one) for one in comparisons])
     yield _table(comparisons)
     yield from fact_tables(comparisons)
 
 
 def _head(one: ConfigurationComparison) -> Line:
-    """`nvidia-h200: 3 configurations against host`."""
+    """A line on a comparison: `nvidia-h200: 3 configurations against host`."""
     sides = one.found.sides
     count = count_of(len(sides), "configuration")
     against = f" against {sides[0].name}" if len(sides) > 1 else ""
@@ -103,7 +103,7 @@ def _verdict(one: OneRun | None) -> Entry:
 
 
 def entry_of(cell: RunCell | None, at: int) -> Entry:
-    """A figure with its interval, and how it differs from that of the first configuration."""
+    """A figure with its interval, and its difference from the first configuration's."""
     side = cell.sides[at] if cell is not None else None
     if cell is None or side is None or side.figure is None:
         return Entry("-")
@@ -114,7 +114,7 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """How the figure of a configuration differs from that of the first one."""
+    """The kind of the difference between a configuration's figure and the first one's."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]

@@ -1,4 +1,4 @@
-"""Each figure of all configurations of an accelerator, as bars with intervals."""
+"""Charts of each figure of an accelerator's configurations, as bars with intervals."""
 
 from __future__ import annotations
 

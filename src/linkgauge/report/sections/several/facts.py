@@ -1,4 +1,4 @@
-"""In what the machines and settings of configurations differ."""
+"""The differences between machines and settings of configurations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.report.sections import Section, SeveralRuns
 
 
 def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
-    """For each accelerator that has several configurations."""
+    """A table of differing facts for each accelerator that has several configurations."""
     for one in comparisons:
         labels = [label(side.name) for side in one.found.sides]
         where = label(one.accelerator) if len(comparisons) > 1 else ""

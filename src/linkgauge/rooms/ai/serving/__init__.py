@@ -13,8 +13,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """The group of a `serving` workload. Raises Unsupported for any other, MissingPackage without
-    the client's package, BackendError if the server does not answer."""
+    """The group of a `serving` workload. Raises Unsupported for any other workload, MissingPackage
+    without the client's package, BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

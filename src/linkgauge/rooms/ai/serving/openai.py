@@ -1,4 +1,4 @@
-"""When requests are sent, and what is known of them once they are answered."""
+"""Sends requests at their times, and measures the answers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """When an answer's tokens came, in seconds of the monotonic clock, and when it ended. An answer
-    that is not streamed has no tokens."""
+    """When each token of an answer came, and when the answer ended, in seconds of the monotonic
+    clock. An answer that is not streamed has no tokens."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -43,27 +43,28 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Client(Protocol):
     def request(self, number: int) -> Answer:
-        """Sends a request and reads all of its answer. Called from several threads at once. Raises
-        BackendError for what is no answer."""
+        """Sends a request and reads all of its answer. Several threads call it at once. Raises
+        BackendError for an invalid answer."""
         ...
 
     def close(self) -> None: ...
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request: when it was due, and its answer."""
+    """A request: the time at which it was due, and its answer."""
 
     due: float
     answer: Answer
 
     @property
     def latency(self) -> float:
-        """From the moment at which it was due, also where it had to wait for a thread."""
+        """The seconds from the moment at which the request was due, even if it had to wait for a
+        thread."""
         return self.answer.ended - self.due
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """Moments of a Poisson process, in seconds from 0."""
+    """The moments of a Poisson process, in seconds from 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)
@@ -72,7 +73,8 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """A sample is a number of requests, from when the first is due until all are answered."""
+    """Samples of requests to a server; a sample lasts from when the first request is due until all
+    are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -115,7 +117,7 @@ class ServingGroup(Gated):
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
-        """Of all samples but those that warmed up."""
+        """The results of all samples except those that warmed up."""
         counted = self._samples[2:] or self._samples
         sent = [one for _, some in counted for one in some]
         tokens = sum(one.answer.tokens for one in sent)
@@ -176,7 +178,7 @@ class _Delta(msgspec.Struct, frozen=True):
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """Of either kind of endpoint."""
+    """A choice in an answer, from either kind of endpoint."""
 
     text: str | None = None
     delta: _Delta | None = None
@@ -196,8 +198,8 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A connection for each thread. Answers are streamed, so that each token's moment is known; the
-    key of the environment variable OPENAI_API_KEY is sent along if there is one."""
+    """A client with a connection for each thread. Answers are streamed, so that each token's moment
+    is known; the key in the environment variable OPENAI_API_KEY is sent if there is one."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -249,8 +251,8 @@ class OpenAiClient:
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Iterator[_BoundedAnswer]:
-        """The server's answer, while it is read. Raises BackendError, which names the server, for
-        what is no answer, too long a one, or one that is not understood."""
+        """The server's answer, for reading in this block. Raises BackendError, which names the
+        server, for an answer that is invalid, too long or not understood."""
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(_KEY):
             headers["Authorization"] = f"Bearer {key}"
@@ -268,7 +270,7 @@ class OpenAiClient:
             raise BackendError(f"{method} {self._server.url}{path}", why) from error
 
     def _connection(self) -> HTTPConnection:
-        """This thread's."""
+        """The connection of this thread."""
         found: HTTPConnection | None = getattr(self._own, "connection", None)
         if found is None:
             kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
@@ -288,11 +290,11 @@ class OpenAiClient:
 
 
 class _Wrong(ValueError):
-    """An answer is none, for a reason that says all."""
+    """An answer is invalid, for a reason in words."""
 
 
 class _BoundedAnswer:
-    """An answer, of which no more is read than one may have."""
+    """An answer that is read up to a limit."""
 
     def __init__(self, response: HTTPResponse) -> None:
         self._response = response
@@ -313,7 +315,8 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Reads that nothing follows: before, the connection takes no other request."""
+        """Checks that nothing follows the answer; the connection takes another request only after
+        its end."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")
@@ -324,7 +327,7 @@ class _BoundedAnswer:
 
 
 def _event(line: bytes) -> _StreamEvent:
-    """What a line of a stream of events says: nothing, unless it is data."""
+    """The event in a line of a stream; an empty one unless the line is data."""
     name, _, text = line.strip().partition(b":")
     if name != b"data" or text.strip() == b"[DONE]":
         return _StreamEvent()
@@ -332,7 +335,7 @@ def _event(line: bytes) -> _StreamEvent:
 
 
 def check_address(url: str) -> None:
-    """Raises InputError for what is no address of an OpenAI-compatible server."""
+    """Raises InputError for text that is not the address of an OpenAI-compatible server."""
     if not _is_address(url):
         raise InputError(f"--url {url}: give http://HOST:PORT")
 

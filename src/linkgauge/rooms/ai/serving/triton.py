@@ -18,7 +18,7 @@ _MOST_NUMBERS = 1 << 24
 
 
 class TritonClient:
-    """A client of tritonclient's for each thread. Dimensions that a model leaves open are 1."""
+    """A client of tritonclient for each thread. Dimensions that a model leaves open are 1."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         kind = server.kind.removeprefix("triton-")
@@ -49,7 +49,7 @@ class TritonClient:
         return str(known[0])
 
     def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
-        """An input with random content: small whole numbers, whatever the type."""
+        """An input with random content: small whole numbers, for any type."""
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)
@@ -58,7 +58,7 @@ class TritonClient:
         return tensor
 
     def _client(self) -> Any:
-        """This thread's."""
+        """The client of this thread."""
         if not hasattr(self._own, "client"):
             self._own.client = self._module.InferenceServerClient(self._address)
             self._opened.append(self._own.client)
@@ -78,7 +78,8 @@ class TritonClient:
 
 
 def _described(told: Any, seed: int) -> tuple[str, list[int], str, int]:
-    """Name, shape and type of an input, which gRPC tells as a message and HTTP as a mapping."""
+    """The name, shape and type of an input, and random content; gRPC describes inputs by messages,
+    HTTP by mappings."""
 
     def get(name: str) -> Any:
         return told[name] if isinstance(told, dict) else getattr(told, name)

@@ -1,10 +1,9 @@
-"""AI workloads on a torch device: what backend torch carries out for a `Workload`.
+"""AI workloads on a torch device, which backend torch carries out for a `Workload`.
 
 The modules: the device with its streams, clock and room (site), what it reaches in each part alone
 (rates), the model (decoder), inference (generation), what crosses the link to the host during it
 (streaming), copies beside computing (pipeline), steps of training (training) by several processes
-(ranks, rank), transformers' own classes (reference), samples (group) and traces (tracing).
-"""
+(ranks, rank), transformers' own classes (reference), samples (group) and traces (tracing)."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ LONGEST = 4096
 
 
 class Workloads:
-    """Workloads of a backend: what they share is kept between cells, the weights of one model and
-    what each device reaches."""
+    """The workloads of a backend. It keeps between cells what they share: the weights of one model,
+    and the rates of each device."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -38,8 +37,8 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """The group of a workload on this device. Raises Unsupported for one that does not fit, or
-        that this machine cannot carry out."""
+        """The group of a workload on this device. Raises Unsupported for a workload that does not
+        fit, or that this machine cannot carry out."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
@@ -58,13 +57,13 @@ class Workloads:
         return self._rates[key]
 
     def _forget_unless(self, key: object) -> None:
-        """Frees the weights of another model than this."""
+        """Frees the weights of any other model."""
         if self._decoder is not None and self._decoder[0] != key:
             site, self._decoder = self._decoder[1].site, None
             site.release()
 
     def decoder(self, site: Site, asked: Workload) -> Decoder:
-        """The model with its weights; the same for cells that follow each other."""
+        """The model with its weights, which consecutive cells share."""
         key = _key(site, asked)
         if self._decoder is None:
             positions = max(LONGEST, asked.prompt + asked.tokens)
@@ -73,7 +72,8 @@ class Workloads:
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:
-        """The processes of a step, which stay for the next cell of as many."""
+        """The processes of a training step, which stay for the next cell with the same number of
+        them."""
         if self._ranks is not None and self._ranks.size != asked.ranks:
             self._ranks.close()
             self._ranks = None
@@ -91,7 +91,7 @@ class Workloads:
 
 
 def _key(site: Site, asked: Workload) -> object:
-    """What the weights on a device depend on; None where none stay there."""
+    """A key for the weights that stay on a device; None for workloads whose weights do not stay."""
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)

@@ -1,11 +1,10 @@
 """Llama's decoder over tensors: weights drawn by a seed, a pass over prompts, a step for one token.
 
-The same arithmetic as transformers' LlamaForCausalLM, which tests compare it with, number for
-number. It is not that class, since at batch 1 a step of it is some 40 kernels a layer: here
-queries, keys and values are one product, so are both inputs of SwiGLU, residuals are added by the
-products that make them, and attention reads the keys and values of a cache of fixed place as they
-lie, so that a step can be captured as a CUDA graph.
-"""
+The arithmetic is that of transformers' LlamaForCausalLM, with which tests compare it number for
+number. A step of that class at batch 1 takes some 40 kernels a layer; here queries, keys and values
+are one product, so are both inputs of SwiGLU, residuals are added by the products that make them,
+and attention reads the keys and values of a cache of fixed place as they lie, so that a step can be
+captured as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """The weights of a layer, each product's as torch.nn.Linear has them: `inputs` of queries, keys
-    and values, `gate_up` of both inputs of SwiGLU."""
+    """The weights of a layer, as torch.nn.Linear arranges them: `inputs` gives queries, keys and
+    values, `gate_up` both inputs of SwiGLU."""
 
     first_norm: Any
     inputs: Any
@@ -37,7 +36,7 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """Cosines, and sines with the sign of the half that they are added to: by position."""
+    """Cosines, and sines with the sign of the half to which they are added, by position."""
 
     cosines: Any
     sines: Any
@@ -71,7 +70,7 @@ def views(flat: Any, shape: ModelShape) -> Layer:
 
 
 def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
-    """Draws the weights of a layer: N(0, 0.02²), and 1 of norms."""
+    """Draws the weights of a layer: N(0, 0.02²), and 1 for norms."""
     flat.normal_(0.0, _DEVIATION, generator=generator)
     layer = views(flat, shape)
     layer.first_norm.fill_(1.0)
@@ -80,7 +79,8 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """For positions from 0 (Su et al., RoFormer, 2021; halves as transformers arranges them)."""
+    """The rotations of positions from 0 (Su et al., RoFormer, 2021; halves as transformers arranges
+    them)."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -95,8 +95,8 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """The arithmetic of a layer before and after attention: functions of tensors and of nothing
-    else, so that a compiler follows them. A compiler adds to a product by itself."""
+    """The arithmetic of a layer before and after attention, as functions of tensors alone, so that
+    a compiler can follow them. A compiler merges additions with products by itself."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -105,7 +105,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
         return functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), EPSILON)
 
     def added(x: Any, inputs: Any, weights: Any) -> Any:
-        """x plus a product, by one kernel where the library can."""
+        """x plus a product, in one kernel if the library can."""
         if to_compile:
             return x + functional.linear(inputs, weights)
         rows = inputs.reshape(-1, inputs.shape[-1])
@@ -130,8 +130,8 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """The arithmetic with the parts around attention compiled for shapes that do not change. A
-    product with a single row is then a sum of its own kernel, tuned on the device."""
+    """The arithmetic with the parts around attention compiled for fixed shapes. A product with a
+    single row then becomes a sum by its own kernel, tuned on the device."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -141,15 +141,14 @@ def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
 
 
 class Arithmetic:
-    """The arithmetic of a layer, in three parts: what precedes attention, attention, and what
-    follows."""
+    """The arithmetic of a layer in three parts: before attention, attention, and after it."""
 
     def __init__(self, torch: Any, parts: Parts) -> None:
         self._torch = torch
         self.before, self.after = parts
 
     def layer(self, x: Any, layer: Layer, turn: Rotary, attend: Attend) -> Any:
-        """x is (batch, tokens, hidden)."""
+        """Computes a layer; x is (batch, tokens, hidden)."""
         queries, keys, values = self.before(x, layer.first_norm, layer.inputs, *turn)
         mixed = attend(queries, keys, values).reshape(x.shape)
         return self.after(x, mixed, layer.output, layer.second_norm, layer.gate_up, layer.down)
@@ -159,7 +158,7 @@ class Arithmetic:
 
 
 def causal(torch: Any, shape: ModelShape) -> Attend:
-    """Attention of whole prompts, fused where torch has a kernel for it."""
+    """The attention of whole prompts, fused if torch has a kernel for it."""
 
     def attend(queries: Any, keys: Any, values: Any) -> Any:
         return attention(torch, shape, queries, keys, values, is_causal=queries.shape[1] > 1)
@@ -184,8 +183,8 @@ def attention(
 
 
 class KeyValueCache:
-    """The keys and values of a batch: (batch, positions, heads, numbers of a head), a tensor of
-    each for every layer."""
+    """The keys and values of a batch, each a tensor (batch, positions, heads, numbers of a head)
+    for every layer."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -195,8 +194,8 @@ class KeyValueCache:
         self._torch, self._shape = site.torch, shape
 
     def attend(self, layer: int, start: int) -> Attend:
-        """Stores the keys and values of tokens from this position on, and attends to all up to
-        them."""
+        """Stores the keys and values of tokens from this position on, and attends to all tokens up
+        to them."""
         keys_of, values_of = self.all[layer]
 
         def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -212,7 +211,8 @@ class KeyValueCache:
 
 
 class Decoder:
-    """A decoder with its weights on the device; unless `resident`, without those of its layers."""
+    """A decoder with its weights on the device; if not `resident`, without the weights of its
+    layers."""
 
     def __init__(
         self,
@@ -253,8 +253,8 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """The scores (batch, vocabulary) of what follows tokens (batch, tokens) that begin at this
-        position. `layers` come from elsewhere if given."""
+        """The scores (batch, vocabulary) of the token after tokens (batch, tokens) that begin at
+        this position. `layers` replace the decoder's own."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])
@@ -265,7 +265,7 @@ class Decoder:
         return torch.nn.functional.linear(last, self.embedding)
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
-        """Random tokens (batch, tokens), the same for the same seed on any device."""
+        """Random tokens (batch, tokens), equal for equal seeds on any device."""
         torch = self.site.torch
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)

@@ -30,7 +30,7 @@ _TRIALS = 3
 
 
 def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
-    """About the most that a layer holds beside its weights: its input and output, and inside
+    """The approximate peak bytes of a layer besides its weights: its input and output, and inside
     SwiGLU both inputs and their product."""
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
@@ -65,7 +65,7 @@ class Prefill(Work):
         return (attention_kind(self._decoder, self._asked.prompt), "kernels launched one by one")
 
     def stages(self) -> tuple[Stage, ...]:
-        """The time until the host has the first token."""
+        """The stages: the time until the host has the first token."""
 
         def first_token() -> float:
             def seen() -> None:
@@ -77,7 +77,7 @@ class Prefill(Work):
         return (Stage("first token", times_of(first_token)),)
 
     def mismatch(self) -> str | None:
-        """Compares with a pass without a cache over the first sequences alone."""
+        """Compares the first sequences with a pass without a cache; None if they agree."""
         with self._decoder.site.torch.no_grad():
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
@@ -87,8 +87,8 @@ class Prefill(Work):
 
 
 class Decode(Work):
-    """More tokens after prompts, each from the one before. On CUDA each step is a graph, captured
-    beforehand; at batch 1, one of compiled kernels if that is faster here."""
+    """More tokens after prompts, one after another. On CUDA each step is a graph, captured
+    beforehand; at batch 1 it is one of compiled kernels if that is faster here."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         torch, site = decoder.site.torch, decoder.site
@@ -111,12 +111,13 @@ class Decode(Work):
         self._forget()
 
     def _forget(self) -> None:
-        """What trials made: steps that do nothing are not to be taken for right ones."""
+        """Discards the results of trials, so that steps without an effect do not pass for right
+        ones."""
         self._made[:, 1:] = 0
         self._scores.fill_(float("nan"))
 
     def _step(self, number: int, arithmetic: Arithmetic) -> None:
-        """One token of each sequence, from the one before."""
+        """Makes one token of each sequence from the previous one."""
         torch = self._decoder.site.torch
         with torch.no_grad():
             token = self._made[:, number : number + 1]
@@ -132,7 +133,7 @@ class Decode(Work):
         return [step(number) for number in range(self._asked.tokens)]
 
     def _choose(self) -> None:
-        """The fastest way to carry out a step here."""
+        """Chooses the fastest way to carry out a step here."""
         plain = self._decoder.arithmetic
         if not self._decoder.site.is_cuda:
             self._steps, self._how = self._plain(plain), ("kernels launched one by one",)
@@ -158,7 +159,7 @@ class Decode(Work):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """A graph for each step, all in one pool of memory, since they are replayed in order."""
+        """A graph for each step. All use one pool of memory, since they are replayed in order."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -177,7 +178,7 @@ class Decode(Work):
         return replays
 
     def _trial(self, steps: list[Callable[[], object]]) -> float:
-        """Seconds a token, by the best of a few tries."""
+        """The seconds a token, as the best of a few tries."""
 
         def all_steps() -> None:
             for step in steps:
@@ -192,7 +193,7 @@ class Decode(Work):
             step()
 
     def demands(self) -> Demands:
-        """Of all its steps."""
+        """The demands of all steps."""
         shape, asked = self._decoder.shape, self._asked
         contexts = [asked.prompt + number + 1 for number in range(asked.tokens)]
         return Demands(
@@ -204,7 +205,7 @@ class Decode(Work):
         return (attention_kind(self._decoder, 1), *self._how)
 
     def stages(self) -> tuple[Stage, ...]:
-        """The time from one token to the next, where the host waits for each."""
+        """The stages: the time from one token to the next if the host waits for each."""
         found: list[float] = []
 
         def tokens() -> float:
@@ -223,7 +224,7 @@ class Decode(Work):
 
     def mismatch(self) -> str | None:
         """Compares the scores of the last step with those of a pass without a cache over the prompt
-        and all tokens before it."""
+        and all tokens before it; None if they agree."""
         torch = self._decoder.site.torch
         whole = torch.cat((self._prompts, self._made[:, :-1]), 1)[:_CHECKED]
         with torch.no_grad():
@@ -235,7 +236,8 @@ class Decode(Work):
 
 
 def needed_bytes(asked: Workload) -> int:
-    """About the device memory of inference in all: weights, cache, and what a layer holds."""
+    """The approximate bytes of device memory that inference needs: weights, cache, and the
+    activations of a layer."""
     shape = asked.shape
     positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
     return (
@@ -246,7 +248,8 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Says how far scores are from those expected, if rounding does not explain it."""
+    """Describes the distance of scores from expected ones, if rounding does not explain it; else
+    None."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -255,13 +258,14 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Compiled in this process: the compiler's own processes would outlive a worker that ends."""
+    """The arithmetic, compiled in this process: the compiler's own processes would outlive a worker
+    that ends."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 
 
 def no_compiler() -> str | None:
-    """Why torch.compile cannot make kernels for a GPU here, or None."""
+    """Why torch.compile cannot make kernels for a GPU here; None if it can."""
     if find_spec("triton") is None:
         return "triton is not installed"
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
@@ -275,7 +279,7 @@ _ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficie
 
 
 def attention_kind(decoder: Decoder, tokens: int) -> str:
-    """Which kernel torch takes for scaled_dot_product_attention here."""
+    """The name of the kernel that torch takes for scaled_dot_product_attention here."""
     torch, shape, site = decoder.site.torch, decoder.shape, decoder.site
     sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
     queries, keys = (torch.empty(size, dtype=decoder.kind, device=site.device) for size in sizes)

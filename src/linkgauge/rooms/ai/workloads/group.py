@@ -1,4 +1,5 @@
-"""A trace of one more loop, for Chrome's about:tracing and Perfetto, and what its time went to."""
+"""Samples of AI workloads, and a trace of one more loop for Chrome's about:tracing and Perfetto,
+with the shares of its time."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Traces a loop if that was asked for: the shares of its time, and the name of the file."""
+    """Traces a loop if the workload requests it: the shares of its time, and the name of the
+    file."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -58,7 +60,7 @@ def traced(
 
 
 def name_of(asked: Workload) -> str:
-    """`decode-bf16-batch8-prompt512`: a file for each cell."""
+    """The name of a trace's file, one for each cell: `decode-bf16-batch8-prompt512`."""
     parts = (asked.kind, asked.numbers, f"batch{asked.batch}", f"prompt{asked.prompt}")
     more = ("" if asked.overlap else "serial", f"balance{asked.balance}")
     own = more if asked.kind in ("training", "pipeline") else ()
@@ -66,7 +68,7 @@ def name_of(asked: Workload) -> str:
 
 
 def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
-    """Names and the times of each by itself."""
+    """The names of operations and the time of each by itself."""
     for event in recorded.key_averages():
         if on_device:
             time = getattr(event, "self_device_time_total", 0.0)
@@ -77,7 +79,7 @@ def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
 
 
 def shares_of(times: Iterable[tuple[str, float]]) -> tuple[OperationShare, ...]:
-    """What part of all each kind takes, the largest first."""
+    """The share of the total that each kind of operation takes, the largest first."""
     found: Counter[str] = Counter()
     for name, took in times:
         found[kind_of(name)] += took  # type: ignore[assignment]  # of numbers, whatever they count
@@ -96,47 +98,48 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """A workload that is set up. `steps` is what a loop counts: tokens, bytes or steps. `needed`
-    are the bytes of device memory that it takes in all, for what is said where it does not fit."""
+    """A workload that is set up. `steps` is the number of units in a loop (tokens, bytes or steps).
+    `needed` is the device memory in bytes that it takes in all, for the message if it does not
+    fit."""
 
     steps: int
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Before the clock starts: other processes may have to take part."""
+        """Prepares loops before the clock starts; other processes may have to take part."""
 
     @abstractmethod
     def run(self) -> None:
-        """A loop, handed over to the device; need not have ended."""
+        """Launches a loop on the device, which need not have ended on return."""
 
     @abstractmethod
     def demands(self) -> Demands:
-        """What a loop must do."""
+        """The demands of a loop."""
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
-        """What carries it out, for people."""
+        """The software that carries it out, for people."""
 
     def stages(self) -> tuple[Stage, ...]:
-        """Timed by further loops, between samples."""
+        """The stages, which further loops between samples time."""
         return ()
 
     @abstractmethod
     def mismatch(self) -> str | None:
-        """What is wrong with the result of the last loop, None if it is right."""
+        """Describes an error in the result of the last loop; None if it is right."""
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """With what else this kind of work shows."""
+        """Adds results that are specific to this kind of work."""
         return done
 
     @abstractmethod
     def close(self) -> None:
-        """Frees what it holds."""
+        """Frees the work's resources."""
 
 
 class WorkGroup(Gated):
-    """Samples of a workload, by the host's clock: from the first call until the device has ended
-    all loops."""
+    """Samples of a workload by the host's clock, from the first call until the device has ended all
+    loops."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
@@ -153,7 +156,7 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Seconds of so many loops, and how many of them the host needs to hand them over."""
+        """The seconds of `loops` loops, and those of them in which the host launches work."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -168,7 +171,7 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """What it shows beside its samples, of which the first two warmed up."""
+        """The results besides the samples, of which the first two warmed up."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -202,7 +205,7 @@ class WorkGroup(Gated):
 def times_of(
     run: Callable[[], float], seconds: float = 1.0, least: int = 4, most: int = 64
 ) -> tuple[float, ...]:
-    """What `run` returns, over and over for about so many seconds."""
+    """The values of repeated calls of `run`, for about `seconds` seconds."""
     begin, found = time.monotonic(), [run()]
     while len(found) < least or (len(found) < most and time.monotonic() - begin < seconds):
         found.append(run())
@@ -223,8 +226,9 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """A piece is a square matrix, and computing on it is a number of products with a matrix of
-    weights that takes `balance` percent of the time of its two copies, the longer of them."""
+    """A pipeline over pieces. A piece is a square matrix, and computing on it is a number of
+    products with a matrix of weights that takes `balance` percent of the longer of the piece's two
+    copies."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -263,7 +267,7 @@ class Pipeline(Work):
         self._outputs[number].copy_(self._made[number % SLOTS], non_blocking=True)
 
     def _compute(self, number: int) -> None:
-        """Products one after another, from a slot into its result and back; ends in the result."""
+        """Multiplies repeatedly, from a slot into its result and back; ends in the result."""
         torch, slot = self._site.torch, number % SLOTS
         torch.matmul(self._there[slot], self._weights, out=self._made[slot])
         for _ in range(self._products - 1):
@@ -271,8 +275,8 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Has computing take its percentage of copying, as measured here. Returns the seconds of
-        each alone, of all pieces."""
+        """Chooses the number of products so that computing takes its percentage of copying, as
+        measured here. Returns the seconds of each alone, for all pieces."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:
@@ -338,7 +342,8 @@ class Pipeline(Work):
         return (f"{self._asked.tokens} pieces, {self._products} products each, {streams}",)
 
     def stages(self) -> tuple[Stage, ...]:
-        """What copies take without computing, the longer way, and computing without copies."""
+        """The stages: copies without computing (the longer direction), and computing without
+        copies."""
         copying, computing = self._alone
         return (Stage("copying alone", (copying,)), Stage("computing alone", (computing,)))
 
@@ -356,7 +361,7 @@ class Pipeline(Work):
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """The link is busy for the longer way of its copies, the device for its computing."""
+        """Adds how busy the link (longer direction of copies) and the device (computing) are."""
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 

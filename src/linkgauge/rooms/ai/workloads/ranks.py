@@ -1,4 +1,5 @@
-"""What torchrun or mpiexec says of this process, as torch.distributed's own names have it."""
+"""The processes of a training step, started by torchrun, mpiexec or linkgauge; names are
+torch.distributed's."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """This process is number `rank` of `size`, and `local_rank` of those of its machine, by what
-    torchrun or mpiexec says."""
+    """This process's place: number `rank` of `size`, and `local_rank` on its machine, from the
+    variables of torchrun or mpiexec."""
 
     rank: int
     size: int
@@ -41,7 +42,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """How torchrun or mpiexec started this process; None if it is alone."""
+    """The place that torchrun or mpiexec gave this process; None if it was started alone."""
     for names in _LAUNCHERS:
         told = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
@@ -64,8 +65,8 @@ in its collectives alone."""
 
 
 class Join(msgspec.Struct, frozen=True):
-    """What a rank that was started is asked for: to meet the others with this device, and to take
-    part until the work is over."""
+    """Asks a started rank to meet the others with this device, and to take part until the work is
+    over."""
 
     rank: int
     size: int
@@ -74,7 +75,7 @@ class Join(msgspec.Struct, frozen=True):
 
 
 class Ranks:
-    """All processes of a training step, as one of them sees them."""
+    """All processes of a training step, as seen by one of them."""
 
     def __init__(self, site: Site, rank: int, size: int, meeting: str) -> None:
         self.rank, self.size, self._site = rank, size, site
@@ -99,21 +100,21 @@ class Ranks:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """Adds up the gradients of all ranks; with `later`, returns what waits for that."""
+        """Adds up the gradients of all ranks; with `later`, returns a handle to wait for."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
-        """Rank 0 says what to do next: a number of steps, END or COMMUNICATE."""
+        """Sends all ranks rank 0's next command: a number of steps, END or COMMUNICATE."""
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:
-        """What rank 0 says."""
+        """The next command of rank 0."""
         told = self._site.torch.zeros(1, dtype=self._site.torch.long)
         self._group.broadcast(told, 0, group=self._control)
         return int(told)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """The workload that rank 0 has for all; None is the end."""
+        """The workload that rank 0 shares with all ranks; None ends them."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -142,8 +143,9 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """All ranks, of which this process becomes the first: those of torchrun or mpiexec, or `size`
-    of this machine, on the devices that follow this one. Raises Unsupported if there are fewer."""
+    """Gathers all ranks, of which this process is the first: those of torchrun or mpiexec, or
+    `size` processes of this machine on this device and the following ones. Raises Unsupported if
+    there are fewer devices."""
     launched = joined()
     if launched is not None:
         if launched.size != size:
@@ -166,7 +168,7 @@ def gather(site: Site, size: int) -> Ranks:
 
 
 def from_environment() -> str:
-    """Where the ranks of a launcher meet."""
+    """The address at which the ranks of a launcher meet, from the environment."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", PORT)
     return "env://"
@@ -184,7 +186,7 @@ def _start(site: Site, rank: int, size: int, index: int, meeting: str) -> Proces
 
 
 def follow(ranks: Ranks, site: Site) -> None:
-    """Takes part in what rank 0 does, workload after workload, until that ends."""
+    """Takes part in rank 0's workloads, one after another, until rank 0 ends."""
     while (asked := ranks.share(None)) is not None:
         from .training import Training
 
@@ -201,7 +203,7 @@ def follow(ranks: Ranks, site: Site) -> None:
 
 
 def follow_launched(launched: TorchPlace) -> None:
-    """As a rank of torchrun or mpiexec."""
+    """Takes part as a rank that torchrun or mpiexec started."""
     torch = import_module("torch")
     kind = "cuda" if torch.cuda.is_available() else "cpu"
     index = launched.local_rank if kind == "cuda" else 0
@@ -214,7 +216,7 @@ def follow_launched(launched: TorchPlace) -> None:
 
 
 def serve(channel: Channel) -> None:
-    """As a rank that the first one has started."""
+    """Takes part as a rank that the first one started."""
     carry_out(decoder(Join)(channel.receive()), _join, channel.send)
 
 

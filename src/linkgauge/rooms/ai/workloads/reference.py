@@ -1,5 +1,5 @@
-"""transformers' LlamaForCausalLM, built from a configuration with a decoder's own weights: what the
-decoder is compared with, and what `--implementation transformers` measures."""
+"""transformers' LlamaForCausalLM with a decoder's own weights, for comparison with the decoder and
+for `--implementation transformers`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def model_of(decoder: Decoder) -> Any:
 
 
 def _state(decoder: Decoder) -> Any:
-    """The decoder's weights by transformers' names, joined products apart."""
+    """The decoder's weights by transformers' names, with joined products separated."""
     shape = decoder.shape
     yield "model.embed_tokens.weight", decoder.embedding
     yield "lm_head.weight", decoder.embedding
@@ -67,7 +67,7 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Work):
-    """Prefill or decoding as transformers does it: a cache that grows, kernels one by one."""
+    """Prefill or decoding in transformers' way: with a growing cache and single kernels."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         self._decoder, self._model, self._asked = decoder, model, asked
@@ -84,7 +84,7 @@ class Reference(Work):
         self._made: list[Any] = []
 
     def begin(self, loops: int) -> None:
-        """Decoding begins after the prompts, which are not timed."""
+        """Computes the prompts, which are not timed, before decoding."""
         if self._decodes:
             self._prefill()
 
@@ -145,7 +145,7 @@ class Reference(Work):
         return (Stage("between tokens", times_of(token, most=self._asked.tokens)),)
 
     def mismatch(self) -> str | None:
-        """Compares with the decoder's own pass over the same tokens."""
+        """Compares with the decoder's own pass over the same tokens; None if they agree."""
         torch = self._decoder.site.torch
         tokens = torch.cat((self._prompts, *self._made[:-1]), 1) if self._made else self._prompts
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The device that a workload runs on, as torch knows it: types, streams, clocks and room."""
+"""The torch device of a workload: types, streams, clocks and free memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES: dict[NumberKind, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": 
 
 
 class Site:
-    """A torch device, and the memory as which it is known here."""
+    """A torch device, and its memory in linkgauge's notation."""
 
     def __init__(self, torch: Any, device: Any, memory: Memory) -> None:
         self.torch = torch
@@ -30,11 +30,12 @@ class Site:
 
     @property
     def is_cuda(self) -> bool:
-        """CUDA, or ROCm by the same names: streams, events and graphs."""
+        """Whether the device has CUDA's interface (also ROCm by the same names): streams, events
+        and graphs."""
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """Makes it the current device, on which torch captures graphs and records events."""
+        """Makes the device the current one, on which torch captures graphs and records events."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -48,7 +49,7 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """How long the work takes, until the device has ended it."""
+        """The seconds of a piece of work, until the device has ended it."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -56,16 +57,16 @@ class Site:
         return time.perf_counter() - begin
 
     def host_tensor(self, count: int, kind: Any) -> Any:
-        """Numbers in host memory: pinned, if the device copies."""
+        """A tensor in host memory, pinned if the device copies."""
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
-        """A stream of its own; None where work is not queued."""
+        """A new stream; None if the device does not queue work."""
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
     @contextmanager
     def queued(self, stream: Any) -> Iterator[None]:
-        """What is called inside goes to this stream."""
+        """Puts the work of this block on the stream."""
         if stream is None:
             yield
             return
@@ -73,17 +74,18 @@ class Site:
             yield
 
     def mark(self, stream: Any) -> Any:
-        """An event after all that the stream has to do so far; None where nothing is queued."""
+        """An event after all work that the stream has so far; None if the device does not queue
+        work."""
         return None if stream is None else stream.record_event()
 
     def follow(self, stream: Any, event: Any) -> None:
-        """Has the stream wait for the event."""
+        """Makes the stream wait for the event."""
         if stream is not None and event is not None:
             stream.wait_event(event)
 
     @property
     def current(self) -> Any:
-        """The stream that computes; None where work is not queued."""
+        """The stream that computes; None if the device does not queue work."""
         return self.torch.cuda.current_stream(self.device) if self.is_cuda else None
 
     @contextmanager
@@ -93,7 +95,7 @@ class Site:
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """A range of NVTX; none on other devices, or where torch was built without."""
+        """A range of NVTX; none on other devices, or if torch was built without it."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -101,8 +103,8 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported for what does not fit: beforehand by its `needed` bytes, of which so
-        many are `held` already (null: all), or where an allocation inside fails."""
+        """Raises Unsupported if the work does not fit: before this block by its `needed` bytes, of
+        which `held` are allocated already (null: all), or if an allocation inside fails."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -119,7 +121,7 @@ class Site:
             raise BackendError("torch", first_line(error)) from error
 
     def free_bytes(self) -> int | None:
-        """Bytes that can be allocated; None where the device does not say."""
+        """The bytes that can be allocated; None if the device does not report them."""
         if self.is_cpu:
             return read_host().memory_available
         if not self.is_cuda:
@@ -130,7 +132,7 @@ class Site:
         return int(free + kept)
 
     def release(self) -> None:
-        """Gives back what torch keeps of freed memory."""
+        """Returns freed memory that torch keeps to the device."""
         if self.is_cuda:
             self.torch.cuda.empty_cache()
 
@@ -153,7 +155,7 @@ _MOST_OF_MEMORY = 8
 
 
 def measure_rates(site: Site, numbers: NumberKind) -> Rates:
-    """The best of a few tries of each."""
+    """Measures the rates of a device, each as the best of a few tries."""
     small = site.is_cpu
     free = site.free_bytes() or _READ * _MOST_OF_MEMORY
     read = min(_CPU_READ if small else _READ, free // _MOST_OF_MEMORY)
@@ -169,8 +171,8 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Seconds of one, by the best of a few tries of so many; the first, which also loads the
-    kernels, does not count."""
+    """The seconds of one call, from the best of a few tries of `times` calls. The first try, which
+    also loads the kernels, does not count."""
 
     def several() -> None:
         for _ in range(times):
@@ -181,7 +183,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Operations/s of a product of two square matrices of N(0, 1) numbers."""
+    """The operations/s of a product of two square matrices of N(0, 1) numbers."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -190,8 +192,8 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """Bytes/s of a sum, which reads each number once, or of a copy, which reads and writes: the
-    faster."""
+    """The bytes/s of a sum, which reads each number once, or of a copy, which reads and writes,
+    whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -202,7 +204,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Bytes/s from pinned host memory to the device, and back."""
+    """The bytes/s from pinned host memory to the device, and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

@@ -1,5 +1,5 @@
-"""What crosses the link to the host during inference: weights that do not fit, and caches of keys
-and values that wait for their turn."""
+"""Transfers over the host link during inference: weights that do not fit into the device, and
+caches of keys and values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SLOTS = 2
 
 
 class Streamed(Work):
-    """A pass over a batch of prompts whose weights come from pinned host memory, layer by layer:
-    the next layer is copied while one computes. `decoder` has no layers of its own."""
+    """A pass over a batch of prompts with weights from pinned host memory, layer by layer: the next
+    layer is copied while one computes. `decoder` has no layers of its own."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
@@ -48,7 +48,7 @@ class Streamed(Work):
         return here.copy_(self._slots[0])
 
     def _layers(self) -> Iterator[Layer]:
-        """Each layer when it has arrived; the copy of the next is on its way by then."""
+        """Yields each layer when it has arrived, while the copy of the next one is under way."""
         arriving = self._send(0)
         for number in range(len(self._here)):
             slot, arrived = arriving
@@ -63,7 +63,7 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """Has a layer copied to the next slot, once that is free."""
+        """Starts the copy of a layer to the next slot, once that is free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):
@@ -88,7 +88,8 @@ class Streamed(Work):
         return ("each layer is copied before it computes",)
 
     def mismatch(self) -> str | None:
-        """Compares with a pass whose layers are copied one by one, each waited for."""
+        """Compares with a pass whose layers are copied one by one, with a wait for each; None if
+        they agree."""
         torch, slot = self._site.torch, self._slots[0]
 
         def one_by_one() -> Iterator[Layer]:
@@ -110,14 +111,15 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """About the device memory that streaming takes: slots, embedding, and what a layer holds."""
+    """The approximate bytes of device memory that streaming needs: slots, embedding, and the
+    activations of a layer."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
     return weights * each + activation_bytes(shape, asked.batch * asked.prompt, asked.numbers)
 
 
 class CacheMove(Work):
-    """The keys and values of a batch, layer by layer: to pinned host memory, or back."""
+    """The move of a batch's keys and values, layer by layer, to pinned host memory or back."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         kind, shape = site.number_type(asked.numbers), asked.shape
@@ -133,7 +135,7 @@ class CacheMove(Work):
 
     @property
     def _ends(self) -> tuple[Any, Any]:
-        """From and to."""
+        """The source and the destination."""
         both = self._there, self._here
         return both if self._asked.kind == "offload" else both[::-1]
 
@@ -165,8 +167,8 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """With the shares of a loop in which the link and the device would be busy at their own
-    rates."""
+    """Adds the shares of a loop in which the link and the device would be busy at the rates that
+    they reach alone."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

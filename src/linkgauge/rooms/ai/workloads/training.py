@@ -1,9 +1,8 @@
 """A step of training: input, forward, backward, synchronisation of gradients, optimiser.
 
 Blocks of a decoder in mixed precision: weights, gradients and AdamW's moments in FP32, products in
-the asked type by autocast. Every rank has a copy of the weights and a batch of its own (data
-parallel); gradients lie layer by layer in one tensor each, which is what ranks reduce.
-"""
+the asked type by autocast. Every rank has a copy of the weights and its own batch (data parallel).
+The gradients of a layer are in one tensor, which the ranks reduce."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ _RATE = 1e-4
 
 
 class Training(Work):
-    """`ranks` is None of a single device."""
+    """A training step on one device (`ranks` is None), or by several ranks."""
 
     steps = 1
 
@@ -71,14 +70,15 @@ class Training(Work):
         self._alone = 0.0
 
     def _leaves(self, number: int, generator: Any) -> Layer:
-        """A layer whose weights and gradients are parts of one tensor each."""
+        """A layer whose weights are parts of one tensor, and whose gradients are parts of
+        another."""
         drawn = draw_layer(self._weights[number], self._shape, generator)
         layer = Layer(*(weight.detach().requires_grad_() for weight in drawn))
         left = [0]
 
         def ready(_: Any) -> None:
-            """Once all of a layer's gradients are there, the ranks' are added up beside what else
-            the backward pass does."""
+            """Starts the sum over ranks once all gradients of a layer are ready, while the backward
+            pass goes on."""
             left[0] += 1
             if left[0] == len(layer):
                 left[0] = 0
@@ -93,8 +93,8 @@ class Training(Work):
         return layer
 
     def _set_up_input(self) -> None:
-        """A batch in pinned memory, another one on each rank; two on the device, so that the next
-        one can arrive while a step computes."""
+        """Allocates a batch in pinned memory, different on each rank, and two on the device, so
+        that the next one can arrive while a step computes."""
         asked, site = self._asked, self._site
         size = asked.batch * asked.prompt * self._shape.hidden
         generator = site.torch.Generator().manual_seed(
@@ -116,7 +116,7 @@ class Training(Work):
             self._ranks.barrier()
 
     def run(self) -> None:
-        """One step; each stage begins and ends with a mark of the device's clock."""
+        """Makes one step. Each stage begins and ends with a mark of the device's clock."""
         self._marks.append([self._now()])
         with self._stage("input"):
             batch = self._input()
@@ -142,7 +142,7 @@ class Training(Work):
         self._marks[-1].append(self._now())
 
     def _now(self) -> Any:
-        """An event, or the time where the host computes."""
+        """An event, or the time if the host computes."""
         if not self._site.is_cuda:
             return time.perf_counter()
         event = self._site.torch.cuda.Event(enable_timing=True)
@@ -150,7 +150,7 @@ class Training(Work):
         return event
 
     def _send(self) -> None:
-        """Has the next batch copied to the device."""
+        """Starts the copy of the next batch to the device."""
         site, slot = self._site, self._there[self._number % 2]
         site.follow(self._copying, site.mark(site.current))  # nothing reads the slot any more
         with site.queued(self._copying if self._asked.overlap else None):
@@ -167,7 +167,7 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """The mean square of what the last block returns: gradients reach every weight."""
+        """The mean square of the last block's output, so that gradients reach every weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():
@@ -178,7 +178,7 @@ class Training(Work):
         return x.float().square().mean()
 
     def _synchronise(self) -> None:
-        """Adds up gradients, or waits for what is not there yet."""
+        """Adds up the gradients, or waits for sums that are not ready."""
         if self._ranks is None:
             return
         if self._asked.overlap:
@@ -192,7 +192,7 @@ class Training(Work):
             gradient.div_(self._ranks.size)
 
     def communicate(self) -> float:
-        """Seconds of a step's collectives by themselves."""
+        """The seconds of a step's collectives alone."""
         if self._ranks is None:
             return 0.0
         ranks = self._ranks
@@ -208,8 +208,8 @@ class Training(Work):
         return seconds
 
     def demands(self) -> Demands:
-        """What AdamW reads and writes of each weight dominates its memory: weights, gradients and
-        both moments read, all but gradients written, and gradients cleared."""
+        """The demands of a step. AdamW's reads and writes dominate its memory: weights, gradients
+        and both moments are read, all but gradients are written, and gradients are cleared."""
         asked, shape = self._asked, self._shape
         weights = shape.layers * shape.layer_parameters
         size = self._here.numel() * self._kind.itemsize
@@ -244,7 +244,8 @@ class Training(Work):
         return [end - begin for begin, end in pairs]
 
     def mismatch(self) -> str | None:
-        """That a loss is no number, or that training does not lower it on a batch that stays."""
+        """Describes an error: a loss that is not a number, or training that does not lower the loss
+        of a fixed batch; else None."""
         losses = [float(loss) for loss in self._losses]
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"
@@ -276,15 +277,16 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """About the device memory of a step: weights, gradients and moments in FP32, weights in the
-    products' type, and what the forward pass keeps for the backward one."""
+    """The approximate bytes of device memory for a step: weights, gradients and moments in FP32,
+    weights in the products' type, and activations kept for the backward pass."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
 
 
 def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Of each layer about 12 tensors of its hidden numbers and 4 inside SwiGLU."""
+    """The bytes of activations kept: for each layer about 12 tensors of its hidden numbers and 4
+    inside SwiGLU."""
     each = 12 * shape.hidden + 4 * shape.intermediate
     return shape.layers * asked.batch * asked.prompt * each * width
 
