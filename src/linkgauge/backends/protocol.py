@@ -12,9 +12,8 @@ For each cell, the engine calls a backend in this order:
     first_mismatch(buffer, …)      every byte compared
     close()
 
-Allocating, gating and verifying are separate calls, between which the ranks of a cell meet.
-Backends raise BackendError, with the call's name, for native errors, Unsupported for what the
-machine cannot do, and AllocationError for lack of memory.
+Allocating, gating and verifying are separate calls: the ranks of a cell meet between them. Raises
+BackendError for native errors, Unsupported for what the machine cannot do, and AllocationError.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Backend `cuda`: NVIDIA GPUs through the driver API alone, kernels compiled at first use.
 
 Memories: `cuda:N`, and on the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
-`/wc` (write-combined) and `/managed`. Engines: `ce`, the copy engines (cuMemcpyAsync in the
-owner's context), and `sm`, a copy kernel on the owner. A kernel also reads or writes alone
-(`null`), copies both ways at once (`<->`), and chases pointers.
+`/wc` (write-combined) and `/managed`. Engines: `ce` (cuMemcpyAsync in the owner's context) and `sm`,
+a kernel that also reads or writes alone (`null`), copies both ways (`<->`), and chases pointers.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from linkgauge.backends.cuda.nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
-from linkgauge.backends.cuda.nvml.library import NvmlTelemetry
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Backend, Buffer, Copy, Group, Pattern
 from linkgauge.backends.rules import check_alone, no_node, of_load, settle
@@ -47,6 +44,8 @@ from .group import CudaGroup, streams_of
 from .load import loaded
 from .matmul import CudaProductWork, Products
 from .memory import HOST_KINDS, CudaBuffer, address_in, ours
+from .nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
+from .nvml.library import NvmlTelemetry
 from .pieces import PieceCopies, pieces_launch
 from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
 from .settings import DEFAULT, CopySettings, chosen, defaults
