@@ -2,7 +2,7 @@
 
 Memories: `cuda:N`, and on the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
 `/wc` (write-combined) and `/managed`. Engines: `ce` (cuMemcpyAsync in the owner's context) and
-`sm`, a kernel that also reads or writes alone (`null`), copies both ways (`<->`), and chases pointers.
+`sm`, a kernel that also reads or writes alone (`null`), copies both ways and chases pointers.
 """
 
 from __future__ import annotations
