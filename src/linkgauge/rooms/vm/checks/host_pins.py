@@ -160,3 +160,18 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
         why = "the vCPU on that CPU waits while it runs"
         severity: Severity = "warn" if subject == "emulator" else "note"
         yield Finding("emulator", severity, subject, found, why, BELOW)
+
+
+def check_emulator_far(case: DomainEvidence) -> Iterator[Finding]:
+    """The emulator and IO threads on nodes where neither vCPUs nor memory are."""
+    domain, vcpus = case.domain, case.sure_nodes_of(range(case.domain.vcpus))
+    bound = {node for cell in case.memories if (policy := domain.policy_of(cell.index))
+             for node in policy.nodes or ()}  # fmt: skip
+    threads = {f"IO thread {n}": domain.iothread_pins.get(n) for n in domain.iothreads}
+    for subject, pin in {"emulator": domain.emulator_pin, **threads}.items():
+        at = {case.node_of[cpu] for cpu in pin or () if cpu in case.node_of}
+        if vcpus and at and at.isdisjoint(vcpus | bound):
+            found = f"runs on node {ranges(at)}; the vCPUs are on node {ranges(vcpus)}"
+            why = "its copies to and from the guest's memory cross the link between the nodes"
+            remedy = f"# Pin it to CPUs of node {ranges(vcpus)} that no vCPU is pinned to."
+            yield Finding("emulator-far", "note", subject, found, why, (remedy,))
