@@ -18,6 +18,7 @@ from .domain import parse_cpu_set, scale
 
 Refusal = tuple[str, str]
 _HOSTS = ("host-passthrough", "maximum")
+_MOST = (1 << 63) - (1 << 20)
 _OWN_NODES = ("ppc64", "ppc64le", "s390x")
 """Architectures on which memory can be added to a guest without cells."""
 
@@ -70,6 +71,9 @@ def _memory(root: Element) -> Iterator[Refusal]:
     elif root.find("devices/memory/target/node") is not None and root.find("maxMemory") is None:
         yield "memory device", "memory devices need <maxMemory>"
     for cell in cells:
+        size = cell.get("memory", "")
+        if size.isdecimal() and int(size[:20]) * scale(cell.get("unit") or "KiB") > _MOST:
+            yield "cell", "its memory is beyond 2^63 bytes, once it is rounded up to a MiB"
         if cell.get("memAccess", "shared") not in ("shared", "private", "default"):
             yield "cell", "memAccess is neither shared nor private"
     pages = root.findall("memoryBacking/hugepages/page")

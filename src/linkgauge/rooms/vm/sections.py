@@ -24,6 +24,7 @@ from .checks import DomainFindings
 from .checks.comparison import Decision
 from .checks.planner import Suited
 from .domain import Domain, HostDevice
+from .message import message
 
 _LONGEST = 60
 _HOW_TO_GET_ONE = (
@@ -51,6 +52,12 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         return elements_of(self.domain, self.judged.suited, self.vendor)
 
+    @property
+    def message(self) -> tuple[str, ...]:
+        if self.decision.role != "guest":
+            return ()
+        return message(self.judged.findings, self.domain)
+
 
 def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
     mark = [] if report.simulated is None else [line(SIMULATED, f" {report.simulated}")]
@@ -59,6 +66,9 @@ def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
         yield _how_to_get_one(report)
         return
     yield from findings.blocks(report.judged.findings, "vm")
+    if report.message:
+        caption = "To send to the host's administrator, the cheapest first:"
+        yield Code(plain(caption, "strong"), report.message)
     if report.domain is not None:
         yield from _placement(report, report.domain, report.judged)
 
@@ -119,6 +129,7 @@ def domain_document(report: DomainReport) -> str:
             "findings": report.judged.findings,
             "counts": Counter(finding.severity for finding in report.judged.findings),
             "xml": report.elements,
+            "message": report.message,
         }
     )
 

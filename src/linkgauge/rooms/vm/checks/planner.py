@@ -59,7 +59,10 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
     CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
-    chosen = chosen or _plan(case)
+    if chosen is None or any(
+        not {*pin}.isdisjoint(chosen.emulator) for pin in chosen.pins.values()
+    ):
+        chosen = _plan(case) or chosen
     if chosen is not None and cost(applied(case, chosen)) > cost(case):
         chosen, keeps_memory = _kept(case, True), True
     if chosen is None:
