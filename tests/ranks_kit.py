@@ -13,9 +13,7 @@ from unittest.mock import Mock
 import msgspec
 
 from linkgauge.backends.protocol import Copy, Pace, Timing, Wrong, run
-from linkgauge.engine.ranks.meeting import Meeting
-from linkgauge.engine.ranks.member_links import Links, Patience
-from linkgauge.engine.ranks.messages import (
+from linkgauge.engine.ranks.commands import (
     EndRun,
     Met,
     PartyLeft,
@@ -25,6 +23,8 @@ from linkgauge.engine.ranks.messages import (
     Told,
     decode_command,
 )
+from linkgauge.engine.ranks.meeting import Meeting
+from linkgauge.engine.ranks.member_links import Links, Patience
 from linkgauge.engine.ranks.spanning import SpanningBackend
 from linkgauge.machine.channel import Channel, Done, Reason, Refused, encode
 from linkgauge.machine.launch import Launch

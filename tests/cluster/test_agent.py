@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from fakes import device
+from linkgauge.engine.ranks import commands as messages
 from linkgauge.engine.ranks import member_loop as module
-from linkgauge.engine.ranks import messages
+from linkgauge.engine.ranks.commands import Pong, decode_reply
 from linkgauge.engine.ranks.member_links import Patience
 from linkgauge.engine.ranks.member_loop import ENDED, Agent
-from linkgauge.engine.ranks.messages import Pong, decode_reply
 from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, encode
 from linkgauge.model.errors import (
     AllocationError,

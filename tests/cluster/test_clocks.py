@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from linkgauge.engine.ranks import clocks as module
 from linkgauge.engine.ranks.clocks import EXCHANGES, FRESH, Clocks, compare
-from linkgauge.engine.ranks.messages import ReadClock
+from linkgauge.engine.ranks.commands import ReadClock
 from ranks_kit import rank
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import linkgauge
 from command_kit import called
-from linkgauge.engine.ranks.messages import Card, EndRun, Ping, Pong, Told, decode_command
+from linkgauge.engine.ranks.commands import Card, EndRun, Ping, Pong, Told, decode_command
 from linkgauge.machine.channel import Channel, encode
 from ranks_kit import LONG
 

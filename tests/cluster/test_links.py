@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from linkgauge.engine.ranks.messages import Pong, ReadClock, Told
+from linkgauge.engine.ranks.commands import Pong, ReadClock, Told
 from linkgauge.machine.channel import Broke, encode
 from linkgauge.model.errors import (
     AllocationError,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from linkgauge.engine.ranks.messages import PROTOCOL, Card, decode_command, decode_reply
+from linkgauge.engine.ranks.commands import PROTOCOL, Card, decode_command, decode_reply
 from linkgauge.machine.channel import encode
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from linkgauge.engine.ranks import member_links as module
-from linkgauge.engine.ranks.messages import Pong, ReadClock
+from linkgauge.engine.ranks.commands import Pong, ReadClock
 from linkgauge.machine.channel import Channel
 from ranks_kit import SOON, Fake, done, linked
 

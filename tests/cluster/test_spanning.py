@@ -8,8 +8,8 @@ import pytest
 
 from linkgauge.backends.protocol import CollectingGroup, Pace, Pattern, Wrong, follows
 from linkgauge.engine.ranks.clocks import LEAD_SECONDS, MOST_LEAD_SECONDS
+from linkgauge.engine.ranks.commands import Meet, Said
 from linkgauge.engine.ranks.meeting import Meetings
-from linkgauge.engine.ranks.messages import Meet, Said
 from linkgauge.engine.ranks.spanning import SimSpanningBackend
 from linkgauge.engine.ranks.worker import ClusterWorker
 from linkgauge.model.errors import AllocationError, NoPeerAccess, Unsupported

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from linkgauge.report import formats
-from linkgauge.report.formats import FORMATS, TERMINAL, Format
+from linkgauge.report.formats import Format
 
 from .help_text import COLLECTIVES, ENGINES, MACHINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, instead, option
@@ -174,7 +174,7 @@ class SimulatedOrListed(Simulated):
     list_faults: bool = instead(
         MACHINES,
         "List what --fault accepts.",
-        lambda: FORMATS[TERMINAL].write(formats.FAULTS, None),
+        lambda: formats.formats()[formats.TERMINAL].write(formats.FAULTS, None),
     )
 
 

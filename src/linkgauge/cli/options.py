@@ -191,21 +191,21 @@ def _is_format(hint: Any) -> bool:
 
 def _forms(hint: Any) -> list[Format]:
     """Those that the document has."""
-    from linkgauge.report.formats import FORMATS
+    from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
-    return [form for form in FORMATS.values() if form.is_document and document.has(form)]
+    return [form for form in formats().values() if form.is_document and document.has(form)]
 
 
 def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
     """The format that was asked for, else the terminal's."""
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     asked = [form for form in _forms(hint) if given[form.name]]
     if len(asked) > 1:
         names = " and ".join(form.flag for form in asked)
         raise InputError(f"{names} both want stdout: choose one")
-    return asked[0] if asked else FORMATS[TERMINAL]
+    return asked[0] if asked else formats()[TERMINAL]
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:

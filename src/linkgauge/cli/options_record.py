@@ -12,14 +12,14 @@ from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.request import RunRequest, What
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import format_size, parse_fraction, parse_sizes
-from linkgauge.report.formats import FORMATS
+from linkgauge.report.formats import formats
 
 from .options import Options
 from .requests import command_line, valid
 
 FREE = {
     "resume", "wait", "limits", "utilization", "matrix", "whole", "no_verdict", "no_report",
-    *FORMATS,
+    *formats(),
 }  # fmt: skip
 """Options that do not affect what is measured, or how."""
 

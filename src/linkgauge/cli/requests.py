@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.profiles import PROFILES
-from linkgauge.engine.ranks.session import opened
+from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history.keeping import remember

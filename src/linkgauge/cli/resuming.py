@@ -7,7 +7,7 @@ from pathlib import Path
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.kept.resume import go_on
 from linkgauge.engine.kept.runs import latest_run, run_folders
-from linkgauge.engine.ranks.session import resuming
+from linkgauge.engine.ranks.opening import resuming
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.errors import InputError

@@ -17,7 +17,7 @@ import msgspec
 from linkgauge.benchmarks.multinode import BETWEEN_PROCESSES
 from linkgauge.benchmarks.table import DeviceSet
 from linkgauge.engine.controller import Observer
-from linkgauge.engine.ranks.session import opened as opened_session
+from linkgauge.engine.ranks.opening import opened as opened_session
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.machine.launch import launched

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkgauge.registry import listed, loaded
@@ -105,19 +106,20 @@ class Format(NamedTuple):
             console.print(line)
 
 
-FORMATS: dict[str, Format] = {
-    form.name: form
-    for form in (
+@cache
+def formats() -> dict[str, Format]:
+    """All formats by name, those of rooms, too."""
+    own = (
         Format("json", "Write the document to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),
         Format("markdown", "A table in Markdown."),
         Format("junit", "JUnit XML: a test case for each cell."),
         Format("parquet", "A Parquet file, which needs -o."),
         Format("yaml", "Write hardware.yml to stdout."),
-        *listed("formats"),
-        Format(TERMINAL),
     )
-}
+    return {form.name: form for form in (*own, *listed("formats"), Format(TERMINAL))}
+
+
 JSON = f"{_REPORT}.files:json_document"
 
 RUN = Document(

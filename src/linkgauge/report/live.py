@@ -31,7 +31,7 @@ from linkgauge.report.words.worst import worst_of
 from .blocks import Block, Prose, plain
 from .console import make_console
 from .files import write_run
-from .formats import FORMATS, RUN, TERMINAL, Format
+from .formats import RUN, TERMINAL, Format, formats
 from .matrix import shown
 from .progress import failed_line, progress_bar
 from .reading import shown_as
@@ -201,7 +201,7 @@ def show_kept(run: Run, path: Path, display: Display) -> int:
 
 def whole_run(run: Run) -> Iterator[Block]:
     """A judged run as a display without options shows it."""
-    return run_blocks(run, outcome_of(run), Display(FORMATS[TERMINAL]))
+    return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]))
 
 
 def run_blocks(

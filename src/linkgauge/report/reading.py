@@ -23,7 +23,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.units import count_of
 
 from .blocks import Attachment, Attachments, Block, Page, ShownSection, plain
-from .formats import FORMATS, Document
+from .formats import Document, formats
 from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
@@ -175,7 +175,7 @@ def page_of_kept(document: Document, value: Any) -> Page:
     """What a room's command keeps besides runs: what people see of it, and what programs read."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
-        Attachment(f"{name}.{form}", said, FORMATS[form].document(document, value))
+        Attachment(f"{name}.{form}", said, formats()[form].document(document, value))
         for form in document.texts
     ]
     return Page(

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 import msgspec
 
+from .commands import ReadClock
 from .member_links import Links
-from .messages import ReadClock
 
 EXCHANGES = 8
 """Questions to each rank, of which the fastest counts."""

@@ -38,9 +38,9 @@ from linkgauge.machine.wire import (
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.ranks import LostRank, Oversubscription, Rank, RankLost
 
+from .commands import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
 from .member_links import Links
 from .member_loop import Agent
-from .messages import PROTOCOL, Card, EndRun, Ping, Pong, Told, decode_reply
 from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0

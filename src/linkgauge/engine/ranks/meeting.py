@@ -13,8 +13,8 @@ from linkgauge.machine.channel import Done, Reason, Refused, encode, error_of, v
 from linkgauge.model.errors import BackendError
 
 from .clocks import Clocks
+from .commands import Meet, Met, PartyLeft, Said, TakePart
 from .member_links import Links
-from .messages import Meet, Met, PartyLeft, Said, TakePart
 
 _T = TypeVar("_T")
 

@@ -19,10 +19,10 @@ from linkgauge.machine.wire import is_first
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.ranks import LostRank, RankLost
 
-from .controller_lost import add_loss, keep_loss, stopped
 from .gathering import LEAVE_SECONDS, serve_as_rank
 from .member_links import lost_rank
 from .member_loop import ENDED, Agent
+from .rank_zero_lost import add_loss, keep_loss, stopped
 from .started import Processes
 
 LOST_EXIT = 3

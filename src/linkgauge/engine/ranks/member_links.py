@@ -26,7 +26,7 @@ from linkgauge.machine.channel import Broke, Channel, Done, Reason, Refused, enc
 from linkgauge.model.errors import BackendError, LinkgaugeError, OutcomeKind, Phase
 from linkgauge.model.ranks import LostRank, Rank, RankLost
 
-from .messages import Command, EndRun, Meet, Ping, Pong, ShowProgress, Told, decode_reply
+from .commands import Command, EndRun, Meet, Ping, Pong, ShowProgress, Told, decode_reply
 
 NO_SIGN = "gives no sign of life"
 BEAT_SECONDS = 1.0

@@ -27,10 +27,10 @@ from linkgauge.machine.launch import Launch
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.errors import BackendError, InputError, Phase, Unsupported
 
-from . import messages
+from . import commands as messages
+from .commands import Command, Present, decode_command
 from .meeting import Meeting
 from .member_links import NO_SIGN
-from .messages import Command, Present, decode_command
 from .spanning import SimSpanningBackend, SpanningBackend
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2

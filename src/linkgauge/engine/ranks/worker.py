@@ -34,9 +34,9 @@ from linkgauge.model.settings import Profiler, Settings, Tried
 from linkgauge.model.transfer import NIC_ENGINES, Transfer
 
 from .clocks import compare
+from .commands import Hold, Open, Present, ReadAccelerators, TakePart, Told
 from .gathering import Gathering
 from .meeting import Meetings
-from .messages import Hold, Open, Present, ReadAccelerators, TakePart, Told
 from .passages import FOUNDED, SHARE
 
 AGAIN_SECONDS = 0.5

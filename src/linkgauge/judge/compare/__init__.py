@@ -1,1 +1,4 @@
-"""Runs beside each other: two sides, a baseline, a history; do they differ, and in what?"""
+"""Runs beside each other. `run_comparison` compares sides by `side_tests`; `gate`, `baseline`,
+`trends` and `configurations` are its policies; `likeness` says whether runs can be compared at
+all.
+"""

@@ -31,7 +31,7 @@ from linkgauge.model.hardware.inventory import Inventory
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.operations.collective import CollectiveChoice
 from linkgauge.model.settings import Settings
-from linkgauge.report.formats import FORMATS, TERMINAL
+from linkgauge.report.formats import TERMINAL, formats
 from linkgauge.report.live import Display, LiveReport
 from linkgauge.report.reading import page_of
 from linkgauge.report.render.drawing import Drawer
@@ -222,7 +222,7 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(FORMATS[TERMINAL], matrix=True), remember) as report,
+        LiveReport(Display(formats()[TERMINAL], matrix=True), remember) as report,
     ):
         measured = session.measure(session.plan(report), report, report.doubts)
         report.conclude(measured, session.folder)

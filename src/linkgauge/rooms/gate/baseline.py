@@ -49,7 +49,7 @@ def baseline(asked: BaselineOptions) -> int:
     from linkgauge.model.units import parse_fraction
     from linkgauge.report.blocks import said
     from linkgauge.report.files import json_document, write_asked
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     from .words import baseline_limits
 
@@ -63,7 +63,7 @@ def baseline(asked: BaselineOptions) -> int:
     if apart:
         raise InputError(f"unlike runs make no baseline: {apart[0].name}: {said(apart[0], names)}")
     made = baseline_of(found, now())
-    FORMATS[TERMINAL].write(BASELINE, made)
+    formats()[TERMINAL].write(BASELINE, made)
     write_asked(asked.output, json_document(made).encode())
     click.echo(f"baseline: {asked.output}")
     if asked.write_limits is not None:

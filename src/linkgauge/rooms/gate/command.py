@@ -94,7 +94,7 @@ def gate(asked: GateOptions) -> int:
     from linkgauge.judge.compare.likeness import figures_of
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.files import write_asked
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     from .again import all_limited, limited, measured_again
     from .words import gate_annotations
@@ -126,7 +126,7 @@ def gate(asked: GateOptions) -> int:
         found = held([*after, *only(more, patterns)], again=(len(doubts), times))
     if output is not None:
         write_asked(output, form.document(GATE, found))
-        form = FORMATS[TERMINAL]
+        form = formats()[TERMINAL]
     form.write(GATE, found)
     if asked.github:
         stream = sys.stderr if form.is_document else sys.stdout

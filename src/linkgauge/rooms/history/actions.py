@@ -161,7 +161,7 @@ def _runs_below(folder: Path) -> list[Path]:
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
     """Deletes what is older than `keep` says, once that is confirmed; folders stay as they are."""
     from linkgauge.history.writing import remove
-    from linkgauge.report.formats import FORMATS, TERMINAL
+    from linkgauge.report.formats import TERMINAL, formats
 
     from .trends import HistoryDocument
 
@@ -178,7 +178,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
             remove(store, [run.number for run in old])
             print(f"pruned: {len(old)} of {len(found)} runs; their folders are as they were")
             return 0
-    FORMATS[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
+    formats()[TERMINAL].write(HISTORY, HistoryDocument(tuple(old[::-1])))
     print(
         f"would prune these {len(old)} of {len(found)} runs; to do it: add --yes", file=sys.stderr
     )

@@ -12,7 +12,7 @@ from linkgauge.cli.pairs_alone import with_pairs
 from linkgauge.cli.requests import since_earlier
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.kept.runs import read_run
-from linkgauge.engine.ranks.session import opened
+from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.visits import CellAt
 from linkgauge.history.keeping import remember

@@ -16,8 +16,8 @@ from linkgauge.machine.launch import Launch
 from linkgauge.model.documents.result import Run
 from linkgauge.model.ranks import RankLost
 
-from .controller_lost import keep_loss
 from .gathering import Gathering
+from .rank_zero_lost import keep_loss
 from .worker import ClusterWorker
 
 
@@ -40,7 +40,7 @@ class RankSession(Session):
 
 
 @contextmanager
-def opened_by_first(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
+def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
     """The session, once all ranks are there. Raises RankLost if one is not, which is kept, and
     InputError if the ranks do not fit together."""
     with _keeping_losses(request):

@@ -35,9 +35,9 @@ def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[
         from .member import take_part  # which loads backends
 
         sys.exit(take_part(launch, request))
-    from .controller import opened_by_first
+    from .rank_zero import opened_by_rank_zero
 
-    with opened_by_first(launch, request) as session:
+    with opened_by_rank_zero(launch, request) as session:
         yield session
 
 
@@ -71,7 +71,7 @@ def resuming(
         from .member import take_part
 
         sys.exit(take_part(launch, RunRequest(settings=Settings((), timeout=limit))))
-    from .controller import gathered_to_go_on
+    from .rank_zero import gathered_to_go_on
 
     with gathered_to_go_on(launch, folder, observer, limit=limit, wait=wait) as opening:
         yield opening, launch.size
