@@ -131,14 +131,15 @@ class AddedMemory(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """`vcpus` counts those that can be, `enabled` are those there at the start. `cpuset` is where
-    what has no pin of its own runs. `memory` is all, with memory devices; `current_memory` what a
-    balloon leaves of it. `running`: written of a running domain. `cpu` is the model of its CPU, or
-    the mode that takes the host's; null: QEMU's default. `iommu` is the guest's own. `elements` has
-    the text of those elements that a better placement changes, by name; `refused` what libvirt
-    refuses of others, and why."""
+    """`form` is what it is written for. `vcpus` counts those that can be, `enabled` are those there
+    at the start. `cpuset` is where what has no pin of its own runs. `memory` is all, with memory
+    devices; `current_memory` what a balloon leaves of it. `running`: written of a running domain.
+    `cpu` is the model of its CPU, or the mode that takes the host's; null: QEMU's default. `iommu`
+    is the guest's own. `elements` has the text of those elements that a better placement changes,
+    by name; `refused` what libvirt refuses of others, and why."""
 
     name: str
+    form: str = "libvirt"
     uuid: str | None = None
     kind: str = ""
     running: bool = False

@@ -35,6 +35,7 @@ from .domain import (
     parse_cpu_set,
     scale,
 )
+from .readers import reader_of
 from .refusals import refused
 
 MOST_XML = 4 << 20
@@ -59,8 +60,10 @@ def read_domain(path: Path) -> Domain:
         content = read_given(Path("/dev/stdin") if path == STDIN else path, MOST_XML)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+    text = content.decode(errors="replace").lstrip("\ufeff \t\r\n")
+    reader = None if text.startswith("<") else reader_of(text)
     try:
-        return parse_domain(content)
+        return parse_domain(content) if reader is None else reader.parse(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

@@ -105,6 +105,8 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
     elif lines:
         name = quote(domain.name) if domain.name.isprintable() else "NAME"
         where = f"virsh edit {name}; replace its own elements, and add the controllers"
+        if domain.form != "libvirt":
+            where = f"as libvirt would have it; {domain.form} has options of its own"
         yield Code(plain(f"XML to use ({where}):", "strong"), lines)
         if judged.suited and judged.suited.device_cells and not has_expanders(domain):
             yield Prose([plain(

@@ -66,6 +66,11 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
     why = "the host's scheduler moves them away from their caches, memory and devices"
+    if domain.form == "QEMU":
+        found = "a command line does not say where vCPUs run: what starts QEMU pins them"
+        look = "grep Cpus_allowed_list /proc/PID/task/*/status  # PID of QEMU"
+        yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
+        return
     yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
