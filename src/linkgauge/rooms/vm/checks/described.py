@@ -162,9 +162,8 @@ def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
         strange = tuple(sorted(set(cells) - there))
         if strange:
             found = f"refers to cell {ranges(strange)}, which the domain does not have"
-            why = _REFUSED
             remedy = "# Refer to a <cell> of <numa>, or add one."
-            yield Finding("cell-of-none", "fail", what, found, why, (remedy,))
+            yield Finding("cell-of-none", "fail", what, found, _REFUSED, (remedy,))
 
 
 def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:

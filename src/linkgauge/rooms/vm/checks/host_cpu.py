@@ -32,7 +32,7 @@ def check_emulation(case: DomainEvidence) -> Iterator[Finding]:
     remedy = ("# Set <domain type='kvm'>.", *restarted(case.name))
     if kvm is None:
         found += "; the host shows no module of KVM"
-        remedy = ("ls -l /dev/kvm; lsmod | grep kvm  # without it, enable AMD-V or VT-x", *remedy)
+        remedy = ("ls -l /dev/kvm  # without it, enable AMD-V or VT-x in the firmware", *remedy)
     yield Finding("emulation", "fail" if kvm else "warn", "type", found, why, remedy)
 
 

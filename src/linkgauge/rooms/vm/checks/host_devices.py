@@ -62,20 +62,15 @@ def check_driver(case: DomainEvidence) -> Iterator[Finding]:
         driver = f"the driver {function.driver}" if function.driver else "no driver"
         if has_vfio or not function.is_known or (address in managed and not runs):
             continue
-        if runs and case.alive is not None:
-            found, why = (
-                f"the domain runs, but its device has {driver}",
-                "the guest cannot use it",
-            )
+        severity: Severity = "warn"
+        found = f"it has {driver}, and libvirt does not manage it"
+        why = "the domain does not start until vfio-pci has the device"
+        remedy = "# Set <hostdev … managed='yes'>, or detach the device with virsh nodedev-detach."
+        if case.alive is not None:
+            severity, why = "fail", "the guest cannot use it"
+            found = f"the domain runs, but its device has {driver}"
             remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
-            yield Finding("device-driver", "fail", Part.function(address), found, why, (remedy,))
-        else:
-            found = f"it has {driver}, and libvirt does not manage it"
-            why = "the domain does not start until vfio-pci has the device"
-            remedy = (
-                "# Set <hostdev … managed='yes'>, or detach the device with virsh nodedev-detach."
-            )
-            yield Finding("device-driver", "warn", Part.function(address), found, why, (remedy,))
+        yield Finding("device-driver", severity, Part.function(address), found, why, (remedy,))
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:

@@ -167,14 +167,10 @@ def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
     """Without huge pages, transparent ones do much of their work, if the host uses them."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
-    choice = case.host.transparent_huge_pages
-    severity: Severity = "note"
-    found = "the domain's memory is in base pages or transparent huge pages"
-    if choice == "never":
-        severity, found = (
-            "warn",
-            "the domain's memory is in base pages, and transparent huge pages are off",
-        )
+    is_off = case.host.transparent_huge_pages == "never"
+    severity: Severity = "warn" if is_off else "note"
+    other = ", and transparent huge pages are off" if is_off else " or transparent huge pages"
+    found = f"the domain's memory is in base pages{other}"
     why = "the TLB covers less memory, which costs bandwidth and above all latency"
     pages = count_of(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
     remedy = f"# Set <memoryBacking><hugepages/></memoryBacking>, and reserve {pages} of 2 MiB."

@@ -68,7 +68,7 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     why = "the host's scheduler moves them away from their caches, memory and devices"
     if domain.form == "QEMU":
         found = "a command line does not say where vCPUs run: what starts QEMU pins them"
-        look = "grep Cpus_allowed_list /proc/PID/task/*/status  # PID of QEMU"
+        look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
         yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
         return
     yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
@@ -128,21 +128,14 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
     hosts = grouped((siblings.get(cpu, (cpu,)), vcpu) for vcpu, cpu in exact.items())
     together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
-    if split:
-        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
-        cores = count_of(len(split), "core")
-        found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
-        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
-    joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
-    if joined and not split:
-        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
-        cores = count_of(len(joined), "core")
+    wrong = split or [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
+    if wrong:
+        pairs = "; ".join(f"{ranges(v)} on {ranges(exact[n] for n in v)}" for v in wrong[:3])
+        cores = count_of(len(wrong), "core")
         found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
+        if split:
+            found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
-
-
-def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
-    return ranges(tuple(exact[vcpu] for vcpu in vcpus))
 
 
 def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
