@@ -44,7 +44,8 @@ def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
     lacks = policy in ("disable", "forbid") or (
         policy is None and domain.cpu != "host-model" and not (domain.cpu or "").startswith("EPYC")
     )
-    if case.host.cpu_vendor == "AuthenticAMD" and topology and topology.threads > 1 and lacks:
+    is_amd = case.host.cpu_vendor == "AuthenticAMD" and domain.arch in (None, *_X86)
+    if is_amd and topology is not None and topology.threads > 1 and lacks:
         found = f"{topology.threads} threads of a core without the CPU's feature topoext"
         why = "the guest takes them for cores of their own, and places work on busy ones"
         remedy = "# In <cpu>: <feature policy='require' name='topoext'/>"
