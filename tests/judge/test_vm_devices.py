@@ -2,7 +2,14 @@
 
 import pytest
 
+import doctor_kit as kit
+from doctor_kit import GPU, card
+from judge.test_doctor import redirecting
 from judge.test_vm_host import CARD, CPU, machine, well
+from linkgauge.model.hardware.virtual import Virtual
+from linkgauge.rooms.vm.checks.comparison import DomainEvidence
+from linkgauge.rooms.vm.checks.host_devices import check_acs
+from linkgauge.rooms.vm.domain import Domain, HostDevice
 from vm_kit import compare
 
 AMD = {"vendor": "AuthenticAMD"}
@@ -102,3 +109,18 @@ def test_threads_that_amd_hides(cpu, right):
     for other in (xml, xml.replace(b"x86_64", b"riscv64")):
         assert ("warn", "threads-hidden") not in found(other, machine())
     assert ("warn", "threads-hidden") not in found(other, root)
+
+
+def test_redirection_between_two_devices_that_are_both_passed_through():
+    cards = card(), card(memory="cuda:1", pci="0000:03:00.0")
+    beside = kit.machine(redirecting(*cards))
+
+    def noted(*sources):
+        devices = tuple(HostDevice(source) for source in sources)
+        case = DomainEvidence(
+            domain=Domain(name="x", devices=devices), machine=beside, virtual=Virtual()
+        )
+        return [(one.severity, one.about.name) for one in check_acs(case)]
+
+    assert noted(GPU, "0000:03:00.0") == [("note", "0000:01:01.0")]
+    assert noted(GPU) == []
