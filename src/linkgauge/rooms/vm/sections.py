@@ -113,7 +113,7 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
                 f"The machine type {shown_name(domain.machine or '')} has no pxb-pcie. With q35, "
                 "the guest would know which node is near each device."
             )])  # fmt: skip
-    elif judged.suited is not None:
+    elif judged.suited is not None or judged.is_best:
         best = "The domain's placement is already the best that fits"
         yield Prose([(), plain(f"{best}: no XML fixes the findings above.")])
 

@@ -63,8 +63,6 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
         not {*pin}.isdisjoint(chosen.emulator) for pin in chosen.pins.values()
     ):
         chosen = _plan(case) or chosen
-    if chosen is not None and cost(applied(case, chosen)) > cost(case):
-        chosen, keeps_memory = _kept(case, True), True
     if chosen is None:
         return None
     if "huge-pages-none" in found:
@@ -78,39 +76,40 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
 def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
     """The same evidence with the domain as a placement has it, without what devices and pages
     change."""
-    nodes = chosen.nodes or {cell.index: tuple(case.node_memory) for cell in case.memories}
-    policies = {cell: MemoryPolicy("strict", at) for cell, at in nodes.items()}
+    policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
     domain = replace(
         case.domain, automatic=False, cpuset=None, vcpu_pins=chosen.pins, cells=chosen.cells,
         emulator_pin=chosen.emulator, iothread_pins={}, topology=chosen.topology,
-        policy=None if len(policies) > 1 else next(iter(policies.values()), None),
-        cell_policies=policies if len(policies) > 1 else {},
     )  # fmt: skip
+    if len(policies) == 1:
+        domain = replace(domain, policy=next(iter(policies.values())), cell_policies={})
+    elif policies:
+        domain = replace(domain, cell_policies=policies)
     return replace(case, domain=domain)
 
 
-def cost(case: DomainEvidence) -> tuple[int, int, float]:
-    """What a placement costs, the gravest first: vCPUs that no CPU of the host can run, those that
-    share one with another, and the mean distance, as a multiple of the local one, from vCPUs to
-    their memory and from devices to vCPUs."""
-    online, vcpus = set(case.cpus), case.domain.vcpus
-    own = [case.domain.pin_of(vcpu) for vcpu in range(vcpus)]
+def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
+    """What a placement costs, the gravest first: vCPUs that no CPU of the host can run; those that
+    find no CPU of their own, the narrowest pins first; those that may run on several nodes; and the
+    mean distance, as a multiple of the local one, from vCPUs to memory and from devices to vCPUs.
+    """
+    domain, online, taken = case.domain, set(case.cpus), set[int]()
+    own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
-    alone = Counter(next(iter(pin)) for pin in pins if len(pin) == 1)
-    shared = max(sum(alone.values()) - len(alone), vcpus - len(set[int]().union(*pins)))
-    policies = [(cell, case.domain.policy_of(cell.index)) for cell in case.memories]
+    for pin in sorted(pins, key=len):
+        taken |= {*sorted(pin - taken)[:1]}
+    wide = sum(len({case.node_of.get(cpu) for cpu in pin}) > 1 for pin in pins)
+    policies = [(cell, domain.policy_of(cell.index)) for cell in case.memories if cell.vcpus]
     ways = [
         (cell.vcpus, tuple(policy.nodes if policy and policy.nodes else case.node_memory))
-        for cell, policy in policies if cell.vcpus
-    ]  # fmt: skip
-    homes = (case.node_of_device(device.source) for device in case.domain.devices)
-    devices = [(range(vcpus), (home,)) for home in homes if home is not None]
-    weights = [len(at) / vcpus for at, _ in ways] + [1 / len(devices) for _ in devices]
+        for cell, policy in policies
+    ]
+    homes = (case.node_of_device(device.source) for device in domain.devices)
+    devices = [(range(domain.vcpus), (home,)) for home in homes if home is not None]
+    shares = [len(at) / domain.vcpus for at, _ in ways] + [1 / len(devices) for _ in devices]
     far = (case.remote(at, nodes) for at, nodes in (*ways, *devices))
-    distance = sum(
-        w * (1 + share * (times - 1)) for w, (share, times) in zip(weights, far, strict=True)
-    )
-    return sum(not pin for pin in pins), max(shared, 0), round(distance, 6)
+    distance = sum(of * (1 + part * (n - 1)) for of, (part, n) in zip(shares, far, strict=True))
+    return sum(not pin for pin in pins), len(pins) - len(taken), wide, round(distance, 6)
 
 
 def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
