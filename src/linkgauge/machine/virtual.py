@@ -39,7 +39,6 @@ _SLICES = (
 )
 """Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _KVM = ("kvm_amd", "kvm_intel", "kvm_hv")
 _WINDOWS = 6
 """Regions of a PCI function."""
