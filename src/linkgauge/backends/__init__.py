@@ -77,9 +77,8 @@ def open_rank(
     the same arguments. Raises Unsupported or InputError, in one line, if the rank has no such
     device."""
     if name not in BY_RANKS:
-        raise InputError(
-            f"backend {name} does nothing between processes: use cuda, torch, mpi or net"
-        )
+        known = ", ".join(sorted(BY_RANKS))
+        raise InputError(f"backend {name} does nothing between processes: choose one of {known}")
     create = loaded(_RANKS_OF_ROOMS.get(name, f"{__name__}.{name}.rank:create"))
     backend: RankBackend = create(launch, settings, hosts, with_gpu=with_gpu)
     return backend

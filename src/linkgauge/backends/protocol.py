@@ -129,12 +129,7 @@ class Timing(msgspec.Struct, frozen=True):
     `checksums` has the xor of the 64-bit words that a pure read saw in its last loop, None for
     other copies. `progress` has each copy's start and the end of each of its laps, in seconds since
     the gate opened; only its start and end if the copy cannot distinguish laps. `counters` covers
-    all threads, if the backend counts events.
-
-    `checksums` holds the xor of the 64-bit words that a pure read saw in its last loop, None for
-    other copies. `progress` holds each copy's start and the end of each of its laps, in seconds
-    since the gate opened; only its start and end if the copy cannot distinguish laps. `counters`
-    are those of all threads, of a backend that counts."""
+    all threads, if the backend counts events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -367,7 +362,7 @@ class Backend(Protocol):
         """A group that can be armed any number of times. Copies, operations on arrays and `primes`
         can be several. `chase`: one thread of the engine follows pointers through all of the source
         buffer; what runs beside it, if the backend allows that, is endless. `stream-…` and
-        `peak-…`: host threads do what STREAM does with arrays (`model.arrays`). `enqueue`: seconds
+        `peak-…`: host threads do what STREAM does with arrays. `enqueue`: seconds
         are the host time of the calls that enqueue all loops while the device is held. `ping-pong`:
         a cache line bounces between two CPUs, one round trip a loop. `copy-ping-pong`: a copy there
         and one back, each waited for by the host, a round trip a loop. `flag-ping-pong`: a store by

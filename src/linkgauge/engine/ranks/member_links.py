@@ -6,7 +6,11 @@ doing: a member that gives none is the culprit, not the ranks that wait for it.
 
 The members watch rank 0 in the same way. While it waits for answers, it gives a sign of life to a
 member that asks for one. Measurements run only while rank 0 waits, so at all other times it gives
-signs unasked: between two questions, and from a thread while it has other work."""
+signs unasked: between two questions, and from a thread while it has other work.
+
+A rank that is gone is a RankLost, which `engine/controller.py` keeps in the journal as `Run.lost`
+and `report/words/worst.py` shows; before there is a journal, `rank_zero_lost` keeps it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the worst fact about a run."""
+"""Chooses the worst fact about a run: a lost rank, a failure, a finding."""
 
 from __future__ import annotations
 
