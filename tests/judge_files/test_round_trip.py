@@ -23,6 +23,17 @@ TOOLS = {
     "p2pBandwidthLatencyTest": ("islands-2x4", "p2pBandwidthLatencyTest", "--p2p_read"),
     "bandwidthTest": ("ppu-2x2", "bandwidthTest"),
     "rocm-bandwidth-test": ("islands-2x4", "rocm-bandwidth-test"),
+    "gc-hosttraffictest": ("ppu-2x2", "gc-hosttraffictest", "-d", "0", "-i", "1000"),
+    "gc-hosttraffictest-json": (
+        "ppu-2x2",
+        "gc-hosttraffictest",
+        "-d",
+        "0",
+        "-j",
+        "--tile",
+        "-i",
+        "1000",
+    ),
     "TransferBench": ("islands-2x4", "TransferBench", "p2p", "64M"),
 }
 """By name, a machine and a command line."""
@@ -50,7 +61,8 @@ def printed(request):
 
 
 def _key(cell, size):
-    ends = sorted(re.sub(r"(cuda|opencl|sim):", "gpu:", str(t)) for t in cell.transfers)
+    named = (re.sub(r"(cuda|opencl|sim):", "gpu:", str(t)) for t in cell.transfers)
+    ends = sorted(re.sub(r"\bcpu\*\d+", "cpu", t) for t in named)  # no text says how many threads
     return (*ends, cell.does.name if cell.report.is_latency else "")
 
 

@@ -96,12 +96,15 @@ class Facts(msgspec.Struct, frozen=True):
 
 class HostFigure(NamedTuple):
     """What a figure of a host's memory, CPUs or network is of: transfers in the notation, the
-    unit's symbol, what is reported and what is done."""
+    unit's symbol, what is reported, what is done, the names of the transfers if each has a figure
+    of its own, and whether a benchmark of accelerators measures it."""
 
     work: str
     unit: str = BANDWIDTH.symbol
     report: Report = Report.FIRST
     operation: OperationName = "copy"
+    parts: tuple[str, ...] = ()
+    with_device: bool = False
 
 
 class ToldFigure(NamedTuple):
