@@ -182,7 +182,7 @@ def _result(
     row = first.of or CATALOG.get(first.benchmark)
     if not isinstance(row, Row):
         return None
-    wanted = {int(one.column) for one in told} | (
+    wanted = set(range(first.ranks)) or {int(one.column) for one in told} | (
         {int(one.row) for one in told} if row.between_devices else set()
     )
     some = tuple(one for one in devices if one.index in wanted)

@@ -181,6 +181,5 @@ def _cells(run: Run) -> Iterator[CellResult]:
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
     _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _alone, _rising, _in_switches,
-    _counted,
-    _slow_copies,
+    _counted, _slow_copies,
 )  # fmt: skip

@@ -114,7 +114,8 @@ class ToldFigure(NamedTuple):
     row, column: Its place there.
     figure: In the benchmark's unit.
     size: Bytes of a transfer; null if the text does not tell.
-    work: The collective that it is of, if it is of one, over so many `ranks`.
+    work: The collective that it is of, if it is of one.
+    ranks: How many accelerators take part, where all of the first do.
     part: Which of several concurrent transfers it is of; null: of all that are reported.
     staged: Whether the driver copies over the host's memory.
     host: What it is of, where no row of a table says it.
