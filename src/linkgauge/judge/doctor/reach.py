@@ -202,7 +202,7 @@ def _reached(cell: CellResult) -> float:
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
     """Links that only collectives crossed, which are as they should be: of these, rings, trees and
-    reductions in switches reach different rates."""
+    reductions in switches reach different rates. Two devices leave no choice."""
     crossed, names, shown = set[Part](), list[str](), set[Part]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}
@@ -210,7 +210,7 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
         return
     for case in cases_of(evidence):
         pairs = exchanging(case.cell)
-        if not pairs:
+        if len(frozenset[object]().union(*pairs)) <= 2:
             shown |= case.touched
         elif case.cell.verdict == "ok":
             between = (evidence.machine.wiring.between(*pair) for pair in pairs)

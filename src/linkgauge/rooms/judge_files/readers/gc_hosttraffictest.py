@@ -21,17 +21,13 @@ _DEVICE = re.compile(rf"{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
 _SAID = re.compile(
     rf"\s*(?:Running test sequence \d|\S*\s*{_TOOL}|Device: .*; \d+ tiles?, |[{{}}],?$"
     r"|(?:Host|Tile) data transferred: |\d+ samples? of \d+ pass|\[=* *\] +\d+%"
-    r'|"(?:configuration|repeat_\d+|number_of_ipus|tile_transfers_enabled|tiles_per_ipu'
-    r"|transfer_size_64byte_blocks|iterations|host_transfers_enabled|duration_seconds"
-    r'|(?:host|tile)_data_transferred_bytes|(?:host_\w+_)?buffer\w*)":)'
+    r'|"(?:\w+_(?:ipus?|enabled|blocks|seconds|bytes|\d+)|configuration|iterations|\w*buffer\w*)":)'
 )
 _BUFFER = 16 * MIB
 """The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
-_DEVICES_WORK = {"->": "host:0/staging -> {d} by {d}.sm", "<-": "{d} -> host:0/staging by {d}.sm"}
-_HOSTS_WORK = {
-    "<-": "host:0/staging -> null by host:0.cpu",
-    "->": "null -> host:0/staging by host:0.cpu",
-}
+_STAGING = "host:0/staging"
+_DEVICES_WORK = {"->": f"{_STAGING} -> {{d}} by {{d}}.sm", "<-": f"{{d}} -> {_STAGING} by {{d}}.sm"}
+_HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAGING} by host:0.cpu"}
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -64,20 +60,14 @@ def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFi
     own = {side: work for side, work in sides.items() if work}
     if not own or rates.keys() != own.keys():
         return
-    memory = f"cuda:{device}"
-    together = len(own) > 1
+    together, memory, row = len(own) > 1, f"cuda:{device}", test.replace("tile", "device")
     name = "host_traffic" if together else f"host_traffic_{_ALONE[next(iter(own))]}_alone"
-    what = HostFigure(
-        " & ".join(own.values()).format(d=memory),
-        report=Report.SUM if together else Report.FIRST,
-        parts=("device", "host") if together else (),
-        with_device=True,
-    )
-    row = test.replace("tile", "device")
-    for part, side in enumerate(own):
-        number = part if together else None
-        figure = rates[side] / 8e-9
-        yield ToldFigure(name, row, memory, figure, _BUFFER, part=number, host=what)
+    report, parts = (Report.SUM, ("device", "host")) if together else (Report.FIRST, ())
+    work = " & ".join(own.values()).format(d=memory)
+    what = HostFigure(work, report=report, parts=parts, with_device=True)
+    for number, side in enumerate(own):
+        part, figure = number if together else None, rates[side] / 8e-9
+        yield ToldFigure(name, row, memory, figure, _BUFFER, part=part, host=what)
 
 
 _ALONE = {"tile": "device", "host": "host"}
