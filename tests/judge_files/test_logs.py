@@ -20,7 +20,8 @@ def _named(one, ranks):
         moved = one.work.bytes_on_bus(one.size, ranks)
         return f"{one.benchmark} {kind}{place}|{one.size}", moved / one.figure / 1e9
     is_time = one.host is not None and one.host.report.is_latency
-    return f"{one.benchmark} {one.row} {one.column}", one.figure * (1e9 if is_time else 1e-9)
+    part = "" if one.part is None else f" part {one.part}"
+    return f"{one.benchmark} {one.row} {one.column}{part}", one.figure * (1e9 if is_time else 1e-9)
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=[one["file"] for one in READINGS])
@@ -31,7 +32,7 @@ def test_read(reading):
     assert {one.ranks for one in log.figures} <= {0, reading.get("ranks", 0)}
     if "version" in reading:
         assert log.version == reading["version"]
-    found = dict(_named(one, reading.get("ranks", 0)) for one in log.figures if one.part is None)
+    found = dict(_named(one, reading.get("ranks", 0)) for one in log.figures)
     for name, figure in reading["figures"].items():
         assert found[name] == pytest.approx(figure, rel=3e-3), (name, found)
 

@@ -178,11 +178,11 @@ def _result(
     if first.work is not None:
         return _collective(told, devices, backend)
     if first.host is not None:
-        return _of_host(told, first.host)
+        return _of_host(told, first.host, backend)
     row = first.of or CATALOG.get(first.benchmark)
     if not isinstance(row, Row):
         return None
-    wanted = {int(one.column) for one in told} | (
+    wanted = set(range(first.ranks)) or {int(one.column) for one in told} | (
         {int(one.row) for one in told} if row.between_devices else set()
     )
     some = tuple(one for one in devices if one.index in wanted)
@@ -205,7 +205,7 @@ def _result(
     )  # fmt: skip
 
 
-def _of_host(told: Sequence[ToldFigure], first: HostFigure) -> Result:
+def _of_host(told: Sequence[ToldFigure], first: HostFigure, backend: str) -> Result:
     """Figures of a host or a network, under the benchmark's name or that of the tool's test."""
     by_place = grouped(((one.row, one.column), one) for one in told)
     unit, cells = unit_of(first.unit), list[CellResult]()
@@ -217,8 +217,8 @@ def _of_host(told: Sequence[ToldFigure], first: HostFigure) -> Result:
     known = CATALOG.get(told[0].benchmark)
     return Result(
         benchmark=told[0].benchmark, title=known.title if known else told[0].benchmark,
-        backend="host", size=told[0].size or 1, unit=unit.symbol, better=unit.better,
-        sweep=True, status="pass", cells=tuple(cells),
+        backend=backend if first.with_device else "host", size=told[0].size or 1, unit=unit.symbol,
+        better=unit.better, parts=first.parts, sweep=True, status="pass", cells=tuple(cells),
     )  # fmt: skip
 
 
@@ -252,9 +252,19 @@ def _by_host(transfer: Transfer) -> Transfer:
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
 
-def figures_in(cell: CellResult) -> int:
-    """How many printed figures it holds."""
-    return len(cell.samples) + sum(len(part.samples) for part in cell.parts)
+def figures_in(results: Iterable[Result], told: Sequence[ToldFigure]) -> int:
+    """How many printed figures the cells hold: a total that no tool printed is none."""
+    places = {
+        whole: {(one.benchmark, one.row, one.column) for one in told if (one.part is None) == whole}
+        for whole in (False, True)
+    }
+    summed = places[False] - places[True]
+    return sum(
+        sum(len(part.samples) for part in cell.parts)
+        + (len(cell.samples) if (result.benchmark, *cell.place) not in summed else 0)
+        for result in results
+        for cell in result.cells
+    )
 
 
 def _parts(

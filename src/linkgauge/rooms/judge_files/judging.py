@@ -69,7 +69,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
     run = run_of(told, known, backend, about, sys.argv)
-    judged = sum(figures_in(cell) for result in run.results for cell in result.cells)
+    judged = figures_in(run.results, told)
     if not judged:
         devices = len(run.machine.all_devices)
         raise InputError(

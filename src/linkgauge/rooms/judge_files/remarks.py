@@ -37,7 +37,7 @@ def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
     models = {one.model for one in run.machine.known.accelerators}
     found = sorted(m for m in models if any(name in m for name in ("RTX 4090", "RTX 5090")))
     between = any(len(_places(cell)) > 1 for cell in _cells(run))
-    if found and between:
+    if found and between and "P2P" not in tool.ways:
         yield (
             f"{found[0]} has no peer access with NVIDIA's driver: copies between two go over the "
             "host's memory, and two below one PCIe switch cross its uplink twice."
@@ -63,7 +63,7 @@ def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
     """Of the largest collective's curve: whether it still rises at its end."""
     for result in run.results:
         curve = _curve(result.cells)
-        if len(curve) < 2:
+        if len(curve) < 2 or not curve[-2][1]:
             continue
         (before, less), (size, most) = curve[-2:]
         doublings = max(size / before, 1.0001)
@@ -72,6 +72,17 @@ def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
                 f"{result.benchmark} still rises at {format_size(size)}, its largest size: it "
                 "shows its best only at larger sizes (-e 8G)."
             )
+
+
+def _alone(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Collectives over one rank (nccl-tests issues 182 and 249)."""
+    works = [cell for cell in _cells(run) if isinstance(cell.operation, Collective)]
+    if works and all(len(cell.transfers) == 1 for cell in works):
+        yield (
+            "One rank has no other to send to, so its bandwidth on the bus is 0. Several processes "
+            "that each say Rank 0 do not know each other: nccl-tests and rccl-tests need MPI=1 "
+            "when they are built. One process takes several accelerators with -g."
+        )
 
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
@@ -147,7 +158,8 @@ def _network(run: Run, tool: ToolRun) -> Iterator[str]:
         yield (
             f"{len(tool.hosts)} nodes took part: no text tells what network joins them, so nothing "
             "is said about figures across them. A 200 Gb/s adapter carries about 24 GB/s, one of "
-            "400 Gb/s about 48 GB/s."
+            "400 Gb/s about 48 GB/s; where less arrives, ACS at PCIe switches (ACSCtl in lspci "
+            "-vvv) and missing GPUDirect RDMA are usual causes."
         )
 
 
@@ -168,6 +180,6 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
-    _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _rising, _in_switches, _counted,
-    _slow_copies,
+    _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _alone, _rising, _in_switches,
+    _counted, _slow_copies,
 )  # fmt: skip

@@ -96,12 +96,15 @@ class Facts(msgspec.Struct, frozen=True):
 
 class HostFigure(NamedTuple):
     """What a figure of a host's memory, CPUs or network is of: transfers in the notation, the
-    unit's symbol, what is reported and what is done."""
+    unit's symbol, what is reported, what is done, the names of the transfers if each has a figure
+    of its own, and whether a benchmark of accelerators measures it."""
 
     work: str
     unit: str = BANDWIDTH.symbol
     report: Report = Report.FIRST
     operation: OperationName = "copy"
+    parts: tuple[str, ...] = ()
+    with_device: bool = False
 
 
 class ToldFigure(NamedTuple):
@@ -111,7 +114,8 @@ class ToldFigure(NamedTuple):
     row, column: Its place there.
     figure: In the benchmark's unit.
     size: Bytes of a transfer; null if the text does not tell.
-    work: The collective that it is of, if it is of one, over so many `ranks`.
+    work: The collective that it is of, if it is of one.
+    ranks: How many accelerators take part, where all of the first do.
     part: Which of several concurrent transfers it is of; null: of all that are reported.
     staged: Whether the driver copies over the host's memory.
     host: What it is of, where no row of a table says it.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from linkgauge.benchmarks.copies import NVBANDWIDTH
+from linkgauge.benchmarks.gpu import WITHIN_NODE
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
@@ -30,7 +31,10 @@ _SAID = re.compile(
     r"|GPU->|CPU->|Averages|Average bandwidth|CPU Timed"
 )
 _RULES = re.compile("[┌┬┐├┼┤└┴┘│─|+-]+")
-_ROWS = {row.name: row for row in NVBANDWIDTH}
+_TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) GB/s")
+_IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
+_ROWS = {row.name: row for row in (*NVBANDWIDTH, *WITHIN_NODE)}
+_COPIES = "[1 Read(s) 1 Write(s)]"
 _KIND = {"GFX": "sm", "DMA": "ce"}
 _BOTH = {
     kind: Row(
@@ -55,8 +59,14 @@ def read(lines: Sequence[str]) -> Found | None:
             found, taken = _matrix(lines, number + 1, kind, size, both)
             figures += found
             used |= taken | {number}
-        elif _ALL.match(line):
-            used |= _grid_lines(lines, number)
+        elif title := _ALL.match(line):
+            said = " ".join(lines[max(number - 30, 0) : number + 4])
+            way = "read" if "Using DST as executor" in said else "write"
+            row = _ROWS[f"all_to_all_{way}_{_KIND[title[1]]}"] if _COPIES in said else None
+            size = next((int(m[2]) for m in _SIZE.finditer(said) if m[2]), size)
+            found, taken = _all_to_all(lines, number, row, size)
+            figures += found
+            used |= taken
         elif match := _ONE.match(line.replace("│", " ").replace("|", " ")):
             figures += _single(match)
             used.add(number)
@@ -108,18 +118,34 @@ def _told(row: Row, down: int, across: int, rate: float, size: int) -> ToldFigur
     return ToldFigure(row.name, str(down), str(across), rate * 1e9, size, of=row)
 
 
-def _grid_lines(lines: Sequence[str], start: int) -> set[int]:
-    """All to all at once shares links in a way that no cell of ours has: its lines are known, its
-    figures are left out."""
-    used = {start}
+def _all_to_all(
+    lines: Sequence[str], start: int, row: Row | None, size: int
+) -> tuple[list[ToldFigure], set[int]]:
+    """The rate of each pair while all copy, and what all carry together by the CPU's clock. None of
+    them if some are missing, or copies within devices run, too."""
+    used, rates, total = {start}, list[float](), 0.0
+    count = 0
     for number in range(start + 1, min(start + 200, len(lines))):
-        words = words_of(lines[number])
-        is_row = words[:1] in (["GPU"], ["RTotal"], ["SRC\\DST"], ["STotal"])
-        is_rule = not _RULES.sub("", lines[number]).strip("= ") or "bytes per" in lines[number]
-        if not (is_row or is_rule):
+        line, words = lines[number], words_of(lines[number])
+        if words[:1] == ["GPU"]:
+            count += 1
+            rates += [rate for word in words[2:-2] if (rate := number_of(word))]
+        elif match := _TIMED.match(line):
+            total = float(match[1])
+        elif not _IN_GRID.match(_RULES.sub("", line).strip()):
             break
         used.add(number)
-    return used
+    if row is None or not total or len(rates) != count * (count - 1):
+        return [], used
+    whole = _told(row, 0, 0, total, size)._replace(ranks=count)
+    figures = [whole]
+    pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
+    for (source, destination), rate in zip(pairs, rates, strict=True):
+        own, other = (destination, source) if "read" in row.name else (source, destination)
+        # The row's transfers go round from each device: to the next one first.
+        part = own * (count - 1) + (other - own - 1) % count
+        figures.append(whole._replace(figure=rate * 1e9, part=part))
+    return figures, used
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:

@@ -1,0 +1,73 @@
+"""Reads gc-hosttraffictest, text or JSON: what the host's threads and a device reach at the same
+staging buffer, together or alone. Its rates are 10^9 bits a second."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from linkgauge.model.transfer import Report
+
+from ..told import MIB, Found, HostFigure, Log, ToldFigure
+
+_TOOL = "gc-hosttraffictest"
+_TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
+_RATE = r"(\d{1,9}(?:\.\d{1,20})?)"
+_LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds\.")
+_RATES = re.compile(rf"{_RATE} Gbps (RDMA host|tile) (?:read|write)")
+_TITLE = re.compile(rf'\s*"description": "{_TEST}"')
+_FIELD = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
+_DEVICE = re.compile(rf"{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
+_SAID = re.compile(
+    rf"\s*(?:Running test sequence \d|\S*\s*{_TOOL}|Device: .*; \d+ tiles?, |[{{}}],?$"
+    r"|(?:Host|Tile) data transferred: |\d+ samples? of \d+ pass|\[=* *\] +\d+%"
+    r'|"(?:\w+_(?:ipus?|enabled|blocks|seconds|bytes|\d+)|configuration|iterations|\w*buffer\w*)":)'
+)
+_BUFFER = 16 * MIB
+"""The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
+_STAGING = "host:0/staging"
+_DEVICES_WORK = {"->": f"{_STAGING} -> {{d}} by {{d}}.sm", "<-": f"{{d}} -> {_STAGING} by {{d}}.sm"}
+_HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAGING} by host:0.cpu"}
+
+
+def read(lines: Sequence[str]) -> Found | None:
+    figures, used, test = list[ToldFigure](), set[int](), ""
+    device = next((int(m[1]) for line in lines if (m := _DEVICE.search(line))), 0)
+    rates = dict[str, float]()
+    for number, line in enumerate(lines):
+        if match := _LINE.match(line):
+            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(line)}
+            figures += _figures(match[1], of, device)
+        elif match := _TITLE.match(line):
+            figures += _figures(test, rates, device)
+            test, rates = match[1], {}
+        elif test and (match := _FIELD.match(line)):
+            rates[match[1]] = float(match[2])
+        elif not _SAID.match(line):
+            continue
+        used.add(number)
+    figures += _figures(test, rates, device)
+    return Found((Log(_TOOL, tuple(figures)),), lines=frozenset(used)) if figures else None
+
+
+def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
+    """The figures of a test; none unless there is a rate of each side that takes part."""
+    before, _, behind = test.partition("buffer")
+    sides = {
+        "tile": _DEVICES_WORK.get(behind.removesuffix("tile").strip()),
+        "host": _HOSTS_WORK.get(before.removeprefix("host").strip()),
+    }
+    own = {side: work for side, work in sides.items() if work}
+    if not own or rates.keys() != own.keys():
+        return
+    together, memory, row = len(own) > 1, f"cuda:{device}", test.replace("tile", "device")
+    name = "host_traffic" if together else f"host_traffic_{_ALONE[next(iter(own))]}_alone"
+    report, parts = (Report.SUM, ("device", "host")) if together else (Report.FIRST, ())
+    work = " & ".join(own.values()).format(d=memory)
+    what = HostFigure(work, report=report, parts=parts, with_device=True)
+    for number, side in enumerate(own):
+        part, figure = number if together else None, rates[side] / 8e-9
+        yield ToldFigure(name, row, memory, figure, _BUFFER, part=part, host=what)
+
+
+_ALONE = {"tile": "device", "host": "host"}
