@@ -273,7 +273,7 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 
 
 def _slot(root: Root, address: str) -> str:
-    """The function whose link is the slot's: the topmost bridge of AMD's own above the GPU."""
+    """The function whose link is the slot's: the topmost of AMD's own bridges above the GPU."""
     line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
@@ -305,13 +305,13 @@ def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None
 
 
 def _highest(levels: str | None) -> float | None:
-    """The highest clock of lines such as `0: 132Mhz` and `1: 2100Mhz *`, in Hz."""
+    """The highest clock in Hz in lines such as `0: 132Mhz` and `1: 2100Mhz *`."""
     found = [float(one) for one in _LEVEL.findall(levels or "")]
     return max(found) * _MEGA if found else None
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
-    """The first of these values of its hwmon that there is."""
+    """The first of these values of the GPU's hwmon that exists."""
     folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(names_in(root, folder)):
         for name in names:

@@ -44,7 +44,7 @@ def _ticks(root: Root, line: str) -> list[int]:
 
 
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
-    """None if the kernel does not report it."""
+    """The CPU time of the machine; None if the kernel does not report it."""
     ticks = _ticks(root, "cpu")
     if not ticks:
         return None
@@ -74,7 +74,7 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """The words that are numbers."""
+    """The words that are numbers, as numbers."""
     return [found for found in map(number, words) if found is not None]
 
 

@@ -1,5 +1,5 @@
-"""The software that drives the devices: kernel modules and vendors' libraries, what DKMS built,
-and which CPUs serve the devices' interrupts.
+"""The software that drives the devices: versions of kernel modules and of vendors' libraries,
+modules that DKMS built, and the CPUs that serve the devices' interrupts.
 
 Everything is read below a filesystem root. Files in folders that may hold private names are read by
 known names only, because a capture keeps the names in every folder that was listed."""

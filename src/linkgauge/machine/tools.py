@@ -117,7 +117,7 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """The lines that the command prints, else our own lines below the reason why."""
+    """The output of the command; without the command, our own lines below the reason why."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"
@@ -136,7 +136,7 @@ def _text(*parts: str | Iterator[str]) -> str:
 
 
 def numa_lines(machine: Machine) -> Iterator[str]:
-    """The nodes as `numactl --hardware` prints them."""
+    """The NUMA nodes, as `numactl --hardware` prints them."""
     nodes = {node.index: node for node in machine.host.nodes}
     details = _details(machine)
     cpus = {**{index: node.cpus for index, node in nodes.items()}, **details.node_cpus}
@@ -159,7 +159,7 @@ def numa_lines(machine: Machine) -> Iterator[str]:
 
 
 def cpu_lines(machine: Machine) -> Iterator[str]:
-    """The CPUs as `lscpu` prints them, as far as they are known."""
+    """The known facts of the CPUs, as `lscpu` prints them."""
     host, details = machine.host, _details(machine)
     facts: dict[str, object] = {
         "Architecture": host.architecture,

@@ -117,7 +117,8 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """A text in which names are replaced, too; not for sysfs: a host may be called node0."""
+        """A text in which names are replaced, too. Not for sysfs, since a host may be called
+        node0."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -248,8 +249,8 @@ def is_distinctive(name: str) -> bool:
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    """Matches the names in either case, each as a group, with the domain after it. LVM doubles a
-    dash, systemd writes it as \\x2d."""
+    r"""A pattern that matches the names in either case, each as a group, with the domain after it.
+    LVM doubles a dash, and systemd writes it as \x2d."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"

@@ -126,7 +126,7 @@ def connect_there(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def accepted(listening: socket.socket) -> socket.socket:
-    """Waits for a connection, and returns it."""
+    """Accepts the next connection."""
     return _prompt(listening.accept()[0])
 
 

@@ -73,7 +73,7 @@ def _data(value: Any) -> Any:
 
 
 def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
-    """Without what paper has no room for, and with a word where something is left out."""
+    """The block without what paper has no room for, and with a word where something is left out."""
     if isinstance(one, ChartFigure):
         return one._replace(rows=())
     if isinstance(one, Picture):

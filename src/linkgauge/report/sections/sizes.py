@@ -80,7 +80,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def chart_of_levels(result: Result) -> ChartFigure:
-    """The curve of each row of latencies, with thick lines where it is flat: a plateau is a level
+    """The chart of each row of latencies, with thick lines where it is flat: a plateau is a level
     of the memory hierarchy."""
     unit = unit_of(result.unit)
     curves = dict(islice(curves_of([result]).items(), MOST_CURVES))

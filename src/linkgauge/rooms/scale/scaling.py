@@ -128,8 +128,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _verdict(count: Count, least: float) -> Verdict:
-    """As of a cell: low below the `least` share of what rings reach by themselves; where only a
-    bound is known, ok or nothing."""
+    """The verdict on a number of devices: low if below the `least` share of the achievable rate; if
+    only an upper limit is known, ok or nothing."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"

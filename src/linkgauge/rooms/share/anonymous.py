@@ -90,8 +90,8 @@ def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 class RunAnonymizer(Anonymizer):
-    """Pseudonyms for a run and for `texts`, its files as they are: users are found in their
-    paths."""
+    """Pseudonyms for a run and for `texts`, the contents of its files, in whose paths names of
+    users are found."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
         others = {rank.host for rank in run.machine.ranks}
