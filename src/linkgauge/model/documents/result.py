@@ -1,6 +1,5 @@
-"""The output of a run, as `--json` writes it. Files hold it in the form of model.documents.stored.
-
-Absent is null, never 0; warnings are fields; figures are in the result's unit (SI base units)."""
+"""The output of a run, as `--json` writes it; model.documents.stored is its form in files. Absent
+is null, never 0; warnings are fields; figures are in the result's unit (SI base units)."""
 
 from __future__ import annotations
 
