@@ -1,4 +1,4 @@
-"""The doctor's checks of what another tool's output tells."""
+"""The doctor's checks of another tool's output."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.cell_id import spoken
 
 _FORBID = {"NCCL_P2P_LEVEL": ("LOC", "0"), "NCCL_P2P_DISABLE": ("1",)}
-"""Settings that keep GPUs from copying to each other (NCCL's user guide, environment variables)."""
+"""Settings that forbid copies between GPUs (NCCL's user guide, environment variables)."""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    """Settings of NCCL that forbid copies between GPUs, where a figure is not known to be
-    well."""
+    """Checks for settings of NCCL that forbid copies between GPUs, unless all figures are known to
+    be good."""
     if evidence.tool is None:
         return
     cells = tuple(

@@ -1,5 +1,5 @@
-"""Reads AMD's TransferBench: the matrices of its presets p2p and a2a, and tests of a file of its
-own, line by line."""
+"""Reads AMD's TransferBench: the matrices of its presets p2p and a2a, and the tests of a file, line
+by line."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def read(lines: Sequence[str]) -> Found | None:
 def _matrix(
     lines: Sequence[str], start: int, kind: str, size: int, both: bool
 ) -> tuple[list[ToldFigure], set[int]]:
-    """Rows are `GPU 00 -> …`, and both ways also `<-` and `<->`, of which the last is the total."""
+    """Reads a matrix of p2p. Its rows are `GPU 00 -> …`; both ways have also `<-` and `<->`, and
+    the last one is the total."""
     figures, used, names = list[ToldFigure](), set[int](), list[str]()
     for number in range(start, min(start + 400, len(lines))):
         line = lines[number]
@@ -109,8 +110,8 @@ def _told(row: Row, down: int, across: int, rate: float, size: int) -> ToldFigur
 
 
 def _grid_lines(lines: Sequence[str], start: int) -> set[int]:
-    """All to all at once shares links in a way that no cell of ours has: its lines are known, its
-    figures are left out."""
+    """The lines of a matrix of all pairs at once. Its figures are left out, because no cell of
+    linkgauge shares links in this way."""
     used = {start}
     for number in range(start + 1, min(start + 200, len(lines))):
         words = words_of(lines[number])
@@ -123,7 +124,7 @@ def _grid_lines(lines: Sequence[str], start: int) -> set[int]:
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
-    """A transfer of a test: from one memory by an executor to another."""
+    """The transfer of a test: from one memory by an executor to another."""
     rate, size = float(match[1]), int(match[2])
     source, executor, destination = match[3] + match[4], match[5] + match[6], match[7] + match[8]
     kind = {"G": "sm", "D": "ce"}.get(match[5])
