@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
 GROUP = "linkgauge.rooms"
-"""The package with our rooms, and the group of entry points of others'."""
+"""The package with linkgauge's rooms, and the group of entry points of other packages."""
 LEFT_OUT: list[str] = []
 """A line for each room of another package that could not be loaded."""
 

@@ -14,8 +14,8 @@ _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
 """Columns of the line of all CPUs, which has user, nice, system, idle, iowait, irq, softirq and
 steal; guests' time, which follows, is part of the user's."""
 _OF_PROCESS = 1, 11, 12, 13, 14
-"""The fields behind a process's name that hold its parent, its time as a user and in the kernel,
-and both times of its children that have ended."""
+"""The positions, after a process's name, of its parent, of its user and kernel time, and of both
+times of its children that have ended."""
 
 
 class CpuTime(NamedTuple):

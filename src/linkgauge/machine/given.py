@@ -12,7 +12,8 @@ import msgspec
 from linkgauge.model.errors import InputError
 
 MOST_YAML = 1 << 20
-"""Bytes; the largest description that comes with linkgauge has less than a hundredth."""
+"""The most bytes of a YAML text; the largest description that comes with linkgauge has less than a
+hundredth of this."""
 
 _CHUNK = 1 << 24
 

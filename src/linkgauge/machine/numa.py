@@ -32,8 +32,8 @@ from .tree import (
 
 DAX = "sys/bus/dax/devices"
 _FASTER = 2
-"""So many times the bandwidth of DRAM is that of stacked memory: HBM2e of Xeon Max has 3.3 times,
-HBM3 of MI300A has no DRAM beside it."""
+"""The least ratio of stacked memory's bandwidth to that of DRAM: HBM2e of Xeon Max has 3.3 times as
+much, and HBM3 of MI300A has no DRAM beside it."""
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:

@@ -36,7 +36,8 @@ _PLACES = (
     "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib/riscv64-linux-gnu",
     "usr/lib64", "usr/lib", "usr/local/lib",
 )  # fmt: skip
-"""Where distributions keep libraries; in the first of them that has one, the loader finds it."""
+"""The folders in which distributions keep libraries; the loader finds a library in the first folder
+that has it."""
 _LIBRARIES = {
     "libcuda": "libcuda.so.1",
     "libcudart 12": "libcudart.so.12",

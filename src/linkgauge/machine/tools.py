@@ -35,8 +35,9 @@ COMMANDS = (
     ("ethtool", "--version"),
 )
 _OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
-"""What ethtool is asked of each interface: its link, driver and firmware, channels, rings,
-coalescing, pause frames and offloads. Not its counters (-S): some adapters have thousands."""
+"""The options with which ethtool is asked about each interface: link, driver and firmware,
+channels, rings, coalescing, pause frames and offloads. Counters (-S) are left out: some adapters
+have thousands."""
 _MOST_INTERFACES = 32
 _SECONDS = 20.0
 
@@ -100,7 +101,7 @@ def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> T
 # simulated, its file has the same facts in the same form from our own readers, and says so first.
 
 _MEGABYTE = 1 << 20
-"""numactl's MB."""
+"""The bytes of a MB as numactl counts it."""
 _CACHES = {"data": "d", "instruction": "i"}
 _TOPOLOGY_SECONDS = 10.0
 

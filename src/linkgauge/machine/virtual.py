@@ -37,7 +37,8 @@ _SLICES = (
     "sys/fs/cgroup/machine",
     "sys/fs/cgroup/cpuset/machine",
 )
-"""Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
+"""The folders in which systemd, or libvirt without it, puts domains: control groups of version 2,
+then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
 _UUID = "sys/class/dmi/id/product_uuid"
 

@@ -19,9 +19,9 @@ from .anonymizer import REMOVED, Anonymizer, FieldRule
 _REMOVED = REMOVED.encode()
 _HOSTNAME = "proc/sys/kernel/hostname"
 _DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
-"""Modules, their versions and kernels, as names of folders."""
+"""A pattern of the folders whose names are modules, their versions and kernels."""
 _FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
-"""Folders without names chosen by people; control groups are elsewhere."""
+"""A pattern of folders whose names people do not choose; control groups are elsewhere."""
 
 _OPTION = re.compile(r'(?:"[^"]*"|\S)+')
 """An option of the kernel's command line; it may contain spaces in quotes."""
@@ -134,7 +134,7 @@ _FIELDS = {
     **dict.fromkeys(("unknown", "notes", "problem", "unavailable"), _PROSE),
     **dict.fromkeys(("command", "file", "errors"), _STEPS),
 }
-"""linkgauge's own JSON: names of fields stay, and so do words outside sentences and paths."""
+"""Fields of linkgauge's own JSON whose names stay, like words outside sentences and paths."""
 
 
 def _own(who: Anonymizer, text: str) -> str:
@@ -215,7 +215,7 @@ RULES = (
     FileRule(r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", None, _SENTENCES),
     FileRule(r"(?s:.*)", None, _ANY),
 )  # fmt: skip
-"""The first whose path matches holds."""
+"""The rules; the first rule whose path matches applies."""
 
 
 def _rule(path: str) -> FileRule:

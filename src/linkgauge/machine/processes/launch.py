@@ -71,7 +71,7 @@ _STARTERS = ("hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted"
 _NAME = 15
 _ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
 LEAST_TOKEN = 8
-"""Characters of a secret that is not guessed."""
+"""The least characters of a secret that cannot be guessed."""
 
 
 def launched(

@@ -15,7 +15,7 @@ from linkgauge.model.operations.collective import Collective
 from .result import Verdict
 
 Member = Literal["GPU", "node"]
-"""What takes part in a collective."""
+"""The kind of participants in a collective."""
 SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
 
 

@@ -33,7 +33,7 @@ listed is assumed to be net of coding already."""
 
 
 _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
-"""Generations by signalling rate in MB/s, where the library tells no version."""
+"""The generations by signalling rate in MB/s, if the library reports no version."""
 
 
 class LinkBundle(msgspec.Struct, frozen=True):

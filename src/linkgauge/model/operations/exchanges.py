@@ -25,15 +25,16 @@ import msgspec
 from .collective import Collective, no_hypercube
 
 Algorithm = Literal["ring", "tree", "nvls"]
-"""Rings; two trees; reductions and multicasts in a switch (NVLink SHARP)."""
+"""An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
+SHARP)."""
 Order = tuple[int, ...]
-"""Ranks, each of which sends to the next one."""
+"""The order of ranks in a ring: each sends to the next one."""
 SWITCH = -1
-"""The switch that joins all ranks, in place of one of them."""
+"""The number that stands for the switch that joins all ranks."""
 _SEARCHED = 16
-"""Ranks up to which rings with links of their own are searched for …"""
+"""The most ranks for which rings with links of their own are searched."""
 _STEPS = 100_000
-"""… in so many steps: eight ranks have seven after 1,152."""
+"""The most steps of this search: seven rings of eight ranks are found after 1,152 steps."""
 
 
 class Exchange(msgspec.Struct, frozen=True):

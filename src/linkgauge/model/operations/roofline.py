@@ -12,9 +12,9 @@ from .workload import WorkDone
 
 BoundKind = Literal["host link", "device link", "memory", "compute", "launch"]
 _ENOUGH = 0.5
-"""A part that would be busy for less than this share of the time does not explain it."""
+"""The share of the time for which a part must be busy to explain it."""
 _HELD_UP = 0.8
-"""The host hands over work for so much of a loop: the device waits for it."""
+"""The share of a loop in which the host launches work from which the device waits for launches."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
