@@ -17,7 +17,7 @@ from .blocks import ChartFigure, Column, Entry, Table, plain
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
-"""Of the table of a chart over time."""
+"""The most rows in the table of a chart over time."""
 EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "lowest": min,
     "median": median,
@@ -26,7 +26,7 @@ EXTREMES: dict[str, Callable[[list[float]], float]] = {
 
 At = TypeVar("At")
 Curves = dict[str, dict[int, float]]
-"""Figures by size, or by how many there are, by path."""
+"""Figures by size, or by number, for each path."""
 
 
 def curves_of(results: Iterable[Result]) -> Curves:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Remember = Callable[[Run, Path], bool]
 Since = Callable[[Run], tuple[Run, str | None]]
 MOST_FINDINGS = 3
-"""Most findings above the verdict, each in a few lines."""
+"""The most findings above the verdict, each in a few lines."""
 
 
 class Display(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ _LEAST_TO_TAME = 8
 """The fewest runs whose deviation is known well enough to tame outliers."""
 _CLEAR = 4.0
 """The least distance between two levels, in deviations, for values to belong clearly to one of
-them; a value must also be nearer to its level than this part of the distance."""
+them; a value must also be nearer to its level than `_NEAR_A_LEVEL` of the distance."""
 _NEAR_A_LEVEL = 0.25
 _MOST_TO_AND_FRO = 4
 _LIKELY = 3.84

@@ -72,7 +72,7 @@ PATIENCE = 60.0
 """Seconds that pictures of a report may take together."""
 _ROWS = "rows"
 _LETTER, _GAP = 6.4, 44
-"""Pixels of a letter in a legend, and of what stands between two names."""
+"""The pixels of a letter in a legend, and between two names."""
 
 
 class Drawer:

@@ -56,7 +56,7 @@ from .findings import once, problem_of, steps_of
 MOST_LOW = 3
 DO_FIRST = "do first"
 DO_THERE = "do there"
-"""The same on a simulated machine, where nothing can be done here."""
+"""The words for the first step on a simulated machine, where nothing can be done."""
 _WHY_NOT: dict[NotJudged, str] = {
     "start": "too small",
     "shared": "links in use by others",
