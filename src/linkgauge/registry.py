@@ -39,9 +39,9 @@ class Room(NamedTuple):
     formats: `Format` records of documents.
     tools: By name, the function that acts as another tool, from its arguments and where it
         measures (`linkgauge.cli.tool`) to an exit code.
-    kept: By the name of a file that is kept besides runs, the `Document` that it holds.
-    machines: By what they are made of, functions that make the description of a simulated machine
-        of what `--machine` says, as a name and its YAML; None of what they do not know.
+    kept: By the name of a file that is kept in addition to runs, its `Document`.
+    machines: By their source, functions that turn the value of `--machine` into the description of
+        a simulated machine: a name and its YAML, or None for values that they do not know.
     """
 
     name: str

@@ -189,7 +189,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a run kept in a file (or nowhere), judged anew. Returns the exit code. Raises
+    """Shows a run, kept in a file or not at all, judged anew. Returns the exit code. Raises
     InputError for a limit that fits nothing."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)

@@ -256,7 +256,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """A path, each step replaced as it would be alone: the place of a file or a folder, or what the
+    """A path, each step replaced separately: the place of a file or a folder, or what the
     link at this place leads to. The kernel names all files, also those of a control group that
     somebody named."""
     if _DKMS.match(place):

@@ -336,17 +336,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: What could be read of the machine at its end; null if it did not get there.
-    kernel_log: What the kernel logged meanwhile; null where nobody follows the log.
+    after: The inventory of the machine at the run's end; null if the run did not end.
+    kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: How it was measured.
-    results: What was measured.
-    lines: Hockney's lines of what was measured at several sizes.
-    profiler_files: Names of what a profiler left in the run's folder.
-    lost: The rank whose loss ended it; null of every other run.
-    soak: How it went over a time, if it repeated its benchmarks for that, else null; its cells
-        have the samples of some of their visits.
-    earlier: What earlier runs of the machine tell of it; left out where there are none.
-    tool: The other program that measured it; left out where linkgauge did.
+    results: The results that were measured.
+    lines: Hockney's lines of benchmarks that were measured at several sizes.
+    profiler_files: The names of a profiler's files in the run's folder.
+    lost: The rank whose loss ended the run; null for every other run.
+    soak: The course over time of a run that repeated its benchmarks, else null; the cells of
+        such a run have the samples of some of their visits.
+    earlier: The comparison with earlier runs of the machine; left out if there are none.
+    tool: The other program that measured the run; left out if linkgauge did.
     """
 
     schema: Literal["linkgauge.run/2"] = SCHEMA

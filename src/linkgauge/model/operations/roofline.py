@@ -1,4 +1,4 @@
-"""What bounds an AI workload: a roof for each part of the machine, at the rate that the part
+"""Finds what limits an AI workload: a roof for each part of the machine, at the rate that the part
 reaches alone (S. Williams, A. Waterman and D. Patterson, Roofline, Communications of the ACM 52
 (2009))."""
 

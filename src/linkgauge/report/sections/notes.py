@@ -1,4 +1,4 @@
-"""What was not measured, with the reasons, and the notes on cells."""
+"""The section on cells that were not measured, with the reasons, and the notes on cells."""
 
 from __future__ import annotations
 
