@@ -52,7 +52,7 @@ def open_backend(
 
     A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
     `host` describes this machine; None reads it again. Environment variables that the machine's
-    accelerators need are set before, unless they are.
+    accelerators need are set first, unless they have a value.
     """
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names

@@ -134,7 +134,7 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
-    """The buffer as one of backend `name`. Raises BackendError for another backend's."""
+    """The buffer of backend `name`. Raises BackendError for a buffer of another backend."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer

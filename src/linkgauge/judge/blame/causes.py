@@ -122,8 +122,8 @@ _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Devices and switches before other kinds, in their order; a link in both directions at once
-    behind all of these."""
+    """A sort key: devices and switches come first, then other kinds of parts in their order, and
+    links in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 

@@ -271,7 +271,7 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether a switch on the route may not be one."""
+        """Whether it is uncertain that each switch on the route is a switch."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:

@@ -319,8 +319,8 @@ def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
 
 
 def _standing(taken: Sequence[_Stretch], sums: _Sums) -> list[_Stretch]:
-    """The stretches that still count when each is tested between its neighbours; the weakest is
-    removed until all do."""
+    """The stretches that remain significant when each is tested between its neighbours. The
+    weakest one is removed until all of them are."""
     left = list(taken)
     while left:
         wider = sums.wider([at for one in left for at in one.ats])
