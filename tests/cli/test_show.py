@@ -153,7 +153,7 @@ def test_a_first_screen_is_short_and_never_wider_than_the_terminal(eight, width)
     assert well[0].startswith("8 NVIDIA H200 copy 55.3")
     assert "as this hardware should" in " ".join(well[:2])
     assert any(line.startswith("fail fabric-links  sim:3-nvswitch: ") for line in bad[1:4])
-    assert "verdict:   fail fabric-links" in "\n".join(bad[-9:])
+    assert "verdict:   fail fabric-links" in "\n".join(bad[-10:])
     assert len([line for line in bad if line.startswith("memcpy ")]) == 1, "one matrix"
     assert len(screen("show", "well", "--all")) > 150
     called("history", "import", "results", cwd=eight, **kept)

@@ -263,7 +263,7 @@ NICS = [
 
 @pytest.mark.parametrize(("engine", "nic", "figure"), NICS)
 def test_network_interfaces(engine, nic, figure):
-    nic = replace(nic, up=True, addresses=("10.0.0.1",))
+    nic = replace(nic, up=True, addresses=("10.0.0.1",), pci="0000:01:00.0")
     ranks = tuple(Rank(number, f"node{number}", 1, nics=(nic,)) for number in (0, 1))
     of = replace(fakes.machine(), ranks=ranks)
     transfers = parse_transfers(f"host:0@0 -> host:0@1 by nic:0@0.{engine}")

@@ -36,7 +36,7 @@ def distance(one, other):
 
 
 def written(guest):
-    """The domain as XML: two threads a core, three cores a cell."""
+    """The domain as XML: six cores of two threads."""
     cells = ""
     for index, (cpus, size) in enumerate(zip(guest["vcpus"], guest["sizes"], strict=True)):
         rows = "".join(f"<sibling id='{b}' value='{distance(index, b)}'/>" for b in (0, 1))
@@ -46,20 +46,21 @@ def written(guest):
         )
     several = len(guest["vcpus"]) > 1
     body = (
-        f"<cpu><topology sockets='2' dies='1' cores='3' threads='2'/>"
+        f"<cpu><topology sockets='{guest['asked']}' cores='{6 // guest['asked']}' threads='2'/>"
         f"{f'<numa>{cells}</numa>' if several else ''}</cpu>"
         "<memoryBacking><hugepages/></memoryBacking>"
     )
     return domain(body, vcpus=12, memory=sum(guest["sizes"]), devices=FAR if several else PORT)
 
 
-def in_cells(*vcpus):
+def in_cells(*vcpus, sockets=2):
     """A guest of these cells, in plain values: nodes come in the order of their CPUs."""
     ranks = sorted(range(len(vcpus)), key=lambda cell: vcpus[cell][0])
     several = len(vcpus) > 1
     node_of = {cell: node for node, cell in enumerate(ranks)}
     return {
-        "sockets": 2, "threads": 2, "online": list(range(12)), "node_of": node_of,
+        "sockets": sockets, "asked": sockets, "threads": 2, "online": list(range(12)),
+        "node_of": node_of,
         "vcpus": [list(cpus) for cpus in vcpus], "sizes": [6, 9][: len(vcpus)],
         "distances": {a: {b: distance(a, b) for b in node_of} for a in node_of},
         "thp": "madvise", "uuid": UUID, "node": node_of[1] if several else -1,
@@ -72,7 +73,7 @@ GUESTS = {
     "one cell": lambda: in_cells(range(12)),
     "two cells": lambda: in_cells(range(6), range(6, 12)),
     "out of order": lambda: in_cells(range(6, 12), range(6)),
-    "interleaved": lambda: in_cells((0, 1, 4, 5, 8, 9), (2, 3, 6, 7, 10, 11)),
+    "interleaved": lambda: in_cells((0, 1, 4, 5, 8, 9), (2, 3, 6, 7, 10, 11), sockets=6),
 }
 
 
@@ -121,7 +122,7 @@ def other_threads(guest):
 
 def other_sockets(guest):
     guest["sockets"] = 12 // guest["threads"]
-    return {("sockets", "topology")}
+    return {("sockets", "topology")} if guest["sockets"] != guest["asked"] else None
 
 
 def swapped_vcpus(guest):
@@ -231,7 +232,8 @@ CPUS = [
 
 CRASH = {"sys/kernel/kexec_crash_size": str(2 * GIB).encode()}
 BALLOON = domain("<currentMemory unit='GiB'>4</currentMemory>")
-DIMM = domain(TWO_CELLS, memory=12, devices="<memory><target><size unit='GiB'>4</size>"
+DIMM = domain(f"<maxMemory slots='2' unit='GiB'>64</maxMemory>{TWO_CELLS}", memory=12,
+              devices="<memory><target><size unit='GiB'>4</size>"
               "<node>1</node></target></memory>")  # fmt: skip
 MEMORY_ALONE = domain(memory=12, body=CELLS.format(
     "<cell id='0' memory='4' unit='GiB'/><cell id='1' cpus='0-3' memory='8' unit='GiB'/>"

@@ -90,7 +90,8 @@ def host_tree(**more):
         # Pins
         (well(tune({0: 1})), None, {("unpinned", "vCPUs 1-3")}),
         (well("").replace(b"'static'", b"'auto'"), None, {("unpinned", "vCPUs 0-3")}),
-        (well(tune(dict.fromkeys(ALL, "0-15"))), None, {("pins-across", "vCPUs 0-3")}),
+        (well(tune(dict.fromkeys(ALL, "0-15"))), None,
+         {("pins-across", "vCPUs 0-3"), ("memory-remote", "memory")}),
         (well(tune({0: 1, 1: 17, 2: 1, 3: 18})), None,
          {("pins-shared", "vCPUs 0,2"), ("pin-threads", "vCPUs")}),
         (well(tune({0: 1, 1: 2, 2: 17, 3: 18})), None, {("pin-threads", "vCPUs")}),

@@ -40,6 +40,9 @@ _SLICES = (
 """The folders in which systemd, or libvirt without it, puts domains: control groups of version 2,
 then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
+_KVM = ("kvm_amd", "kvm_intel", "kvm_hv")
+_WINDOWS = 6
+"""Regions of a PCI function."""
 _UUID = "sys/class/dmi/id/product_uuid"
 
 
@@ -55,6 +58,7 @@ def read_virtual(root: Root) -> Virtual:
         functions=_functions(root),
         crash_kernel=max(0, number(read_text(root, "sys/kernel/kexec_crash_size")) or 0),
         signs=tuple(_signs(root)),
+        kvm=next((name for name in _KVM if names_in(root, f"sys/module/{name}")), None),
     )
 
 
@@ -98,7 +102,21 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
         numa_node=node if node is not None and node >= 0 else None,
         driver=link_name(root, f"{folder}/driver"),
         iommu_group=number(link_name(root, f"{folder}/iommu_group")),
+        windows=tuple(_windows(root, folder)),
     )
+
+
+def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
+    """The regions that can be resized: `resourceN_resize` has a bit n for each size of 2^n MiB that
+    is possible, a line of `resource` the first and the last address (Documentation/ABI/testing/
+    sysfs-bus-pci)."""
+    lines = (read_text(root, f"{folder}/resource") or "").splitlines()
+    for place, line in enumerate(lines[:_WINDOWS]):
+        sizes = (read_text(root, f"{folder}/resource{place}_resize") or "").strip()
+        possible = hexadecimal(f"0x{sizes}", 16)
+        ends = [end for word in line.split()[:2] if (end := hexadecimal(word, 16))]
+        if possible and len(ends) == 2:
+            yield place, ends[1] - ends[0] + 1, 1 << possible.bit_length() - 1 + 20
 
 
 def _signs(root: Root) -> Iterator[str]:

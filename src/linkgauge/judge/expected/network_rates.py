@@ -57,6 +57,10 @@ def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:
 def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -> Use:
     if nic.speed is None:
         raise Unknown(f"the rate of {nic.name} of rank {end.rank} is unknown")
+    if nic.pci is None and nic.rdma is None:  # veth, say, which reports 10 Gb/s of nothing
+        raise Unknown(
+            f"{nic.name} of rank {end.rank} is virtual: the rate that it reports is of no link"
+        )
     payload, added, what = _packets(nic, by_rdma=by_rdma)
     shown = f"{nic.kind or 'network'} {figure(nic.speed)}"
     why = f"{what} of {payload} B + {added} B"

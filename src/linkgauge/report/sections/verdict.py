@@ -201,11 +201,14 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     """Lines on the lowest cells, on parts that no figure shows, and on missed precision."""
     if outcome.verdict:
         yield from _lowest(run)
-    if outcome.unseen:
-        yield "unseen", plain(f"no figure would show it if {outcome.unseen} were slow")
-    for few in outcome.found:
-        if (few.check, few.severity) == ("scatter", "unknown"):
-            yield "unseen", plain(f"stalls in {few.subject}: too few samples (--samples 8)")
+    unseen = [f"a loss of {outcome.unseen}"] if outcome.unseen else []
+    unseen += [
+        f"stalls in {few.subject} (--samples 8)"
+        for few in outcome.found
+        if (few.check, few.severity) == ("scatter", "unknown")
+    ]
+    if unseen:
+        yield "unseen", plain("; ".join(unseen))
     if (missed := missed_precision(run)) is not None:
         yield "precision", plain(f"{what_precision(missed)}; {QUIET}")
 

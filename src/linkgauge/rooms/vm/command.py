@@ -24,7 +24,9 @@ DOMAIN = Document("a domain", f"{_HERE}:domain_blocks", {"json": f"{_HERE}:domai
 
 
 class VmOptions(Options):
-    domain: Path | None = argument("DOMAIN.xml", "Read what virsh dumpxml NAME wrote; - is stdin.")
+    domain: Path | None = argument(
+        "DOMAIN.xml", "Read what virsh dumpxml NAME wrote, or Proxmox's or QEMU's; - is stdin."
+    )
     role: Literal["guest", "host"] | None = option(
         OTHER,
         "State which of the two this machine is, if its files do not show it.",

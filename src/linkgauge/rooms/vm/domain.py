@@ -7,11 +7,12 @@ domain leaves it to libvirt.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
+from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.virtual import Cpus
 
 
@@ -42,6 +43,27 @@ class CpuTopology(msgspec.Struct, frozen=True):
             cores[core] = cores.get(core, 0) + 1
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
+
+    def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
+        """The smallest part with vCPUs in several cells: its kind and its vCPUs."""
+        home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
+        cluster = self.threads * self.cores
+        sizes = {cluster: "cluster", cluster * self.clusters: "die"}
+        sizes |= {cluster * self.clusters * self.dies: "socket", self.threads: "core"}
+        for size in sorted(sizes):
+            for first in range(0, self.vcpus, size):
+                part = range(first, first + size)
+                if len({home[vcpu] for vcpu in part if vcpu in home}) > 1:
+                    return sizes[size], part
+        return None
+
+    def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
+        """As few sockets as possible, none of which is in two cells, of the same cores and threads;
+        None where the threads of a core are in two cells."""
+        cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
+        counts = (count for count in range(least, cores + 1) if cores % count == 0)
+        made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
+        return next((one for one in made if one.across(cells) is None), None)
 
 
 class GuestNode(msgspec.Struct, frozen=True):
@@ -109,12 +131,15 @@ class AddedMemory(msgspec.Struct, frozen=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """`vcpus` counts those that can be, `enabled` are those there at the start. `cpuset` is where
-    what has no pin of its own runs. `memory` is all, with memory devices; `current_memory` what a
-    balloon leaves of it. `running`: written of a running domain. `elements` has the text of those
-    elements that a better placement changes, by name."""
+    """`form` is what it is written for. `vcpus` counts those that can be, `enabled` are those there
+    at the start. `cpuset` is where what has no pin of its own runs. `memory` is all, with memory
+    devices; `current_memory` what a balloon leaves of it. `running`: written of a running domain.
+    `cpu` is the model of its CPU, or the mode that takes the host's; null: QEMU's default. `iommu`
+    is the guest's own. `elements` has the text of those elements that a better placement changes,
+    by name; `refused` what libvirt refuses of others, and why."""
 
     name: str
+    form: str = "libvirt"
     uuid: str | None = None
     kind: str = ""
     running: bool = False
@@ -134,13 +159,16 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     policy: MemoryPolicy | None = None
     cell_policies: dict[int, MemoryPolicy] = {}
     topology: CpuTopology | None = None
+    cpu: str | None = None
     features: dict[str, str] = {}
+    iommu: str | None = None
     cells: tuple[GuestNode, ...] = ()
     huge_pages: tuple[HugePages, ...] = ()
     controllers: tuple[Controller, ...] = ()
     devices: tuple[HostDevice, ...] = ()
     mediated: tuple[str, ...] = ()
     elements: dict[str, str] = {}
+    refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def bytes(self) -> int | None:
@@ -228,3 +256,19 @@ def length(text: str) -> int:
     """About how many numbers a list has, without making it."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
+
+
+# Sizes as libvirt writes them, with units.
+
+_POWERS = {"k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
+
+
+def scale(unit: str) -> int:
+    """Bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if it is unknown."""
+    if unit.lower() in ("b", "bytes"):
+        return 1
+    match = re.fullmatch(r"([kmgtpe])(i?b)?", unit, re.IGNORECASE)
+    if match is None:
+        raise InputError(f"the unit {unit[:40]!r} is unknown: give KiB, MiB or GiB")
+    power = _POWERS[match[1].lower()]
+    return int(1000 ** (power // 10)) if (match[2] or "").lower() == "b" else 1 << power

@@ -33,7 +33,10 @@ from .domain import (
     MemoryPolicy,
     length,
     parse_cpu_set,
+    scale,
 )
+from .readers import reader_of
+from .refusals import refused
 
 MOST_XML = 4 << 20
 """Bytes; a domain has some tens of thousands."""
@@ -45,7 +48,6 @@ KEPT = ("vcpu", "cputune", "numatune", "memoryBacking", "cpu")
 _LISTS = ("cpuset", "nodeset", "cpus")
 _MOST_LISTED = 4 << 20
 _HOW = "give what `virsh dumpxml NAME` writes"
-_UNITS = {"": 10, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
 
 Value = TypeVar("Value")
 
@@ -58,8 +60,10 @@ def read_domain(path: Path) -> Domain:
         content = read_given(Path("/dev/stdin") if path == STDIN else path, MOST_XML)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+    text = content.decode(errors="replace").lstrip("\ufeff \t\r\n")
+    reader = None if text.startswith("<") else reader_of(text)
     try:
-        return parse_domain(content)
+        return parse_domain(content) if reader is None else reader.parse(text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -126,10 +130,12 @@ def _domain(root: Element) -> Domain:
         policy=None if policy is None else _policy(policy),
         cell_policies=_by(root, "numatune/memnode", "cellid", _policy),
         topology=_topology(root.find("cpu/topology")),
+        cpu=_cpu_model(root.find("cpu")),
         features={
             element.get("name", ""): element.get("policy", "require")
             for element in root.iterfind("cpu/feature")
         },
+        iommu=_named(root.find("devices/iommu"), "model"),
         cells=_cells(root),
         huge_pages=tuple(_huge_pages(root)),
         controllers=tuple(
@@ -145,7 +151,14 @@ def _domain(root: Element) -> Domain:
             for tag in KEPT
             if (element := root.find(tag)) is not None
         },
+        refused=refused(root),
     )
+
+
+def _cpu_model(element: Element | None) -> str | None:
+    mode = _named(element, "mode") or "custom"
+    model = None if element is None else (element.findtext("model") or "").strip()
+    return (model or None) if mode == "custom" else mode
 
 
 def _enabled(root: Element, vcpu: Element | None, most: int) -> tuple[int, ...]:
@@ -305,22 +318,12 @@ def _size_of(root: Element, form: str) -> int | None:
 
 def _integer(unit: str | None) -> Callable[[str], int]:
     """Reads a size in this unit (`KiB` if there is none), in bytes."""
-    scale = _scale(unit or "KiB")
+    unit_size = scale(unit or "KiB")
 
     def read(text: str) -> int:
-        return _number(text, digits=20) * scale
+        return _number(text, digits=20) * unit_size
 
     return read
-
-
-def _scale(unit: str) -> int:
-    if unit.lower() in ("b", "bytes"):
-        return 1
-    match = re.fullmatch(r"([kmgtpe])(i?b)?", unit, re.IGNORECASE)
-    if match is None:
-        raise InputError(f"the unit {_short(unit)} is unknown: give KiB, MiB or GiB")
-    power = _UNITS[match[1].lower()]
-    return int(1000 ** (power // 10)) if (match[2] or "").lower() == "b" else 1 << power
 
 
 def _attribute(element: Element | None, name: str, read: Callable[[str], Value]) -> Value | None:

@@ -24,6 +24,7 @@ from .checks import DomainFindings
 from .checks.comparison import Decision
 from .checks.planner import Suited
 from .domain import Domain, HostDevice
+from .message import message
 
 _LONGEST = 60
 _HOW_TO_GET_ONE = (
@@ -51,6 +52,12 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         return elements_of(self.domain, self.judged.suited, self.vendor)
 
+    @property
+    def message(self) -> tuple[str, ...]:
+        if self.decision.role != "guest":
+            return ()
+        return message(self.judged.findings, self.domain)
+
 
 def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
     mark = [] if report.simulated is None else [line(SIMULATED, f" {report.simulated}")]
@@ -59,6 +66,9 @@ def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
         yield _how_to_get_one(report)
         return
     yield from findings.blocks(report.judged.findings, "vm")
+    if report.message:
+        caption = "To send to the host's administrator, the cheapest first:"
+        yield Code(plain(caption, "strong"), report.message)
     if report.domain is not None:
         yield from _placement(report, report.domain, report.judged)
 
@@ -95,13 +105,15 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
     elif lines:
         name = quote(domain.name) if domain.name.isprintable() else "NAME"
         where = f"virsh edit {name}; replace its own elements, and add the controllers"
+        if domain.form != "libvirt":
+            where = f"as libvirt would have it; {domain.form} has options of its own"
         yield Code(plain(f"XML to use ({where}):", "strong"), lines)
         if judged.suited and judged.suited.device_cells and not has_expanders(domain):
             yield Prose([plain(
                 f"The machine type {shown_name(domain.machine or '')} has no pxb-pcie. With q35, "
                 "the guest would know which node is near each device."
             )])  # fmt: skip
-    elif judged.suited is not None:
+    elif judged.suited is not None or judged.is_best:
         best = "The domain's placement is already the best that fits"
         yield Prose([(), plain(f"{best}: no XML fixes the findings above.")])
 
@@ -119,6 +131,7 @@ def domain_document(report: DomainReport) -> str:
             "findings": report.judged.findings,
             "counts": Counter(finding.severity for finding in report.judged.findings),
             "xml": report.elements,
+            "message": report.message,
         }
     )
 

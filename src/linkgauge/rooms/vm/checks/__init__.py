@@ -14,9 +14,9 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.rooms.vm.domain import Role
 
-from . import described, guest, host_devices, host_memory, host_pins
+from . import described, guest, host_cpu, host_devices, host_memory, host_pins
 from .comparison import DomainEvidence
-from .planner import PLACEMENT, Suited, suited
+from .planner import PLACEMENT, Suited, applied, cost, suited
 
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
@@ -28,17 +28,19 @@ def _steal(case: DomainEvidence) -> Iterator[Finding]:
 
 CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
     "guest": (*checks_in(described, guest), _steal),
-    "host": checks_in(described, host_devices, host_pins, host_memory),
+    "host": checks_in(described, host_cpu, host_devices, host_pins, host_memory),
 }
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
     """What was found, failures first; and a placement, if one would suit better than the domain's.
-    `too_much`: one is wanted, but the host has too few CPUs or too little memory for it."""
+    `too_much`: one is wanted, but the host has too few CPUs or too little memory for it. `is_best`:
+    the one that fits costs more than the domain's own."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
     too_much: bool = False
+    is_best: bool = False
 
 
 def judge(case: DomainEvidence, role: Role) -> DomainFindings:
@@ -47,6 +49,8 @@ def judge(case: DomainEvidence, role: Role) -> DomainFindings:
     if role == "guest" or PLACEMENT.isdisjoint(wrong):
         return DomainFindings(findings)
     placement = suited(case, wrong)
+    if placement is not None and cost(applied(case, placement)) > cost(case):
+        return DomainFindings(findings, is_best=True)
     return DomainFindings(findings, placement, placement is None)
 
 

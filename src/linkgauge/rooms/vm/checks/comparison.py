@@ -4,7 +4,7 @@ which of the two it is by what its files show."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from shlex import quote
 
@@ -19,6 +19,8 @@ from linkgauge.model.hardware.virtual import BusFunction, Cpus, RunningDomain, V
 from linkgauge.model.units import approximate_size, count_of
 from linkgauge.rooms.vm.domain import Domain, GuestNode, Role
 
+_LOCAL, _REMOTE = 10, 20
+"""Distances that Linux takes for granted (include/linux/topology.h)."""
 _LONGEST = 48
 """Longer names may be cut (libvirt's machine names have 64 characters, number included)."""
 
@@ -125,6 +127,27 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         """The same; none if one of the vCPUs is not pinned."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
+
+    def distance(self, node: int, other: int) -> int:
+        """By the firmware's table; where it has none, Linux's own 10 and 20."""
+        row = dict(zip(self.host.distances, self.host.distances.get(node, ()), strict=False))
+        return row.get(other) or (_LOCAL if node == other else _REMOTE)
+
+    def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
+        """The remote share of these vCPUs' accesses to memory that is spread evenly over nodes, and
+        their distance as a multiple of the local one (0: none is remote)."""
+        ways = [
+            (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
+            for vcpu in vcpus
+            for pin in (self.pins.get(vcpu) or self.cpus,)
+            for cpu in pin
+            if cpu in self.node_of
+            for node in nodes
+        ]
+        far = [(at, node, weight) for at, node, weight in ways if at != node]
+        remote, total = sum(way[2] for way in far), sum(way[2] for way in ways)
+        cost = sum(self.distance(at, node) / self.distance(at, at) * w for at, node, w in far)
+        return (remote / total, cost / remote) if far else (0.0, 0.0)
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:

@@ -18,6 +18,15 @@ ROUNDING = 64 << 20
 """libvirt aligns sizes of cells and of memory devices."""
 
 
+_REFUSED = "libvirt refuses to define the domain"
+
+
+def check_refused(case: DomainEvidence) -> Iterator[Finding]:
+    """Elements that libvirt refuses, of which no other check says more."""
+    for subject, found in case.domain.refused:
+        yield Finding("refused", "fail", subject, found, _REFUSED)
+
+
 def check_pins_of_none(case: DomainEvidence) -> Iterator[Finding]:
     """Pins of vCPUs and IO threads that the domain does not have."""
     domain = case.domain
@@ -32,7 +41,7 @@ def check_pins_of_none(case: DomainEvidence) -> Iterator[Finding]:
     threads = tuple(one for one in domain.iothread_pins if one not in domain.iothreads)
     if threads:
         found = f"pins of IO threads that the domain does not have: {ranges(threads)}"
-        why = "libvirt refuses to define the domain"
+        why = _REFUSED
         remedy = "# Remove these <iothreadpin>, or raise <iothreads>."
         yield Finding("pin-of-none", "fail", "iothreadpin", found, why, (remedy,))
 
@@ -44,6 +53,15 @@ def check_topology_product(case: DomainEvidence) -> Iterator[Finding]:
         why = "libvirt refuses to define the domain while the two differ"
         remedy = "# Make <vcpu> equal to the product of <topology>."
         yield Finding("topology-product", "fail", "topology", found, why, (remedy,))
+
+
+def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
+    """On pseries, a core is there with all of its threads or not at all."""
+    domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
+    if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
+        found = f"{len(domain.enabled)} are there at the start, on cores of {threads} threads"
+        remedy = f"# Set <vcpu current> to a multiple of {threads}."
+        yield Finding("vcpus", "fail", "vCPUs", found, _REFUSED, (remedy,))
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
@@ -85,10 +103,9 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
     absent = tuple(sorted(vcpu for vcpu in counts if vcpu >= domain.vcpus))
     twice = tuple(sorted(vcpu for vcpu, count in counts.items() if count > 1))
     left = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in counts)
-    refused = "libvirt refuses to define the domain"
     problems: tuple[tuple[tuple[int, ...], str, Severity, str], ...] = (
-        (absent, "that the domain does not have", "fail", refused),
-        (twice, "in several cells", "fail", refused),
+        (absent, "that the domain does not have", "fail", _REFUSED),
+        (twice, "in several cells", "fail", _REFUSED),
         (left, "in no cell", "warn", "libvirt puts them in the first cell"),
     )
     for vcpus, what, severity, why in problems:
@@ -96,6 +113,38 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
             found = f"vCPUs {what}: {ranges(vcpus)}"
             remedy = "# List each vCPU in the cell of the node that it is pinned to."
             yield Finding("cell-list", severity, "cells", found, why, (remedy,))
+
+
+def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
+    """Cells are numbered from 0 on, without gaps, and their distances are to each other."""
+    numbers = tuple(cell.index for cell in case.domain.cells)
+    if numbers != tuple(range(len(numbers))):
+        found = f"their numbers are {ranges(numbers)}, not 0 to {len(numbers) - 1}"
+        remedy = "# Number the cells from 0 on, in <memnode> and <distances>, too."
+        yield Finding("cell-list", "fail", "cells", found, _REFUSED, (remedy,))
+    for cell in case.domain.cells:
+        if strange := sorted(set(cell.distances) - {*numbers}):
+            found = f"has a distance to cell {ranges(strange)}, which the domain does not have"
+            remedy = "# Name each <sibling> by the number of a <cell>."
+            yield Finding("cell-of-none", "fail", f"cell {cell.index}", found, _REFUSED, (remedy,))
+
+
+def check_spans(case: DomainEvidence) -> Iterator[Finding]:
+    """Sockets, dies and cores of the guest in two cells: Linux then ignores that their CPUs share a
+    cache (topology_sane in arch/x86/kernel/smpboot.c), and QEMU warns on Arm and RISC-V."""
+    topology = case.domain.topology
+    if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
+        return
+    if part := topology.across(case.cells):
+        kind, vcpus = part
+        found = f"one {kind} of the guest, vCPUs {ranges(vcpus)}, is in several cells"
+        why = "the guest's kernel ignores what its CPUs share, and places threads without it"
+        better = topology.fitted(case.cells)
+        remedy = "# List the threads of each core in the same cell."
+        if better is not None:
+            remedy = f"# In <cpu>: <topology sockets='{better.sockets}' cores='{better.cores}' "
+            remedy += f"threads='{better.threads}'/>"
+        yield Finding("cell-spans", "warn", "topology", found, why, (remedy,))
 
 
 def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
@@ -109,12 +158,12 @@ def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
         "memory device": [one.cell for one in domain.added_memory if one.cell is not None],
     }
     for what, cells in places.items():
-        strange = tuple(sorted(set(cells) - known))
+        there = set[int]() if what == "memnode" and not domain.cells else known
+        strange = tuple(sorted(set(cells) - there))
         if strange:
             found = f"refers to cell {ranges(strange)}, which the domain does not have"
-            why = "libvirt refuses to define the domain"
             remedy = "# Refer to a <cell> of <numa>, or add one."
-            yield Finding("cell-of-none", "fail", what, found, why, (remedy,))
+            yield Finding("cell-of-none", "fail", what, found, _REFUSED, (remedy,))
 
 
 def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:

@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkgauge.judge.doctor import links
-from linkgauge.judge.findings import Finding
+from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import NEAR_NODE
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.virtual import BusFunction
 
-from .comparison import DomainEvidence, faults
+from .comparison import DomainEvidence, sized
 
 BELOW = ("# Use the <cputune> and the <numatune> below.",)
+_BRIDGE = 0x06
+_OF_LINKS = (*links.OF_LINKS, links.check_bridge)
 _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
 
 
@@ -60,20 +62,15 @@ def check_driver(case: DomainEvidence) -> Iterator[Finding]:
         driver = f"the driver {function.driver}" if function.driver else "no driver"
         if has_vfio or not function.is_known or (address in managed and not runs):
             continue
-        if runs and case.alive is not None:
-            found, why = (
-                f"the domain runs, but its device has {driver}",
-                "the guest cannot use it",
-            )
+        severity: Severity = "warn"
+        found = f"it has {driver}, and libvirt does not manage it"
+        why = "the domain does not start until vfio-pci has the device"
+        remedy = "# Set <hostdev … managed='yes'>, or detach the device with virsh nodedev-detach."
+        if case.alive is not None:
+            severity, why = "fail", "the guest cannot use it"
+            found = f"the domain runs, but its device has {driver}"
             remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
-            yield Finding("device-driver", "fail", Part.function(address), found, why, (remedy,))
-        else:
-            found = f"it has {driver}, and libvirt does not manage it"
-            why = "the domain does not start until vfio-pci has the device"
-            remedy = (
-                "# Set <hostdev … managed='yes'>, or detach the device with virsh nodedev-detach."
-            )
-            yield Finding("device-driver", "warn", Part.function(address), found, why, (remedy,))
+        yield Finding("device-driver", severity, Part.function(address), found, why, (remedy,))
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
@@ -84,9 +81,77 @@ def check_links(case: DomainEvidence) -> Iterator[Finding]:
         step for one in addresses if one in case.functions for step in case.functions[one].route
     }
     mine = {*addresses, *above}
-    for finding in faults(case.evidence, (*links.OF_LINKS, links.check_bridge)):
-        if not mine.isdisjoint(finding.ends):
+    for finding in (one for check in _OF_LINKS for one in check(case.evidence)):
+        if mine.isdisjoint(finding.ends):
+            continue
+        if finding.severity in ("fail", "warn"):
             yield finding
+        elif finding.check == "link-speed" and not finding.ends.isdisjoint(addresses):
+            yield _resting(case, finding)
+
+
+def _resting(case: DomainEvidence, finding: Finding) -> Finding:
+    """What is read of a device that nothing uses says nothing of its link's speed."""
+    drivers = [case.functions[at].driver or "" for at in finding.ends if at in case.functions]
+    is_held = any("vfio" in driver for driver in drivers)
+    severity: Severity = "note" if is_held else finding.severity
+    why = "an idle device may save power, so this says nothing of its speed in the guest"
+    remedy = "# In the guest, which wakes it: linkgauge run --profile quick"
+    return Finding("link-rest", severity, finding.about, finding.found, why, (remedy,))
+
+
+def check_group(case: DomainEvidence) -> Iterator[Finding]:
+    """VFIO takes a whole IOMMU group: other devices in it must be passed through, too, or have no
+    driver or VFIO's. Bridges do not count."""
+    mine = {device.source for device in case.domain.devices}
+    groups = {
+        one.iommu_group: address for address, one in _there(case) if one.iommu_group is not None
+    }
+    for one in case.functions.values():
+        is_free = one.driver is None or "vfio" in one.driver or one.driver == "pci-stub"
+        is_bridge = (one.class_code or 0) >> 16 == _BRIDGE
+        if one.iommu_group in groups and not (one.address in mine or is_free or is_bridge):
+            found = (
+                f"shares IOMMU group {one.iommu_group} with {one.address}, which has the driver "
+            )
+            found += f"{one.driver}"
+            why = "VFIO takes whole groups, so the domain does not start"
+            remedy = f"# Pass {one.address} through, too, or move the card to a slot with a group "
+            remedy += "of its own (ACS)."
+            about = Part.function(groups[one.iommu_group])
+            yield Finding("device-group", "fail", about, found, why, (remedy,))
+
+
+def check_windows(case: DomainEvidence) -> Iterator[Finding]:
+    """Resizable BARs of display and accelerator functions that are smaller than they can be."""
+    for address, function in _there(case):
+        for place, size, most in (one for one in function.windows if one[1] < one[2]):
+            found = f"its window {place} (BAR) has {sized(size)} and can have {sized(most)}"
+            why = "the host's CPUs and other devices reach only that much of its memory at once"
+            remedy = "# In the firmware's setup, enable Above 4G Decoding and Resizable BAR."
+            yield Finding("rebar", "note", Part.function(address), found, why, (remedy,))
+
+
+def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
+    if case.domain.iommu is not None and case.domain.devices:
+        found = f"the guest has an IOMMU of its own ({case.domain.iommu})"
+        why = "while its kernel translates by it, each buffer that it maps costs a trap to the host"
+        remedy = "# In the guest, boot with iommu=pt, unless it passes the devices on."
+        yield Finding("guest-iommu", "note", "iommu", found, why, (remedy,))
+
+
+def check_acs(case: DomainEvidence) -> Iterator[Finding]:
+    """ACS sends what devices below one switch send each other over the root complex. It also
+    isolates them from other guests, so there is nothing to mend."""
+    names = case.evidence.machine.addresses
+    mine = {device.source for device in case.domain.devices}
+    for port, pairs in links.redirecting(case.evidence).items():
+        both = [pair for pair in pairs if {names[one] for one in pair} <= mine]
+        if both:
+            shown = ", ".join(" and ".join(names[one] for one in pair) for pair in both[:3])
+            found = f"ACS redirects what {shown} send each other over the root complex"
+            why = "copies between them are slower than the switch; ACS isolates them from others"
+            yield Finding("acs", "note", Part.function(port), found, why)
 
 
 def check_far(case: DomainEvidence) -> Iterator[Finding]:
@@ -152,5 +217,9 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:
-    """The cells whose vCPUs are pinned to this node."""
-    return tuple(cell.index for cell in case.cells if node in case.sure_nodes_of(cell.vcpus))
+    """The cells whose vCPUs are pinned to this node, or whose memory is bound to it alone."""
+    return tuple(
+        cell.index for cell in case.cells
+        if node in case.sure_nodes_of(cell.vcpus)
+        or ((own := case.domain.cell_policies.get(cell.index)) and own.nodes == (node,))
+    )  # fmt: skip

@@ -14,7 +14,9 @@ from linkgauge.rooms.vm.domain import GuestNode
 from .comparison import DomainEvidence, sized
 
 BELOW = ("# Use the <numatune> below.",)
-_KIB, _MIB = 1 << 10, 1 << 20
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_BASE = 4 * _KIB
+"""Pages of this size are no huge pages; libvirt takes memory as it comes."""
 
 
 def check_nodes(case: DomainEvidence) -> Iterator[Finding]:
@@ -67,25 +69,35 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
         elif policy.mode in ("preferred", "interleave"):
-            found = f"its policy is {policy.mode} on nodes {ranges(policy.nodes)}"
+            found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
             why = (
                 "preferred memory spills when the node is full; interleaved memory is partly remote"
             )
-            remedy = (
-                "# Set <memory mode='strict' …>: the domain starts only if the node has the memory."
-            )
+            is_own = cell.index in case.domain.cell_policies
+            tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
+            remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
+            remedy += "starts only if the node has the memory."
             yield Finding("memory-policy", "note", subject, found, why, (remedy,))
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """vCPUs on other nodes than their memory."""
+    """vCPUs and memory that are not all on the same node, with the share of accesses that is remote
+    and its distance, if memory is spread evenly over its nodes and each vCPU over its CPUs. If a
+    domain without cells has vCPUs and memory on the same nodes, `cells-hidden` says so."""
     for cell in case.memories:
-        policy = case.domain.policy_of(cell.index)
-        at = case.sure_nodes_of(cell.vcpus)
-        if policy and policy.nodes and at and at.isdisjoint(policy.nodes):
-            found = f"bound to node {ranges(policy.nodes)}, but its vCPUs run on node {ranges(at)}"
-            why = "every access crosses the link between the nodes"
-            yield Finding("memory-remote", "warn", case.name_of(cell), found, why, BELOW)
+        policy, at = case.domain.policy_of(cell.index), case.sure_nodes_of(cell.vcpus)
+        nodes = {*case.node_memory}.intersection(policy.nodes or () if policy else ())
+        if not nodes or not at or (nodes == at and (len(at) == 1 or not case.cells)):
+            continue
+        share, far = case.remote(cell.vcpus, nodes)
+        found = f"bound to node {ranges(nodes)}, but its vCPUs run on node {ranges(at)}"
+        if share < 1:
+            found += f": {share:.0%} of accesses are remote"
+            found += " if its nodes give alike" if len(nodes) > 1 else ""
+        why = "every access crosses the link between the nodes"
+        why = why if share == 1 else "accesses to another node cross the link between the nodes"
+        why += f", at {far:.1f} times the local distance" if far else ""
+        yield Finding("memory-remote", "warn", case.name_of(cell), found, why, BELOW)
 
 
 def check_size(case: DomainEvidence) -> Iterator[Finding]:
@@ -112,8 +124,10 @@ def check_pools(case: DomainEvidence) -> Iterator[Finding]:
         page = _page_size(case, cell)
         if page is None:
             continue
+        if page == _BASE:
+            continue
         # The default is 2 MiB on x86; elsewhere it may be another, which the pools do not say.
-        page = page or (2 * _MIB if 2 * _MIB in pools else min(pools, default=0))
+        page = page or (2 * _MIB if 2 * _MIB in pools else min(pools, default=2 * _MIB))
         policy = case.domain.policy_of(cell.index)
         at = policy.nodes if policy and policy.nodes and policy.mode == "strict" else ()
         needs[page, at] = needs.get((page, at), 0) + cell.memory
@@ -121,10 +135,9 @@ def check_pools(case: DomainEvidence) -> Iterator[Finding]:
         if page not in pools:
             sizes = ", ".join(sized(one) for one in pools) or "none"
             found = f"asks for pages of {sized(page)}; the host has pools of {sizes}"
-            why, look = (
-                "the domain does not start",
-                "# Boot the host with hugepagesz=1G hugepages=N on its kernel's command line.",
-            )
+            why, unit = "the domain does not start", f"{page >> 20}M" if page < _GIB else "1G"
+            look = f"# Boot the host with hugepagesz={unit} hugepages={-(-size // page)} on its "
+            look += "kernel's command line."
             yield Finding("huge-pages", "fail", "huge pages", found, why, (look,))
         else:
             yield from _pool(case, page, nodes, -(-size // page))
@@ -154,14 +167,10 @@ def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
     """Without huge pages, transparent ones do much of their work, if the host uses them."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
-    choice = case.host.transparent_huge_pages
-    severity: Severity = "note"
-    found = "the domain's memory is in base pages or transparent huge pages"
-    if choice == "never":
-        severity, found = (
-            "warn",
-            "the domain's memory is in base pages, and transparent huge pages are off",
-        )
+    is_off = case.host.transparent_huge_pages == "never"
+    severity: Severity = "warn" if is_off else "note"
+    other = ", and transparent huge pages are off" if is_off else " or transparent huge pages"
+    found = f"the domain's memory is in base pages{other}"
     why = "the TLB covers less memory, which costs bandwidth and above all latency"
     pages = count_of(-(-(case.domain.bytes or 0) // (2 * _MIB)), "page")
     remedy = f"# Set <memoryBacking><hugepages/></memoryBacking>, and reserve {pages} of 2 MiB."

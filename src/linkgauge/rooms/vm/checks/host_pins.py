@@ -66,6 +66,11 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
     if domain.automatic:
         found = f"numad chooses the CPUs at each start (placement='auto'): {where}"
     why = "the host's scheduler moves them away from their caches, memory and devices"
+    if domain.form == "QEMU":
+        found = "a command line does not say where vCPUs run: what starts QEMU pins them"
+        look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
+        yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
+        return
     yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
@@ -123,21 +128,14 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
     hosts = grouped((siblings.get(cpu, (cpu,)), vcpu) for vcpu, cpu in exact.items())
     together = {vcpu: core for core, vcpus in hosts.items() for vcpu in vcpus}
     split = [v for v in guests.values() if len({together[vcpu] for vcpu in v}) > 1]
-    if split:
-        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in split[:3])
-        cores = count_of(len(split), "core")
-        found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
-        yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
-    joined = [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
-    if joined and not split:
-        pairs = "; ".join(f"{ranges(v)} on {_cpus(exact, v)}" for v in joined[:3])
-        cores = count_of(len(joined), "core")
+    wrong = split or [v for v in hosts.values() if len({vcpu // threads for vcpu in v}) > 1]
+    if wrong:
+        pairs = "; ".join(f"{ranges(v)} on {ranges(exact[n] for n in v)}" for v in wrong[:3])
+        cores = count_of(len(wrong), "core")
         found = f"the guest sees the threads of {cores} as cores of their own: vCPUs {pairs}"
+        if split:
+            found = f"{cores} of the guest spread over several of the host: vCPUs {pairs}"
         yield Finding("pin-threads", "warn", "vCPUs", found, why, BELOW)
-
-
-def _cpus(exact: dict[int, int], vcpus: list[int]) -> str:
-    return ranges(tuple(exact[vcpu] for vcpu in vcpus))
 
 
 def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
@@ -160,3 +158,18 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
         why = "the vCPU on that CPU waits while it runs"
         severity: Severity = "warn" if subject == "emulator" else "note"
         yield Finding("emulator", severity, subject, found, why, BELOW)
+
+
+def check_emulator_far(case: DomainEvidence) -> Iterator[Finding]:
+    """The emulator and IO threads on nodes where neither vCPUs nor memory are."""
+    domain, vcpus = case.domain, case.sure_nodes_of(range(case.domain.vcpus))
+    bound = {node for cell in case.memories if (policy := domain.policy_of(cell.index))
+             for node in policy.nodes or ()}  # fmt: skip
+    threads = {f"IO thread {n}": domain.iothread_pins.get(n) for n in domain.iothreads}
+    for subject, pin in {"emulator": domain.emulator_pin, **threads}.items():
+        at = {case.node_of[cpu] for cpu in pin or () if cpu in case.node_of}
+        if vcpus and at and at.isdisjoint(vcpus | bound):
+            found = f"runs on node {ranges(at)}; the vCPUs are on node {ranges(vcpus)}"
+            why = "its copies to and from the guest's memory cross the link between the nodes"
+            remedy = f"# Pin it to CPUs of node {ranges(vcpus)} that no vCPU is pinned to."
+            yield Finding("emulator-far", "note", subject, found, why, (remedy,))

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.hardware.virtual import Cpus
-from linkgauge.rooms.vm.domain import CpuTopology, GuestNode
+from linkgauge.rooms.vm.domain import CpuTopology, GuestNode, MemoryPolicy
 
 from .comparison import DomainEvidence
 
@@ -33,7 +33,9 @@ _PIN_CHECKS = frozenset({
     "device-far", "cells-hidden", "topology-product", "cell-list",
 })  # fmt: skip
 _MEMORY_CHECKS = frozenset({"memory-node", "memory-unbound", "memory-remote", "memory-size"})
-PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {"emulator", "huge-pages-none", "device-node"}
+PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
+    "emulator", "huge-pages-none", "device-node", "cell-spans",
+}  # fmt: skip
 """Checks whose findings a placement fixes."""
 
 
@@ -57,7 +59,10 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
     CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
-    chosen = chosen or _plan(case)
+    if chosen is None or any(
+        not {*pin}.isdisjoint(chosen.emulator) for pin in chosen.pins.values()
+    ):
+        chosen = _plan(case) or chosen
     if chosen is None:
         return None
     if "huge-pages-none" in found:
@@ -66,6 +71,45 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
     if keeps_memory or (is_free and len(case.node_memory) < 2):
         chosen = replace(chosen, nodes={})
     return chosen
+
+
+def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
+    """The same evidence with the domain as a placement has it, without what devices and pages
+    change."""
+    policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
+    domain = replace(
+        case.domain, automatic=False, cpuset=None, vcpu_pins=chosen.pins, cells=chosen.cells,
+        emulator_pin=chosen.emulator, iothread_pins={}, topology=chosen.topology,
+    )  # fmt: skip
+    if len(policies) == 1:
+        domain = replace(domain, policy=next(iter(policies.values())), cell_policies={})
+    elif policies:
+        domain = replace(domain, cell_policies=policies)
+    return replace(case, domain=domain)
+
+
+def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
+    """What a placement costs, the gravest first: vCPUs that no CPU of the host can run; those that
+    find no CPU of their own, the narrowest pins first; those that may run on several nodes; and the
+    mean distance, as a multiple of the local one, from vCPUs to memory and from devices to vCPUs.
+    """
+    domain, online, taken = case.domain, set(case.cpus), set[int]()
+    own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
+    pins = [online if pin is None else online.intersection(pin) for pin in own]
+    for pin in sorted(pins, key=len):
+        taken |= {*sorted(pin - taken)[:1]}
+    wide = sum(len({case.node_of.get(cpu) for cpu in pin}) > 1 for pin in pins)
+    policies = [(cell, domain.policy_of(cell.index)) for cell in case.memories if cell.vcpus]
+    ways = [
+        (cell.vcpus, tuple(policy.nodes if policy and policy.nodes else case.node_memory))
+        for cell, policy in policies
+    ]
+    homes = (case.node_of_device(device.source) for device in domain.devices)
+    devices = [(range(domain.vcpus), (home,)) for home in homes if home is not None]
+    shares = [len(at) / domain.vcpus for at, _ in ways] + [1 / len(devices) for _ in devices]
+    far = (case.remote(at, nodes) for at, nodes in (*ways, *devices))
+    distance = sum(of * (1 + part * (n - 1)) for of, (part, n) in zip(shares, far, strict=True))
+    return sum(not pin for pin in pins), len(pins) - len(taken), wide, round(distance, 6)
 
 
 def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
@@ -78,13 +122,18 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
     alone = {at[0]: cell for at, cell in zip(nodes.values(), cells, strict=True) if len(at) == 1}
     if not pins or not (keeps_memory or (len(alone) == len(cells) and _holds(case, alone))):
         return None
+    topology = domain.topology
+    if topology is not None and topology.across(case.cells):
+        topology = topology.fitted(case.cells)
+        if topology is None:
+            return None
     taken = {cpu for pin in pins.values() for cpu in pin}
     emulator = domain.emulator_pin
     if emulator is None or not taken.isdisjoint(emulator):
         homes = sorted({node for at in nodes.values() for node in at})
         emulator = _beside(case, homes, taken)
     return Suited(
-        pins=pins, emulator=emulator, topology=domain.topology, cells=case.cells, nodes=nodes,
+        pins=pins, emulator=emulator, topology=topology, cells=case.cells, nodes=nodes,
         device_cells=_device_cells(case, nodes),
     )  # fmt: skip
 
@@ -225,7 +274,10 @@ class _Planner:
         its own; else vCPUs are spread evenly, and what a node cannot hold goes to the others."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
-        if len(own) == len(nodes) and all(cell.vcpus for cell in own):
+        numbers = [cell.index for cell in own]
+        listed = sorted(vcpu for cell in own for vcpu in cell.vcpus)
+        is_sound = (numbers, listed) == ([*range(len(own))], [*range(self._domain.vcpus)])
+        if len(own) == len(nodes) and is_sound and all(cell.vcpus for cell in own):
             cells = self._ordered(nodes)
             needs = [len({vcpu // threads for vcpu in cell.vcpus}) for cell in cells]
             pairs = zip(needs, room, cells, strict=True)
@@ -310,11 +362,10 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """The domain's own where it has these threads and its sockets can be the cells'; else a
-        socket for each cell."""
+        """The domain's own if it has these threads and no socket in two cells; else the fewest
+        sockets that are each in one."""
         own, vcpus = self._domain.topology, self._domain.vcpus
-        if own and (own.threads, own.vcpus) == (threads, vcpus) and not own.sockets % len(cells):
+        if own and (own.threads, own.vcpus) == (threads, vcpus) and not own.across(cells):
             return own
-        alike = len({len(cell.vcpus) for cell in cells}) == 1
-        sockets = len(cells) if alike else 1
-        return CpuTopology(sockets=sockets, cores=vcpus // sockets // threads, threads=threads)
+        whole = CpuTopology(cores=vcpus // threads, threads=threads)
+        return whole.fitted(cells) or whole

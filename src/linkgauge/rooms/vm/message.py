@@ -1,0 +1,48 @@
+"""What a guest asks of its host's administrator, as a message, the cheapest wish first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from linkgauge.judge.findings import Finding
+from linkgauge.judge.remedies import COMPARE_ON_HOST
+
+from .domain import Domain
+
+_COSTS = (
+    ("While the guest runs:", ("steal", "vcpus", "memory", "cell-memory")),
+    (
+        "With a new definition, once the guest is shut down and started again:",
+        (
+            "sockets", "threads", "cells", "cell-vcpus", "cell-distances", "device", "device-node",
+            "near-node", "topology-none", "cell-spans", "cell-list", "cell-of-none", "refused",
+        ),
+    ),
+    (
+        "On the host, with its devices idle or after its next boot:",
+        ("link-speed", "link-width", "target-speed", "silent", "bridge"),
+    ),
+)  # fmt: skip
+"""What each wish costs the host, and the checks whose findings are wishes of that kind."""
+_GRAVE = ("fail", "warn")
+
+
+def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
+    """Lines to send; none if nothing is wrong that only the host can mend, or it is of another
+    guest."""
+    if any(one.check == "domain-uuid" for one in findings):
+        return ()
+    lines = [line for cost, checks in _COSTS for line in _wishes(cost, checks, findings)]
+    if not lines:
+        return ()
+    name = f" {domain.name}" if domain is not None and domain.name.isprintable() else ""
+    uuid = f" (UUID {domain.uuid})" if domain is not None and domain.uuid else ""
+    asked = f"Please look at the virtual machine{name}{uuid}. Inside it, linkgauge found:"
+    return (asked, *lines, "To see the rest and the XML to use:", COMPARE_ON_HOST[-1])
+
+
+def _wishes(cost: str, checks: Sequence[str], findings: Sequence[Finding]) -> Iterator[str]:
+    found = [one for one in findings if one.check in checks and one.severity in _GRAVE]
+    if found:
+        yield cost
+        yield from (f"- {one.subject}: {one.found}" for one in found)

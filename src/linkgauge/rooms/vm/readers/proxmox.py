@@ -1,0 +1,110 @@
+"""Reads a configuration of Proxmox VE (/etc/pve/qemu-server/VMID.conf).
+
+Source: pve-docs, qm.conf(5): lines `name: value`; sections in brackets are snapshots. Memory is in
+MiB; lists are separated by semicolons; `affinity` is for all threads of the virtual machine.
+"""
+
+from __future__ import annotations
+
+import re
+
+from linkgauge.rooms.vm.domain import (
+    CpuTopology,
+    Domain,
+    GuestNode,
+    HostDevice,
+    HugePages,
+    MemoryPolicy,
+)
+
+from .words import address, count, host_device, numbers, options, size, vcpus
+
+_LINE = re.compile(r"([a-z][a-z0-9_-]*): *(\S.*)")
+_OWN = frozenset({"cores", "sockets", "memory", "scsihw", "ostype", "bootdisk", "numa", "vmgenid"})
+_MODES = {"bind": "strict", "preferred": "preferred", "interleave": "interleave"}
+_MIB = 1 << 20
+_MEMORY = "512"
+"""MiB; qm.conf's default."""
+
+
+def _settings(text: str) -> dict[str, str]:
+    """The lines before the first snapshot; a later one outweighs an earlier one."""
+    lines = re.split(r"^\[", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
+    matches = (_LINE.fullmatch(line.strip()) for line in lines if not line.startswith("#"))
+    return {match[1]: match[2].strip() for match in matches if match}
+
+
+def knows(text: str) -> bool:
+    return len(_OWN.intersection(_settings(text))) > 1
+
+
+def parse(text: str) -> Domain:
+    said = _settings(text)
+    sockets, cores = (vcpus(said.get(name, "1"), name) for name in ("sockets", "cores"))
+    made, total = _cells(said), sockets * cores
+    cells = tuple(cell for cell, _ in made)
+    affinity = said.get("affinity")
+    cpuset = None if affinity is None else numbers(affinity, "affinity")
+    cpu = dict(options(said.get("cpu", "kvm64"), "cputype"))
+    flags = re.findall(r"\+([\w-]+)", cpu.get("flags", ""))
+    model = "host-passthrough" if cpu.get("cputype") == "host" else cpu.get("cputype")
+    devices, unnamed = _devices(said)
+    memory = dict(options(said.get("memory", _MEMORY), "current")).get("current", _MEMORY)
+    return Domain(
+        name=said.get("name", ""),
+        form="Proxmox VE",
+        kind="qemu" if said.get("kvm") == "0" else "kvm",
+        arch=said.get("arch", "x86_64"),
+        machine=dict(options(said.get("machine", "pc"), "type")).get("type"),
+        vcpus=vcpus(str(total), "sockets × cores"),
+        enabled=tuple(range(min(total, vcpus(said.get("vcpus", str(total)), "vcpus")))),
+        cpuset=cpuset,
+        emulator_pin=cpuset,
+        memory=size(memory, "memory"),
+        current_memory=size(said["balloon"], "balloon")
+        if said.get("balloon", "0") != "0"
+        else None,
+        cell_policies={cell.index: policy for cell, policy in made if policy is not None},
+        topology=CpuTopology(sockets=sockets, cores=cores),
+        cpu=model,
+        features=dict.fromkeys(flags, "require"),
+        cells=cells,
+        huge_pages=_pages(said.get("hugepages")),
+        devices=devices,
+        mediated=unnamed,
+    )
+
+
+def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None], ...]:
+    """`numaN: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
+    found = []
+    for name in sorted(said, key=lambda one: (len(one), one)):
+        if re.fullmatch("numa[0-9]{1,2}", name):
+            own = {key: value.replace(";", ",") for key, value in options(said[name], "cpus")}
+            cpus = numbers(own["cpus"], name) if own.get("cpus") else ()
+            cell = GuestNode(count(name[4:], name), cpus, size(own.get("memory", "0"), name))
+            nodes = numbers(own["hostnodes"], name) if own.get("hostnodes") else None
+            mode = _MODES.get(own.get("policy", "preferred"), "preferred")
+            found.append((cell, MemoryPolicy(mode, nodes) if nodes else None))
+    return tuple(found)
+
+
+def _pages(text: str | None) -> tuple[HugePages, ...]:
+    """`any`, or the size in MiB."""
+    if text is None:
+        return ()
+    return (HugePages(None if text == "any" else count(text, "hugepages") * _MIB),)
+
+
+def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, ...]]:
+    """Devices by address, and those by a name in the cluster's mapping or as vGPUs."""
+    found, unnamed = list[HostDevice](), list[str]()
+    for name in sorted(said):
+        if not re.fullmatch("hostpci[0-9]{1,2}", name):
+            continue
+        own = dict(options(said[name], "host"))
+        if "mdev" in own or "host" not in own:
+            unnamed.append(own.get("mapping", name))
+            continue
+        found += [host_device(address(one, name)) for one in own["host"].split(";")]
+    return tuple(found), tuple(unnamed)

@@ -1,0 +1,126 @@
+"""On the host: devices that are passed through, and CPUs that are not the host's own."""
+
+import pytest
+
+import doctor_kit as kit
+from doctor_kit import GPU, card
+from judge.test_doctor import redirecting
+from judge.test_vm_host import CARD, CPU, machine, well
+from linkgauge.model.hardware.virtual import Virtual
+from linkgauge.rooms.vm.checks.comparison import DomainEvidence
+from linkgauge.rooms.vm.checks.host_devices import check_acs
+from linkgauge.rooms.vm.domain import Domain, HostDevice
+from vm_kit import compare
+
+AMD = {"vendor": "AuthenticAMD"}
+KVM = {"sys/module/kvm_amd/parameters/nested": b"1\n"}
+SLEEPS = "sys/devices/pci0000:80/0000:80:01.0/0000:17:00.0"
+
+
+def found(xml, root):
+    return {(one.severity, one.check) for one in compare(xml, root, "host").findings}
+
+
+def of(check, xml, root):
+    (one,) = (one for one in compare(xml, root, "host").findings if one.check == check)
+    return one
+
+
+def beside(**texts):
+    """The host with more files of the card."""
+    root = machine()
+    root.files.update({f"{SLEEPS}/{name}": f"{text}\n".encode() for name, text in texts.items()})
+    return root
+
+
+@pytest.mark.parametrize("state", ["D3hot", "D0"])
+def test_a_link_that_rests_is_a_note_without_a_script(state):
+    root = beside(power_state=state, current_link_speed="2.5 GT/s PCIe")
+    assert found(well(), root) == {("note", "link-rest")}
+    assert not any("setpci" in line for line in of("link-rest", well(), root).remedy)
+
+
+def test_a_link_that_lost_lanes_is_no_rest():
+    assert ("fail", "link-width") in found(well(), beside(current_link_width="4"))
+
+
+def test_another_device_of_the_group_that_the_host_uses():
+    root = machine(cards=((CARD, 0), ("0000:18:00.0", 0)))
+    links = {at: link for at, link in root.links.items() if at.endswith("18:00.0/iommu_group")}
+    (place,) = links
+    root.links[place] = "../../../../kernel/iommu_groups/0"
+    assert found(well(), root) == set()  # VFIO has it
+    root.links[place.replace("iommu_group", "driver")] = "../../../../bus/pci/drivers/nvme"
+    one = of("device-group", well(), root)
+    assert (one.severity, one.about) == ("fail", CARD)
+    assert "0000:18:00.0, which has the driver nvme" in one.found
+
+
+@pytest.mark.parametrize(
+    ("bits", "is_small"), [("0000000000000100", False), ("7f00", True), ("x", False)]
+)
+def test_a_window_that_could_be_larger(bits, is_small):
+    line = "0x00000000e0000000 0x00000000efffffff 0x000000000014220c"
+    root = beside(resource=f"{line}\n{line}", resource1_resize=bits)
+    assert (("note", "rebar") in found(well(), root)) == is_small
+    if is_small:
+        assert "1 (BAR) has 256 MiB and can have 16 GiB" in of("rebar", well(), root).found
+
+
+def test_an_iommu_of_the_guest():
+    xml = well().replace(b"</devices>", b"<iommu model='intel'/></devices>")
+    assert found(xml, machine()) == {("note", "guest-iommu")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "arch", "files", "right"),
+    [
+        ("kvm", "x86_64", KVM, set()),
+        ("qemu", "x86_64", KVM, {("fail", "emulation"), ("fail", "refused")}),
+        ("qemu", "x86_64", {}, {("warn", "emulation"), ("fail", "refused")}),
+        ("qemu", "riscv64", KVM, {("fail", "refused")}),
+        ("kvm", "riscv64", KVM, {("fail", "emulation")}),
+    ],
+)
+def test_who_runs_the_cpu(kind, arch, files, right):
+    root = machine()
+    root.files.update(files)
+    xml = well().replace(b"type='kvm'", f"type='{kind}'".encode(), 1)
+    assert found(xml.replace(b"x86_64", arch.encode()), root) == right
+
+
+@pytest.mark.parametrize(
+    ("cpu", "right"),
+    [
+        ("mode='host-passthrough'>", {("warn", "threads-hidden")}),
+        ("mode='host-passthrough'><feature policy='require' name='topoext'/>", set()),
+        ("mode='host-model'>", set()),
+        ("mode='host-model'><feature policy='disable' name='topoext'/>",
+         {("warn", "threads-hidden")}),
+        ("mode='custom'><model>EPYC-Rome</model>", set()),
+        ("mode='custom'><model>kvm64</model>",
+         {("warn", "threads-hidden"), ("note", "cpu-model")}),
+    ],
+)  # fmt: skip
+def test_threads_that_amd_hides(cpu, right):
+    root = machine(**AMD)
+    xml = well(cpu=CPU.replace("mode='host-passthrough'>", cpu))
+    assert found(xml, root) == right
+    for other in (xml, xml.replace(b"x86_64", b"riscv64")):
+        assert ("warn", "threads-hidden") not in found(other, machine())
+    assert ("warn", "threads-hidden") not in found(other, root)
+
+
+def test_redirection_between_two_devices_that_are_both_passed_through():
+    cards = card(), card(memory="cuda:1", pci="0000:03:00.0")
+    beside = kit.machine(redirecting(*cards))
+
+    def noted(*sources):
+        devices = tuple(HostDevice(source) for source in sources)
+        case = DomainEvidence(
+            domain=Domain(name="x", devices=devices), machine=beside, virtual=Virtual()
+        )
+        return [(one.severity, one.about.name) for one in check_acs(case)]
+
+    assert noted(GPU, "0000:03:00.0") == [("note", "0000:01:01.0")]
+    assert noted(GPU) == []
