@@ -14,7 +14,7 @@ from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
 GROUP = "linkgauge.rooms"
-"""The package with our rooms, and the group of entry points of others'."""
+"""The package with linkgauge's rooms, and the group of entry points of other packages."""
 LEFT_OUT: list[str] = []
 """A line for each room of another package that could not be loaded."""
 
@@ -39,9 +39,9 @@ class Room(NamedTuple):
     formats: `Format` records of documents.
     tools: By name, the function that acts as another tool, from its arguments and where it
         measures (`linkgauge.cli.tool`) to an exit code.
-    kept: By the name of a file that is kept besides runs, the `Document` that it holds.
-    machines: By what they are made of, functions that make the description of a simulated machine
-        of what `--machine` says, as a name and its YAML; None of what they do not know.
+    kept: By the name of a file that is kept in addition to runs, its `Document`.
+    machines: By their source, functions that turn the value of `--machine` into the description of
+        a simulated machine: a name and its YAML, or None for values that they do not know.
     """
 
     name: str

@@ -25,16 +25,17 @@ ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
 _OF_ROOMS = named("backends")
 ON_REQUEST = ("torch", *_OF_ROOMS)
-"""Backends with devices that are measured if they are asked for: another one, made for the device,
-is the better one. Without any such, a run asks for them itself."""
+"""The backends with devices that are measured only if they are asked for, because a backend made
+for the device is better. If a machine has no such backend, a run asks for them itself."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
 SHAPED = ("cuda",)
 """Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 GPUS = "cuda"
-"""The backend of GPUs that several processes measure with."""
+"""The backend with which several processes measure GPUs."""
 ACROSS_RANKS = "mpi"
-"""What several processes without devices measure: the memories of their hosts, by MPI."""
+"""The backend with which several processes without devices measure: it moves bytes between the
+memories of their hosts, by MPI."""
 SIMULATED = "sim"
 """The backend of a simulated machine, its host included."""
 _RANKS_OF_ROOMS = named("ranks")
@@ -51,7 +52,7 @@ def open_backend(
 
     A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
     `host` describes this machine; None reads it again. Environment variables that the machine's
-    accelerators need are set before, unless they are.
+    accelerators need are set first, unless they have a value.
     """
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names

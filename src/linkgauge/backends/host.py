@@ -166,11 +166,11 @@ class HostBackend(Offering):
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
         self._near: dict[Transfer, tuple[NearCache, ...]] = {}
-        """What copies of the group prepared last have to do with caches."""
+        """The relation to caches of each copy in the group prepared last."""
         self._crowded: dict[Memory, int] = {}
         """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
         self._multiplied: dict[Transfer, str] = {}
-        """How the transfers of the group prepared last multiply."""
+        """The way in which the transfers of the group prepared last multiply."""
 
     def devices(self) -> tuple[Device, ...]:
         return ()

@@ -24,8 +24,8 @@ ROUGH_WINDOW = 8 << 20
 """Bytes of a thread's share of the first estimate."""
 _SEED = 7
 (_ONE,) = struct.unpack("=Q", struct.pack("=d", 1.0))
-"""The word that kernels write: a number on which others compute. What a small integer would be,
-a denormal one, takes 30 times as long."""
+"""The word that kernels write: a floating-point number, since other kernels compute with it. A word
+that is a small integer would be a denormal number, which takes 30 times as long."""
 _PAGE = 4096
 
 

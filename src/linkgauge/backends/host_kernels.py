@@ -37,9 +37,10 @@ OPS = (
     _native.Op.SCALE,
     _native.Op.TRIAD,
 )
-"""Operations whose kernels are searched."""
+"""The operations whose kernels are searched."""
 _LIKE = {_native.Op.ADD: _native.Op.TRIAD}
-"""Operations that move the same bytes in the same way: the one's choice serves the other."""
+"""The operations that move the same bytes in the same way, so that the choice for one serves the
+other."""
 SEARCH_SECONDS = 4.0
 """Duration of a full search; only its last turn may overrun."""
 BEYOND_SHARE = 0.7

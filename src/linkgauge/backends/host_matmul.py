@@ -20,7 +20,7 @@ from linkgauge.model.operations.operation import (
 from .protocol import Gated, Pace, Timing
 
 _OWN: OperationName = "matmul-fp32"
-"""The one that a BLAS has: of single precision."""
+"""The product that every BLAS has: single precision."""
 
 
 class HostProducts(Gated):

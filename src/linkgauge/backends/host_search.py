@@ -20,15 +20,15 @@ Paces = Mapping[str, Sequence[float]]
 
 TURNS = 5
 FINAL_TURNS = 15
-"""Turns of each kernel in a round, and in the last round."""
+"""The turns of each kernel in the last round."""
 FINALISTS = 2
 FEW = 4
 """When at most this many kernels are left, their narrower twins join."""
 REVERSED_WINS = 12
 REVERSED_BY = 1.02
-"""The second best has overtaken the best if it won this many of the 15 turns (2 % of sign tests of
-equal kernels find that) and its median ratio was above REVERSED_BY: below that the choice hardly
-matters."""
+"""The least median ratio with which the second best kernel replaces the best one, in addition to a
+number of won turns that only 2 % of sign tests of equal kernels find. With a lower ratio the choice
+hardly matters."""
 
 
 class Arena(Protocol):

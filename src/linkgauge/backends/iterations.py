@@ -18,9 +18,10 @@ Named = tuple[str, Sequence[int]]
 """A C function by its name, and its arguments."""
 _NANO = 1e-9
 WARM_UPS = 8
-"""Iterations before those that are timed: the first wake what rested since the gate."""
+"""The iterations before the timed ones; the first ones wake what rested since the gate."""
 _MOST = 512
-"""Iterations of a visit: with those of the next visits, enough for the 99.9th percentile."""
+"""The most iterations of a visit; with those of later visits they suffice for the 99.9th
+percentile."""
 
 
 def address_of(library: ctypes.CDLL, function: str) -> int:

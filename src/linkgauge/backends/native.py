@@ -35,7 +35,8 @@ _LOCKED = (Kind.PINNED, Kind.HUGE)
 _IN_HUGE_PAGES = (Kind.HUGE, Kind.TRANSPARENT, Kind.POOL)
 HUGE_PAGE = 2 << 20
 _UNEVEN = 0.1
-"""Greatest difference of the nodes' shares of interleaved memory, beside that of one huge page."""
+"""The greatest difference between the nodes' shares of interleaved memory, in addition to one huge
+page."""
 
 
 @contextmanager

@@ -15,9 +15,9 @@ _FORMATS: dict[NumberName, str] = {
     "int8": "b", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
     "half": "e", "float": "f", "double": "d",
 }  # fmt: skip
-"""Those that `struct` knows."""
+"""The numbers that `struct` knows, by their format characters."""
 _EIGHT_BITS: dict[NumberName, tuple[int, int]] = {"f8e4m3": (4, 3), "f8e5m2": (5, 2)}
-"""Bits of the exponent and of the fraction."""
+"""The bits of the exponent and of the fraction, for numbers of eight bits."""
 
 
 def decode(name: NumberName, data: bytes) -> Sequence[float]:

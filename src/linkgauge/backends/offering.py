@@ -32,11 +32,11 @@ class Offering:
 
     name: str
     carried: Collection[OperationName] = ()
-    """The operations that it carries out, without collectives."""
+    """The operations that the backend carries out, apart from collectives."""
     collects: bool = False
-    """Whether it carries out collectives."""
+    """Whether the backend carries out collectives."""
     has_own_arrays = True
-    """Whether its arrays are those of kernels, in the memory of their own devices."""
+    """Whether its arrays are made by kernels, in the memory of their own devices."""
 
     def carries(self, does: Operation) -> bool:
         """Whether the backend carries out the operation, at least for some copies."""
@@ -134,7 +134,7 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
-    """The buffer as one of backend `name`. Raises BackendError for another backend's."""
+    """The buffer of backend `name`. Raises BackendError for a buffer of another backend."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer

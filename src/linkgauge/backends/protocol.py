@@ -67,7 +67,7 @@ RESULTS: Mapping[str, Pattern] = {
     "add": Pattern.ADDED,
     "triad": Pattern.TRIAD,
 }
-"""What operations on arrays that compute leave in their destination, by their kind."""
+"""What operations that compute on arrays leave in their destination, by kind."""
 
 
 def seed_of(word: int) -> int:
@@ -245,7 +245,7 @@ class Gated:
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
-    """Loops and laps."""
+    """The numbers of loops and laps for which the group is armed."""
     _opened = False
 
     def arm(self, loops: int, laps: int = 1) -> None:

@@ -91,9 +91,9 @@ class RankBackend(Backend, Protocol):
     nics: Sequence[Interface] = ()
     """The network interfaces of its machine, if it measures with them."""
     gpu: Device | None = None
-    """The GPU beside these, if it was asked for."""
+    """The GPU that is measured together with the network interfaces, if it was asked for."""
     lacks_gpu: str | None = None
-    """Why there is none."""
+    """The reason why there is no such GPU."""
 
     def make_progress(self) -> None:
         """Makes progress on communication; by default no rank depends on that."""

@@ -30,7 +30,7 @@ from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
 COLLECTING = ("cuda", "torch", "sim", ACROSS_RANKS)
 """Backends that carry out collectives."""
 LEAST = 8
-"""Bytes that sweeps begin with."""
+"""The bytes with which sweeps begin."""
 
 
 def by_fours(largest: int) -> tuple[int, ...]:
@@ -43,10 +43,10 @@ SIZES: Mapping[str | None, tuple[int, ...]] = {
     "full": by_fours(8 << 30),
     COMPARISON: by_fours(1 << 30),
 }
-"""Bytes by profile: to 8 GiB, and to 1 GiB, of which the factor reaches half."""
+"""The bytes by profile: up to 8 GiB, or up to 1 GiB."""
 FEW_SIZES = (8, 32 << 10, 1 << 20, 32 << 20, 512 << 20)
 LARGEST_OF_HOSTS = 64 << 20
-"""Bytes above which collectives between the memories of hosts show nothing new."""
+"""The bytes above which collectives between the memories of hosts show nothing new."""
 
 
 def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:

@@ -17,24 +17,25 @@ UNIT = 2 << 10
 """Bytes of which the sizes of a curve are multiples."""
 SMALLEST, LARGEST = 4 << 10, 512 << 20
 BEYOND = 4
-"""A curve ends, and a latency of memory alone is taken, at this many times the caches at least."""
+"""The least factor by which the end of a curve, and the memory of a latency of memory alone, exceed
+the caches."""
 ALONE = 64 << 20
 """Least bytes of a chase that is to reach memory alone."""
 SHARE = 4
-"""At most this fraction (1/4) of what is available."""
+"""At most one part in this many of the available memory is used."""
 PAGES = ("base", "huge")
 FEW_NODES = 2
 LOADS = (0, 25, 50, 75, 100)
 MIXES = (3, 2, 1)
-"""Threads that read for each that writes."""
+"""The numbers of threads that read for each thread that writes."""
 
 LINE = 64
 """Bytes of a cache line."""
 BRIEF_CPUS = 8
 MOST_CPUS = 64
 MOST_OF_ALL = 512
-"""Maximum number of CPUs between which latencies are measured, in the quick profile, in others, and
-in `full`: those of two sockets. A rack's would be millions of pairs."""
+"""The most CPUs between which latencies are measured: in the quick profile, in others, and in
+`full` (as many as two sockets have). A rack would have millions of pairs."""
 
 
 def _caches(fabric: DeviceSet) -> int:

@@ -68,8 +68,8 @@ SWEEPS: tuple[Sweep, ...] = (
 # page, and bandwidth by placement policy.
 
 SIZES = (1 << 20, 8 << 20, 64 << 20)
-"""Sizes of random accesses up to those beyond the caches. Base pages of 1 MiB are within reach of
-any TLB, those of 64 MiB of few."""
+"""The sizes of random accesses, up to those beyond the caches. Base pages of 1 MiB are within reach
+of any TLB, those of 64 MiB within reach of few."""
 
 
 def _by_pages(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
@@ -169,7 +169,7 @@ PAGES: tuple[Sweep, ...] = (
 # What the CPUs compute, by the work of sysbench's cpu test: one thread, and all.
 
 _NO_BYTES = 0
-"""The size of what is in no memory."""
+"""The size of an operation without memory."""
 
 
 def _one_thread(fabric: DeviceSet) -> Iterator[Cell]:

@@ -17,12 +17,12 @@ from .table import HOST_ROW, UNHURRIED, DeviceSet, Profile, Sweep
 SIZES = tuple(1 << power for power in range(21))
 """Bytes of a copy: 1 B to 1 MiB."""
 FEW_SIZES = (*SIZES[::3], SIZES[-1])
-"""By factors of 8, and the largest."""
+"""Fewer of the same sizes: by factors of 8, and the largest."""
 FLAG_BYTES = 256
-"""Two flags, no two of which share a cache line."""
+"""The bytes of two flags, which share no cache line."""
 LOADS = (0, 25, 50, 75, 100)
 LOAD_BYTES = 64 << 20
-"""Percent of its own rate, and bytes, of what loads a link."""
+"""The percent of its own rate at which a load of a link runs, and the load's bytes."""
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:

@@ -25,10 +25,9 @@ from linkgauge.model.transfer import Benchmark, Cell, Report
 from .table import HOST_ROW, DeviceSet, Layout, Row
 
 MOST_PAIRED = 64
-"""Nodes of which all pairs are measured: 4,032 of them."""
+"""The most nodes whose pairs are all measured: 4,032 pairs."""
 MOST_CELLS = 10
-"""Cells a node of the ring and the bisections, unless its rails are so many that one of each is
-more."""
+"""The most cells a node of the ring and the bisections, unless one cell for each rail is more."""
 BISECTIONS = 4
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
 _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-tree-1000"
@@ -51,7 +50,7 @@ class Step(NamedTuple):
 
 
 Steps = Callable[[int, int], Iterator[Step]]
-"""Of so many nodes, on so many rails."""
+"""A function that yields the steps for a number of nodes and a number of rails."""
 
 
 class OverNodes(Row, frozen=True, kw_only=True):

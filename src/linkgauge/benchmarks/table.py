@@ -36,18 +36,19 @@ class DeviceSet(msgspec.Struct, frozen=True):
     nodes: tuple[Node, ...]
     devices: tuple[Device, ...] = ()
     reason: str | None = None
-    """Why there are no devices."""
+    """The reason why there are no devices."""
     profile: str | None = None
     sizes: tuple[int, ...] = ()
-    """Bytes that were asked for, where benchmarks have sizes of their own."""
+    """The requested bytes, for benchmarks that have sizes of their own."""
     hosts: tuple[str, ...] = ()
-    """The name of each device's host, if they are of several processes and it is known."""
+    """The name of each device's host, if the devices belong to several processes and the hosts are
+    known."""
     collectives: CollectiveChoice = CollectiveChoice()
     ranks: tuple[Rank, ...] = ()
-    """The processes that have the devices, if they are several."""
+    """The processes that have the devices, if there are several."""
     workloads: WorkloadChoice = WorkloadChoice()
     apart: frozenset[tuple[int, int]] = frozenset()
-    """Nodes of which the first one's CPUs do not reach the memory of the second."""
+    """Pairs of nodes in which the first one's CPUs do not reach the memory of the second."""
 
     @property
     def across_ranks(self) -> bool:
@@ -84,9 +85,9 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
 Profile = Literal["quick", "standard", "full", "vm"]
 GENERAL: tuple[Profile, ...] = ("quick", "standard", "full")
-"""All but `vm`, which lists its benchmarks itself (vm.py)."""
+"""All profiles except `vm`, which lists its benchmarks itself (vm.py)."""
 UNHURRIED: tuple[Profile, ...] = ("standard", "full")
-"""The general ones but for the quick one."""
+"""The general profiles except the quick one."""
 COMPARISON: Profile = "vm"
 """The profile that compares configurations of a machine."""
 NO_CPU = "no CPU may be used"
@@ -106,18 +107,19 @@ class Layout(Enum):
     NODES = auto()
     """Node × node: r is the row's node, c the column's."""
     TOGETHER = auto()
-    """1 × 1, at least two devices: a transfer is repeated for every device d and, with e, for every
-    other one; with o, for the one that comes half of all further on; with p, for the other of its
-    pair, the first two being one: of an odd number, the last has none."""
+    """1 × 1, at least two devices: a transfer is repeated for every device d. With e, it is
+    repeated for every other device; o is the device half of all devices further on; p is the other
+    device of a pair, where the first two devices form one pair (of an odd number, the last device
+    has none)."""
     HALVES = auto()
-    """N × 1, all at once: d is the row's device, e the one that comes half of all further on."""
+    """N × 1, all at once: d is the row's device, e the device half of all devices further on."""
 
 
 _BETWEEN_DEVICES = (Layout.PAIRS, Layout.ALL_DEVICES, Layout.TOGETHER, Layout.HALVES)
 _ONE_PROCESS = "needs several processes, one for each device: mpiexec -n 2 linkgauge run {}"
 _BETWEEN_HOSTS: Mapping[EngineKind, EngineKind] = {"ce": "rma", "sm": "msg"}
-"""What does between the memories of hosts what engines do between devices': one-sided accesses,
-which leave the other process alone, and messages, which take both."""
+"""The engines that move bytes between the memories of hosts, in place of devices' engines:
+one-sided accesses, which leave the other process alone, and messages, in which both take part."""
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -15,13 +15,13 @@ _PLACES = {
     "zsh": ".zfunc/_linkgauge",
     "fish": ".config/fish/completions/linkgauge.fish",
 }
-"""Where the script of a shell goes below the home folder."""
+"""The path of a shell's script below the home folder."""
 _STARTS = {
     "bash": (".bashrc", "source ~/.bash_completions/linkgauge.sh"),
     "zsh": (".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
 }
-"""The file with which a shell starts, and the line there that makes it read the script; fish reads
-it by itself."""
+"""The file with which a shell starts, and the line in it that makes the shell read the script; fish
+reads the script by itself."""
 
 
 def install() -> None:

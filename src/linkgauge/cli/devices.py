@@ -96,15 +96,15 @@ def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
 
 
 def read(root: Root) -> Machine:
-    """A captured machine."""
+    """Reads a captured machine."""
     from linkgauge.machine.captures.capture import read_machine
 
     return read_machine(root)
 
 
 def open_root(path: Path) -> Root:
-    """A folder, or an archive held in memory: the machine in it, which may lie a folder or two
-    deeper. Raises InputError for neither, and where no machine is there."""
+    """Opens the root of a captured machine: a folder, or an archive held in memory. The machine may
+    be one or two folders deeper. Raises InputError if the path is neither, or holds no machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import names_in
 

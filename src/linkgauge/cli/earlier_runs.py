@@ -19,11 +19,11 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
 
 MOST = 50
-"""Earlier runs that are read: the latest ones."""
+"""The most earlier runs that are read: the latest ones."""
 _LATEST = 20
 _MOST_FIGURES = 20_000
-"""Earlier runs, and their figures, that a run is held against when it is kept: that takes a
-second."""
+"""The most figures in the earlier runs with which a run is compared when it is kept; comparing so
+many takes a second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:

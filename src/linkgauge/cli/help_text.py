@@ -25,7 +25,7 @@ Record = tuple[str, str]
 """An option with its value (or a command's name), and what it does."""
 
 WIDEST = 100
-"""Columns: longer lines are hard to read."""
+"""The most columns of a line; longer lines are hard to read."""
 EXAMPLES = "Examples:"
 COMMANDS, ARGUMENTS = "Commands", "Arguments"
 WHAT = "What to measure"
@@ -39,7 +39,7 @@ COLLECTIVES = "Collectives"
 MACHINES = "Simulated and captured machines"
 RUNS = "Several runs and profilers"
 OTHER = "Options"
-"""Of options that name no heading."""
+"""The heading of options that name none."""
 HEADINGS = (
     WHAT,
     WHEN,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 MOST = 10**9
 Names = Callable[[], Iterable[str]]
-"""What the shell offers as values."""
+"""A function that returns the values that the shell offers."""
 _O = TypeVar("_O", bound="Options")
 _S = TypeVar("_S", bound=str)
 
@@ -69,9 +69,9 @@ def _count(flag: str, given: Any) -> int:
 
 
 Time = Annotated[float, _Reading(_seconds)]
-"""Seconds, of 5, 5s, 2m or 1h30m. Raises InputError for anything else."""
+"""A time in seconds, written as 5, 5s, 2m or 1h30m. Raises InputError for anything else."""
 Count = Annotated[int, _Reading(_count)]
-"""From 1 to a thousand million. Raises InputError for another number."""
+"""A number from 1 to a thousand million. Raises InputError for other numbers."""
 
 
 def _reading(kind: Any) -> Any:

@@ -27,7 +27,7 @@ FREE = {
 _SHARED = {
     "backend": "backends", "device": "devices", "label": "label", "out": "out", "wait": "wait",
 }  # fmt: skip
-"""Options that say the same to every command that has them, and what a request calls them."""
+"""The options that mean the same in every command that has them, with their names in a request."""
 
 
 def request_of(

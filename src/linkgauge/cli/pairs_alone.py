@@ -16,7 +16,7 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
 from linkgauge.report.live import LiveReport
 
 PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
-"""How a pair is measured alone: as this benchmark does, with so many bytes."""
+"""The benchmark and the bytes with which a pair is measured alone."""
 
 
 def with_pairs(

@@ -40,7 +40,7 @@ from .pairs_alone import with_pairs
 from .simulation import simulation_of
 
 MOST_TEMPERATURE = 150.0
-"""No accelerator works above it."""
+"""The highest temperature in °C that may be asked for; no accelerator works above it."""
 
 
 def settings_of(

@@ -63,7 +63,8 @@ class Context(msgspec.Struct, frozen=True):
 
 
 Tool = Callable[[Sequence[str], Where], int]
-"""Measures as these arguments ask, prints what the tool prints, and returns an exit code."""
+"""A function that measures what its arguments ask for, prints what the tool prints, and returns an
+exit code."""
 
 
 def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:

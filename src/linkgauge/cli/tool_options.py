@@ -114,11 +114,11 @@ def hinting(hint: str) -> Iterator[None]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads long options as argparse does, and those that are not given are absent. It neither
-    exits nor prints: errors become UsageError with argparse's message, or the tool's own if a
-    pattern in `words` matches it; `refusal` is what it says of a value out of bounds. It accepts no
-    abbreviated names unless `allow_abbrev`. `action` is what argparse does with an option that has
-    one value."""
+    """Reads long options as argparse does; options that are not given are absent. The parser
+    neither exits nor prints: errors become UsageError with argparse's message, or the tool's own if
+    a pattern in `words` matches it; `refusal` is the message for a value out of bounds. Abbreviated
+    names are accepted only with `allow_abbrev`. `action` is argparse's action for an option that
+    has one value."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Sink = Callable[[Record], None]
 Doubts = Callable[[Run], Collection[CellAt]]
-"""Of a run that is measured, the cells that are visited once more before it ends."""
+"""A function that returns the cells of a run that are visited once more before it ends."""
 
 
 class Observer:

@@ -93,11 +93,12 @@ _MI = 1 << 20
 ENLARGED = ("quick", "standard", "vm")
 """Profiles with one size, which must measure memory. The others sweep over sizes."""
 TIMES = 4
-"""A buffer is this many times as large as the caches behind its threads (STREAM's rule)."""
+"""The factor by which a buffer exceeds the caches of its threads (STREAM's rule)."""
 ARRAY = 64 * _MI
-"""Least size of an array of STREAM's if memory suffices. What is beyond the caches is enough."""
+"""The least size of STREAM's arrays, if memory suffices. Sizes beyond the caches are enough."""
 SHARE = 8
-"""At most this fraction (1/8) of the available memory: a cell has two or three buffers."""
+"""At most one part in this many of the available memory is used: a cell has two or three
+buffers."""
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:

@@ -28,8 +28,8 @@ _DEGREES = 6
 """Target degrees of freedom of the variance between visits: Student's t is then 2.45, little more
 than the 1.96 of a known variance."""
 _PICKED = 24
-"""Among more alike cells than this, about this many show how all of them vary: the others are
-visited once, and again only if that is not precise enough."""
+"""The number of cells that show how alike cells vary, if there are more than these: the others are
+visited once, and again only if their figure is not precise enough."""
 _LEAST_DEGREES = 4
 """Target for a cell that scatters unlike all its peers."""
 _LEAST_TO_JUDGE = 9
@@ -76,7 +76,7 @@ class Visits:
         self._waiting: Counter[Hashable] = Counter()
         self._due: dict[CellId, None] = {}
         self._again: set[CellId] = set()
-        """Those asked for once more at the end, whatever time they took before."""
+        """The cells asked for once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .store import Store
 
 _failed: set[str] = set()
-"""Histories that this process could not write, which would cost every later run the same wait."""
+"""The histories that this process could not write; without this set, every later run would wait for
+them again."""
 
 
 def _to_stderr(line: str) -> None:

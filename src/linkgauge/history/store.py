@@ -20,17 +20,18 @@ from .address import shown, without_secrets
 from .tables import VERSION, metadata, versions
 
 _AT_ONCE = 500
-"""Values in one statement: SQLite takes 999 in its oldest versions."""
+"""The most values in one statement: SQLite's oldest versions accept 999."""
 T = TypeVar("T")
 BUSY = 20.0
 """Seconds to wait for another writer."""
 CONNECT = 5
 """Seconds to wait for a server."""
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse.sshfs")
-"""File systems whose locks and shared memory other machines do not see."""
+"""The file systems whose locks and shared memory other machines do not see."""
 
 _LOCK = {"key": 0x6C67_6869}
-"""Of PostgreSQL's advisory locks: nothing is added while tables change or runs are taken out."""
+"""The key of PostgreSQL's advisory lock: nothing is added while tables change or runs are
+removed."""
 
 
 class StoreError(LinkgaugeError):

@@ -38,9 +38,9 @@ from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")
 VERDICTS: tuple[Verdict, ...] = ("unknown", "ok", "low", "high")
-"""Kept as their number: never change the order, only add."""
+"""The verdicts, stored as their position: never change the order, only add."""
 DIGEST = 16
-"""Bytes."""
+"""The bytes of a digest."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -86,7 +86,7 @@ def _moment_of(microseconds: int) -> str:
 
 
 _MOMENT = _Kept(BigInteger(), int, _moment_of)
-"""Microseconds since 1970, by which it is compared; read as an ISO 8601 text in UTC."""
+"""A column of microseconds since 1970, which sort by time; values are ISO 8601 texts in UTC."""
 _HEX = _Kept(LargeBinary(DIGEST), bytes.fromhex, bytes.hex)
 
 metadata = MetaData(
@@ -108,8 +108,8 @@ def _digest() -> Column[str]:
 
 
 VERSION = "1"
-"""The version of these tables. Each store says its own in `versions`. The first stores have this
-one, too: alembic made their tables, and chose the names in `versions`."""
+"""The version of these tables, which each store states in `versions`. The first stores have this
+version, too: alembic made their tables, and chose the names in `versions`."""
 versions = Table("linkgauge_version", metadata, Column("version_num", String(32), primary_key=True))
 machines = Table(
     "machines",

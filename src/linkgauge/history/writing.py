@@ -36,7 +36,7 @@ from .tables import (
 )
 
 Added = Literal["added", "renewed", "known"]
-"""Of a run: new, kept before but resumed since, or there as it is."""
+"""The result of adding a run: it is new, was kept before but resumed since, or is unchanged."""
 
 
 def add(store: Store, run: Run, folder: Path | None) -> Added:

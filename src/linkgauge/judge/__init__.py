@@ -1,3 +1,3 @@
-"""The judging of figures. `expected/`: the figures that the hardware should reach. `verdict`:
-whether a figure reaches its expectation. `blame/`: which part is at fault. `doctor/`: checks, each
-a function. `compare/`: whether runs differ. `outcome`: the verdict on a run, and its exit code."""
+"""Judges figures. `expected/` computes the figures that the hardware should reach, and `verdict`
+whether they are reached. `blame/` finds the part at fault. `doctor/` holds checks, each a function.
+`compare/` tests whether runs differ. `outcome` gives the verdict on a run, and its exit code."""

@@ -1,4 +1,4 @@
-"""What a check returns, a finding, and what it reads, the evidence."""
+"""Defines findings, which checks return, and evidence, which checks read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.kernel_log import KernelLog
 
 Severity = Literal["fail", "warn", "note", "unknown"]
-"""`fail` costs bandwidth or correctness, `warn` may, `note` is good to know; `unknown` could not be
-read here."""
+"""The severity of a finding: `fail` costs bandwidth or correctness, `warn` may cost some, `note` is
+good to know, and `unknown` could not be read here."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A check's statement. It says what was `found`, why that matters, and which lines fix it.
+    """A check's statement: what was `found`, why that matters, and which lines fix it.
 
     about: The part that it is about, or the name of something that is no part.
     cells: The cells that it rests on.
     lines: The lines of the kernel's log that it rests on.
-    explained_by: The findings that explain it, as `name` names them.
-    """
+    explained_by: The findings that explain it, as `name` names them."""
 
     check: str
     severity: Severity
@@ -43,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The name of what it is about."""
+        """The name of the part or thing that the finding is about."""
         return str(self.about)
 
     @property
@@ -53,14 +52,14 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """`clocks of sim:3`."""
+        """The name of the finding: `clocks of sim:3`."""
         return f"{self.check} of {self.subject}"
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """What checks judge by: the machine before a run, its inventory after the run, the results,
-    what the kernel logged meanwhile, what earlier runs tell of the cells, and which other tool
-    measured; without a run, the machine alone."""
+    """The facts that checks judge by: the machine before a run, its inventory after the run, the
+    results, the kernel's log during the run, what earlier runs show of the cells, and which other
+    tool measured. Without a run, the machine alone."""
 
     machine: Machine
     after: Inventory | None = None

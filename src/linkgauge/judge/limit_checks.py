@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from .limits import Limit
 
 _SLOW = {"p95": "slow_p95", "p99": "slow_p99"}
-"""What people mean by a percentile."""
+"""The statistics that people mean by a percentile: those of the slow side."""
 _OF_TIME = {"min": "max", "max": "min"}
-"""Of a bandwidth, by a statistic of the times that it follows from."""
+"""The statistic of times from which the statistic of a bandwidth follows."""
 _QUANTITY = {
     STREAM.symbol: BANDWIDTH.symbol, STEP.symbol: LATENCY.symbol, HIDDEN.symbol: "%",
 }  # fmt: skip
-"""Units that share one in limits."""
+"""The units that count as the same unit in limits."""
 _NAMES = 5
-"""Names that are listed where none is near."""
+"""The most names that are listed if none is near."""
 
 Sheets = Sequence[Result | PlannedTable]
 

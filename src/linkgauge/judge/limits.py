@@ -178,7 +178,8 @@ class _LimitParser(Cursor):
 # Measured figures against what the user asked for.
 
 Objection = Callable[[CellResult], str | None]
-"""Why a measured cell is not good enough, in one line; None if it is."""
+"""A function that returns in one line why a measured cell is not good enough; None if it is good
+enough."""
 
 
 def hold(result: Result, objection: Objection) -> Result:

@@ -1,4 +1,4 @@
-"""What a judged run comes to: one verdict, whichever command reports it."""
+"""Computes the outcome of a judged run: one verdict, whichever command reports it."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """Exit code 1 also of a run that passed, if a cell is low or a finding about what was measured
-    is a failure; without `verdict`, or of a run that is not judged (`is_judged`), neither
-    matters."""
+    """The outcome of a run. A run that passed has exit code 1, too, if a cell is low, or if a
+    finding about a measured part is a failure. Neither counts without `verdict`, or if the run is
+    not judged (`is_judged`)."""
     code = exit_code(run)
     if not verdict or not is_judged(run):
         return Outcome(code, verdict=False)
@@ -53,8 +53,8 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 def doubtful(
     run: Run, verdicts: Callable[[Run], Sequence[Result]] | None = None
 ) -> tuple[CellAt, ...]:
-    """The cells that would be low by these `verdicts`, and those of parts that would be called
-    unsteady: nothing is called so before it was measured once more."""
+    """The cells to measure once more before they are called low or unsteady: cells that are low by
+    these `verdicts`, and cells of parts that would be called unsteady."""
     if not is_judged(run):
         return ()
     unsteady = steadiness.unsteady(evidence_of(run))
@@ -67,14 +67,15 @@ def doubtful(
 
 
 _MOST_PAIRS = 128
-"""Of more pairs, those of neighbours are measured alone: they touch each device and its links."""
+"""The most pairs of devices that are all measured alone; of more pairs, only neighbours are, which
+touch each device and its links."""
 
 
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """The pairs of devices to measure alone, to find the link that makes a collective low: those
-    that it sends between, and the run has measured nothing else of."""
+    """The pairs of devices to measure alone, to find the link that makes a collective low: the
+    pairs between which it sends data, and of which the run measured nothing else."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and is_judged(run)):
@@ -90,9 +91,9 @@ def pairs_in_doubt(
 
 
 def is_judged(run: Run) -> bool:
-    """Whether its figures are of hardware that can be judged by them. What MPI moves between
-    processes of one machine is not, nor what moves while ranks wait for each other's CPUs, or take
-    turns on one device."""
+    """Whether the run's figures can judge its hardware. Not judged are copies by MPI between
+    processes of one machine, and runs whose ranks wait for each other's CPUs or take turns on one
+    device."""
     machine = run.machine
     hosts = {rank.host for rank in machine.ranks}
     by_mpi = any(parse_memory(device.memory).is_host for device in machine.all_devices)

@@ -28,26 +28,27 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 
 TOLERANCE = 0.13
-"""Deviation of log latency at which a point of a level is as good as one between levels."""
+"""The deviation of log latency at which a point costs as much in a level as between levels."""
 BETWEEN = 1.0
 OUTLIER = 1.1
-"""A little more than BETWEEN, so that no level begins or ends with one."""
+"""The most that a point of a level costs: a little more than BETWEEN, so that no level begins or
+ends with an outlier."""
 LEVEL = 1.5
 WIDTH = 0.9
-"""Octaves from the first to the last point of a level at least."""
+"""The least width of a level, in octaves from its first to its last point."""
 APART = 1.75
-"""A level's latency is at least this many times that of the level before. Second-level TLBs and
-page walks that hit caches cost up to 1.7 times as much; the next cache 2.5 to 5 times (12 cycles
-after 4 or 5, 40 to 75 after 14)."""
+"""The least ratio of a level's latency to that of the level before. Second-level TLBs and page
+walks that hit caches cost up to 1.7 times as much; the next cache costs 2.5 to 5 times as much (12
+cycles after 4 or 5, 40 to 75 after 14)."""
 EDGE = 0.33
-"""A level ends where the log of the latency is this part of the way to the next level."""
+"""The part of the way to the next level, in log latency, at which a level ends."""
 ENDLESS = 1 << 40
-"""Bytes that no curve reaches."""
+"""A size in bytes that no curve reaches."""
 LEAST = 8
-"""Sizes of a curve at least: a few chosen ones show no levels."""
+"""The fewest sizes of a curve: a few chosen sizes show no levels."""
 
 Point = tuple[int, float]
-"""Bytes, and seconds of an access."""
+"""A size in bytes, and the seconds of an access."""
 
 
 def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
@@ -79,7 +80,8 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
         if sizes[last] - sizes[first] >= WIDTH
     ]
     best: list[tuple[float, float, tuple[int, int], int | None]] = []
-    """Cost up to a candidate's end, its height, the candidate, and the one before in its chain."""
+    """The cost up to a candidate's end, its height, the candidate, and the one before it in its
+    chain."""
     for first, last in sorted(candidates, key=lambda one: one[1]):
         within = logs[first : last + 1]
         height = median(within)
@@ -131,7 +133,7 @@ def _ends(chase: Transfer) -> tuple[Memory, Memory]:
 
 
 def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
-    """The levels that share most sizes with one of the others each, numbered anew."""
+    """The levels that share most of their sizes with a level of the other curve, numbered anew."""
     kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
     ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
     return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))

@@ -20,8 +20,8 @@ BUSIEST = "ps -eo pcpu,pid,args --sort=-pcpu | head  # the programs that use the
 FABRIC_MANAGER = "systemctl status nvidia-fabricmanager"
 DEVICE = "DEVICE=ADDRESS"
 PORT_ABOVE = 'PORT=$(basename "$(dirname "$(readlink -f "/sys/bus/pci/devices/$DEVICE")")")'
-"""Sets the port above a device, as sysfs nests them. Where DEVICE does not exist, it is no address,
-and setpci refuses it."""
+"""A command that finds the port above a device, as sysfs nests them. If DEVICE does not exist, the
+result is no address, and setpci refuses it."""
 COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge vm NAME.xml")
 
 
@@ -31,7 +31,7 @@ def kernel_log(*words: str) -> str:
 
 
 DEVICE_LOST = (kernel_log("xid", "fallen off", "aer", "pciehp"), POWER_CYCLE)
-"""For a device that no longer answers."""
+"""The remedy for a device that no longer answers."""
 
 
 def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
@@ -40,7 +40,8 @@ def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
 
 
 def restarted(name: str) -> tuple[str, ...]:
-    """How the definition of the domain of this name, quoted for a shell, takes effect."""
+    """The commands by which a new definition of a domain takes effect; `name` is the domain's name,
+    quoted for a shell."""
     return (
         "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
         f"virsh shutdown {name}",

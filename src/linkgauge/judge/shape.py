@@ -1,5 +1,5 @@
-"""Patterns in the shape of matrices and curves, each named in a sentence with the cells that it
-rests on.
+"""Finds patterns in the shape of matrices and curves. Each is named in a sentence with the cells
+that it rests on.
 
 A slow device against a slow pair, and spikes, are slow_parts.py's and steadiness.py's. What is here
 is no failure by itself: it shows how the machine is built, or where to look."""
@@ -22,15 +22,15 @@ from linkgauge.model.units import format_size, unit_of
 from .findings import Evidence, Finding
 
 ASYMMETRIC = 0.9
-"""Part of the other direction's figure below which directions differ."""
+"""The share of the other direction's figure below which directions differ."""
 _APART = 1.25
-"""Ratio from which two levels of figures are classes …"""
+"""The least ratio between two levels of figures that form classes."""
 _TIGHT = 0.05
-"""… if within each they differ by no more than this."""
+"""The most by which the figures within a class may differ, relative to it."""
 PLATEAU = 0.85
-"""Part of its peak that a curve should keep at the largest sizes."""
+"""The share of its peak that a curve should keep at the largest sizes."""
 _KNEE = 0.5
-"""Part of the slope before it that is left behind a knee."""
+"""The share of the slope before a knee that remains behind it."""
 
 
 def _figure(cell: CellResult) -> float | None:
@@ -272,9 +272,9 @@ def _range(alike: Sequence[_Bend]) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """The place at which growth breaks off: before it the slope of the logarithms is at least half
-    of proportional, and behind it at most half of the slope before. None if there is no such place,
-    or if a point has no logarithm."""
+    """The position at which growth breaks off: before it the slope of the logarithms is at least
+    half of proportional, and behind it at most half of the slope before. None if there is no such
+    position, or if a point has no logarithm."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]

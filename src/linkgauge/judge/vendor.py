@@ -10,8 +10,8 @@ NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
 """PCI vendor IDs."""
 
 Matter = Literal["state", "users", "links", "errors", "peers"]
-"""What a tool shows: clocks, power and temperature; processes; a fabric's links; their error
-counters; which devices reach which."""
+"""The facts that a tool shows: clocks, power and temperature; processes; a fabric's links; their
+error counters; the devices that can reach each other."""
 
 _TOOLS: dict[Matter, dict[int, str]] = {
     "state": {
@@ -45,5 +45,5 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """These commands if the device is NVIDIA's, else none."""
+    """The commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()

@@ -1,5 +1,5 @@
-"""Verdicts: whether a figure is what the hardware should achieve; with the line latency + size ÷
-bandwidth of each path, and cells whose figures are far from those of their peers."""
+"""Judges whether figures are what the hardware should achieve. It also computes the line latency +
+size ÷ bandwidth of each path, and finds cells whose figures are far from those of their peers."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ from .plateaus import with_levels
 # them.
 
 FAR = 0.75
-"""A figure below this part of its peers' median, or above as much more, is far from it: a path that
+"""The share of its peers' median below which a figure is far from it; likewise above. A path that
 lost half of its lanes or links is."""
 MOST_UNSURE = 2
-"""Of no more cells, a fast one shows only that the other is slow."""
+"""The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
-"""Of so many equal cells, each is judged by their median: one of them may be slow."""
+"""The fewest equal cells that are judged by their median; among fewer cells, one slow cell moves it
+too far."""
 _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
-"""Why nothing else is expected of cells that are judged by their peers."""
+"""The reasons for having no expectation with which cells are judged by their peers."""
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """The results. A cell that is far from its peers has their median beside it; one that nothing
-    else can be expected of is judged by theirs."""
+    """The results with what peers show: a cell that is far from its peers is shown with their
+    median, and a cell without another expectation is judged by it."""
     nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
     known = grouped(
         (_class(case, nodes), case)
@@ -68,8 +69,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Equal for peers. Of a sweep, these are cells of the same setting on other parts; of pairs of
-    CPUs, all those of the same two nodes."""
+    """A key that is equal for peers. In a sweep, these are cells of the same setting on other
+    parts; for pairs of CPUs, all pairs of the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories
@@ -79,7 +80,7 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    """Those of which their peers tell anything."""
+    """Yields the cells about which their peers show something."""
     figures = sorted(_figure(case) for case in alike)
     if len(alike) == 1:
         return
@@ -97,8 +98,8 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
-    """Whether its whole interval is far from the median of its peers. Of two alone, only the slower
-    one is."""
+    """Whether the cell's whole interval is far from the median of its peers. With only one peer,
+    only the slower of the two can be far."""
     low, high = _interval(case.cell)
     is_below, is_above = high < FAR * peers, low * FAR > peers
     is_slow = is_below if case.result.better == "higher" else is_above
@@ -113,7 +114,7 @@ def _as_peers(cell: CellResult, usual: float, count: int) -> CellResult:
 
 
 def _median_without(figure: float, figures: Sequence[float]) -> float:
-    """The median of sorted figures but for this one of them."""
+    """The median of the sorted figures without this one of them."""
     place, left = bisect_left(figures, figure), len(figures) - 1
     middle = (left - 1) // 2, left // 2
     return sum(figures[at + (at >= place)] for at in middle) / 2
@@ -146,8 +147,8 @@ def with_lines(run: Run) -> Run:
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """The cell as a point of its path, which has no column if the columns are sizes. Cells have
-    none whose figure is not the time of moving their bytes."""
+    """The cell as a point of its path. Its column is left out if columns are sizes. None if its
+    figure is not the time in which its bytes are moved."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
@@ -159,41 +160,42 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether host threads run for as long as the others do: more bytes then take no longer."""
+    """Whether host threads run for as long as the other engines: more bytes then take no longer."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
 
 
 LOW = 0.75
-"""Below this share of the achievable figure a cell is low. The lowest known figures of healthy
+"""The share of the achievable figure below which a cell is low. The lowest known figures of healthy
 hardware are 0.83 of it, reading from the host (Zhenwu 810E), and 0.85, kernels both ways over
 NVLink (H200); all others are 0.91 or more (docs/expect.md). A tenth is margin for hardware not seen
 yet. A loss of half the lanes, speed or links is well below."""
 
 LOOSE = 0.5
-"""Replaces LOW where the achievable figure is only known roughly: kernels reading over PCIe, both
-ways over one PCIe link, fabrics whose protocol is not published, threads against the DIMMs' rate,
-collectives. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu 810E)."""
+"""The share that replaces LOW if the achievable figure is only known roughly: kernels reading over
+PCIe, both ways over one PCIe link, fabrics whose protocol is not published, threads against the
+DIMMs' rate, collectives. The lowest known figures there are 0.58 (IPU-M2000) and 0.60 (Zhenwu
+810E)."""
 
 HIGH = 1.03
-"""A figure above this share of the bound that no sharing exceeds comes from a cache, or the
+"""The share of the bound that no sharing exceeds above which a figure comes from a cache, or the
 expectation is wrong; 3 % are margin for clocks."""
 
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
 class Judge:
-    """Judges a run as it grows: what the machine should do is worked out once, and a result that
-    has not changed since keeps its verdicts."""
+    """Judges a run as it grows. The expectations are computed once, and a result that has not
+    changed keeps its verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
         self._ceilings: Ceilings | None = None
         self._known: list[tuple[Result, Result]] = []
-        """Results as they were measured and as they were judged, in the order of the run."""
+        """The results as they were measured and as they were judged, in the order of the run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
-        """The results with what is expected of each cell, and whether it is that; their peers tell
-        nothing yet."""
+        """The results with the expectation and the verdict of each cell, not yet compared with
+        peers."""
         alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
@@ -210,7 +212,7 @@ class Judge:
         return tuple(judged for _, judged in self._known)
 
     def __call__(self, run: Run) -> Run:
-        """As `judge`."""
+        """Judges a run like `judge`, with what is known from earlier calls."""
         if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
         results = self.verdicts(run)
@@ -240,8 +242,8 @@ def unjudged(result: Result) -> Result:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    """One result with expectations and verdicts, and with `nominal` figures if they are asked
-    for."""
+    """One result with expectations and verdicts, and with figures at the best of all links if
+    `nominal` is given."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -274,8 +276,8 @@ def _judge_cell(
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """What remains of a cell's estimate where other pairs that are measured at the same time want
-    the same links."""
+    """The expectation that remains if other pairs, measured at the same time, use the same
+    links."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
@@ -286,10 +288,11 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """Judges the median, or says why not. A cell is low only with its whole interval and in its
-    last visit, which measured it once more: where the median alone is low, that is unknown. A total
-    is as good as the worst of its transfers that should be as fast as alone: of many, one slow one
-    hardly lowers the sum. With only a theoretical figure a cell may be ok, but never low."""
+    """Judges the median of a cell, or says why it cannot. A cell is low only if its whole interval
+    is, and its last visit, too, which measured it once more; if only the median is low, the verdict
+    is unknown. A total is as good as the worst of its transfers that should be as fast as alone,
+    because one slow transfer among many hardly lowers the sum. With only a theoretical figure a
+    cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -308,7 +311,8 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 def _beside(
     one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
-    """The figure of a cell, or of a part of it, beside what is expected of it."""
+    """The verdict on the figure of a cell, or of one of its transfers, compared with the expected
+    one."""
     size = _size(one, cell)
     if one.summary is None or not size:
         return "unknown"
@@ -323,10 +327,11 @@ def _beside(
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
-    """The bytes that a figure counts; 1 where it counts none, but products or tokens."""
+    """The bytes that a figure counts; 1 if it counts products or tokens instead."""
     return 1 if cell.work or cell.does.product else one.bytes or 0
 
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
-    """Makes the time of so many bytes of a figure of the cell, which may be a time itself."""
+    """A function that converts the cell's figure to the time of this many bytes; the figure may be
+    a time itself."""
     return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)

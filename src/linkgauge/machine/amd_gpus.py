@@ -37,7 +37,7 @@ from .tree import (
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
 _XGMI = 11
-"""KFD_IOLINK_TYPE_XGMI: HSA_IOLINKTYPE of the HSA runtime."""
+"""The type of XGMI links: KFD_IOLINK_TYPE_XGMI, HSA_IOLINKTYPE of the HSA runtime."""
 
 
 class ComputeNode(msgspec.Struct, frozen=True):
@@ -133,7 +133,7 @@ _V1_4 = struct.Struct("<4s 3H H 2H 4H Q Q I I H H H H")
 """The table of MI300, up to the speed of its XGMI links. Later versions of the family move
 fields."""
 _UNKNOWN = 0xFFFF
-"""The value of 16 bits that means: the device does not say."""
+"""The value of 16 bits for something that the device does not report."""
 _MHZ, _TENTH = 1e6, 0.1
 _THROTTLERS = {
     range(8): "power cap",
@@ -142,7 +142,7 @@ _THROTTLERS = {
     range(44, 46): "voltage regulator too hot",
     range(46, 48): "hardware slowdown",
 }
-"""Bits of the throttle status that is alike for all devices (SMU_THROTTLER_…_BIT)."""
+"""The bits of the throttle status that is the same for all devices (SMU_THROTTLER_…_BIT)."""
 
 
 class Metrics(msgspec.Struct, frozen=True):
@@ -273,7 +273,7 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 
 
 def _slot(root: Root, address: str) -> str:
-    """The function whose link is the slot's: the topmost bridge of AMD's own above the GPU."""
+    """The function whose link is the slot's: the topmost of AMD's own bridges above the GPU."""
     line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
@@ -292,10 +292,10 @@ _TRANSFERS = {
     16: ("gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032", "gfx1034", "gfx1100",
          "gfx1101", "gfx1102", "gfx1200", "gfx1201"),
 }  # fmt: skip
-"""Transfers a pin and clock as the driver counts it, of HBM2, HBM3 and GDDR6, by the instruction
-sets of cards that have these: with them clock and bus give the data sheets' peaks, such as MI250X'
-1.6 TB/s a die (1.6 GHz, 4096 bits), MI300X' 5.3 (1.3 GHz, 8192 bits) and RX 6800's 512 GB/s (1 GHz,
-256 bits)."""
+"""The transfers a pin and clock, as the driver counts clocks, of HBM2, HBM3 and GDDR6, by the
+instruction sets of cards with these memories. With them clock and bus give the data sheets' peaks,
+such as MI250X' 1.6 TB/s a die (1.6 GHz, 4096 bits), MI300X' 5.3 (1.3 GHz, 8192 bits) and RX 6800's
+512 GB/s (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
@@ -305,13 +305,13 @@ def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None
 
 
 def _highest(levels: str | None) -> float | None:
-    """The highest clock of lines such as `0: 132Mhz` and `1: 2100Mhz *`, in Hz."""
+    """The highest clock in Hz in lines such as `0: 132Mhz` and `1: 2100Mhz *`."""
     found = [float(one) for one in _LEVEL.findall(levels or "")]
     return max(found) * _MEGA if found else None
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
-    """The first of these values of its hwmon that there is."""
+    """The first of these values of the GPU's hwmon that exists."""
     folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(names_in(root, folder)):
         for name in names:

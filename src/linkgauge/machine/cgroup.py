@@ -11,9 +11,10 @@ from pathlib import PurePosixPath
 from .tree import Root, number, parse_cpu_list, read_text
 
 GROUPS = "sys/fs/cgroup"
-"""Where systemd mounts control groups."""
+"""The folder in which systemd mounts control groups."""
 UNLIMITED = 1 << 60
-"""Version 1 shows the largest number of pages if there is no limit."""
+"""The limit from which memory is unlimited: version 1 shows the largest number of pages if there is
+no limit."""
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:

@@ -63,7 +63,7 @@ def online_cpus(root: Root) -> tuple[int, ...]:
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
-    """Online CPUs that have a folder in sysfs."""
+    """The online CPUs that have a folder in sysfs."""
     return tuple(sorted(set(online_cpus(root)).intersection(numbered(root, CPUS, "cpu"))))
 
 
@@ -209,8 +209,8 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """The marks of a processor model: the model and microcode numbers of the
-    first CPU in /proc/cpuinfo, as written there. Empty if it has none."""
+    """The numbers that distinguish processor models: model and microcode of the first CPU in
+    /proc/cpuinfo, as written there. Empty if there are none."""
     found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
     known = zip(_REVISION, found, strict=True)
     return ", ".join(f"{field} {match[1]}" for field, match in known if match)

@@ -14,8 +14,8 @@ _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
 """Columns of the line of all CPUs, which has user, nice, system, idle, iowait, irq, softirq and
 steal; guests' time, which follows, is part of the user's."""
 _OF_PROCESS = 1, 11, 12, 13, 14
-"""The fields behind a process's name that hold its parent, its time as a user and in the kernel,
-and both times of its children that have ended."""
+"""The positions, after a process's name, of its parent, of its user and kernel time, and of both
+times of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
@@ -44,7 +44,7 @@ def _ticks(root: Root, line: str) -> list[int]:
 
 
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
-    """None if the kernel does not report it."""
+    """The CPU time of the machine; None if the kernel does not report it."""
     ticks = _ticks(root, "cpu")
     if not ticks:
         return None
@@ -74,7 +74,7 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """The words that are numbers."""
+    """The words that are numbers, as numbers."""
     return [found for found in map(number, words) if found is not None]
 
 

@@ -1,4 +1,4 @@
-"""The surroundings of the kernel and of this process: hypervisor, container, IOMMU."""
+"""The environment of the kernel and of this process: hypervisor, container, IOMMU."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def _applying(root: Root) -> Iterator[EnvironmentNeed]:
 
 
 def _present(root: Root) -> Iterator[tuple[int, int]]:
-    """Vendor and device of each PCI function."""
+    """The vendor and the device of each PCI function."""
     for name in names_in(root, PCI):
         if (found := _identity(root, name)) is not None:
             yield found

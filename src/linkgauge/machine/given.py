@@ -12,7 +12,8 @@ import msgspec
 from linkgauge.model.errors import InputError
 
 MOST_YAML = 1 << 20
-"""Bytes; the largest description that comes with linkgauge has less than a hundredth."""
+"""The most bytes of a YAML text; the largest description that comes with linkgauge has less than a
+hundredth of this."""
 
 _CHUNK = 1 << 24
 
@@ -50,15 +51,15 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """The tree that was read of YAML, if every text in it can be written: YAML's escapes can name
-    half of a character. Raises UnicodeEncodeError, a ValueError; RecursionError where it holds
-    itself."""
+    """The YAML tree, if all of its texts can be written: escapes in YAML can name half of a
+    character. Raises UnicodeEncodeError, a ValueError, if not, and RecursionError if the tree
+    contains itself."""
     msgspec.json.encode(tree)
     return tree
 
 
 def yaml_problem(error: Exception) -> str:
-    """Says in a few words why YAML was not read."""
+    """A few words on why YAML could not be read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeEncodeError):

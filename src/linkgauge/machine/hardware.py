@@ -42,8 +42,8 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """The values that the machine reports, by the file's keys in order; null ones are to be
-    stated."""
+    """The values that the machine reports, by the file's keys in order; null values are left for a
+    person to state."""
     host = machine.host
     return {
         "host": host.hostname or None,

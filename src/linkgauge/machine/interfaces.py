@@ -75,7 +75,7 @@ def from_device(
 
 
 def _way(root: Root, address: str | None) -> list[str]:
-    """The host bridge, the bridges below it, and the function itself."""
+    """The host bridge, the bridges below it, and the function itself, as the path of a device."""
     real = resolve(root, f"{PCI}/{address}") if address else None
     return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
 

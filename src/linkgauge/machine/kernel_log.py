@@ -104,7 +104,7 @@ _KINDS: tuple[tuple[LogKind, re.Pattern[str]], ...] = (
     ("out-of-memory", re.compile(r"\b[Oo]ut of memory: Kill|^oom-kill:|\binvoked oom-killer\b")),
     ("driver", re.compile(r"^NVRM: |^nvidia\b|\bamdgpu\b|^pcieport |^(?:rbln|rebellions)")),
 )
-"""In order of priority."""
+"""The kinds of lines with their patterns, in order of priority."""
 _CODE = re.compile(r"\bS?Xid \([^)]*\): ?([0-9]{1,6})\b")
 _STATED: tuple[tuple[Gravity, re.Pattern[str]], ...] = (
     ("uncorrected", re.compile(r"\bnon-?fatal\b|\brecoverable\b", re.IGNORECASE)),
@@ -116,7 +116,7 @@ _FULL = re.compile(
     r"(?<![\w.:])(PCI:|Xid \()?([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?(?!:?\w)",
     re.IGNORECASE,
 )
-"""With its domain; without its function only as NVIDIA's driver writes it."""
+"""A pattern of an address with its domain; NVIDIA's driver writes it without the function."""
 _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGNORECASE)
 
 
@@ -165,19 +165,20 @@ def _with_escapes(text: str) -> str:
 
 KMSG = Path("/dev/kmsg")
 _DEVICE = os.makedev(1, 11)
-"""Containers have other files in its place, such as the console."""
+"""The device number of /dev/kmsg; containers have other files in its place, such as the console."""
 _LARGEST = 8192
-"""Bytes of a record (CONSOLE_EXT_LOG_MAX); each read returns one."""
+"""The most bytes of a record (CONSOLE_EXT_LOG_MAX); each read returns one record."""
 _AT_ONCE = 10_000
-"""Records read at one time: the next time goes on, however fast they come."""
+"""The most records that are read at one time, however fast they come; the next time goes on."""
 ALIKE = 20
-"""Lines kept of one kind, code, gravity and device: a flood of one does not displace another."""
+"""The most lines that are kept of one kind, code, gravity and device, so that a flood of one does
+not displace others."""
 MOST = 1000
-"""Lines kept in all."""
+"""The most lines that are kept."""
 
 Source = Callable[[], bytes]
-"""The next record. Raises BlockingIOError at the log's end, BrokenPipeError where records were
-overwritten before they were read, as reads of /dev/kmsg do."""
+"""A function that returns the next record. Raises BlockingIOError at the log's end, and
+BrokenPipeError if records were overwritten before they were read, as reads of /dev/kmsg do."""
 
 
 class Follower:

@@ -12,9 +12,11 @@ from .tree import ADDRESS, ROOT, Root, link_name, listed, names_in, read_text, r
 
 ADAPTERS = "sys/class/infiniband"
 _INFINIBAND = {0x0207, 0x0C06}
-"""PCI classes: InfiniBand controller, and what it was before PCI 3.0, a serial bus."""
+"""The PCI classes of InfiniBand controllers; the second one is from before PCI 3.0, a serial
+bus."""
 _ETHERNET, _MELLANOX = 0x0200, 0x15B3
-"""All of this vendor's Ethernet controllers for servers do RoCE; others' class does not tell."""
+"""The class of Ethernet controllers, and the vendor all of whose controllers for servers do RoCE;
+for other vendors, the class does not show it."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:

@@ -32,8 +32,8 @@ from .tree import (
 
 DAX = "sys/bus/dax/devices"
 _FASTER = 2
-"""So many times the bandwidth of DRAM is that of stacked memory: HBM2e of Xeon Max has 3.3 times,
-HBM3 of MI300A has no DRAM beside it."""
+"""The least ratio of stacked memory's bandwidth to that of DRAM: HBM2e of Xeon Max has 3.3 times as
+much, and HBM3 of MI300A has no DRAM beside it."""
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
@@ -85,8 +85,8 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """The kind of a DAX device, by its folder. Below a bus of NVDIMMs it is theirs; CXL has regions
-    of its own; a range that the firmware set aside (hmem) may be anything."""
+    """The kind of a DAX device, from its folder: below a bus of NVDIMMs it is NVM, in a CXL region
+    CXL; a range that the firmware reserved (hmem) may be anything."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
@@ -188,5 +188,5 @@ def _read_node(
 
 
 def near_node(root: Root, address: str) -> int:
-    """The node nearest to a PCI function; 0 if the platform does not say (-1, no file)."""
+    """The node nearest to a PCI function; 0 if the platform does not report one (-1, no file)."""
     return max(0, number(read_text(root, f"{PCI}/{address}/numa_node")) or 0)

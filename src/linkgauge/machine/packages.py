@@ -44,7 +44,7 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """The package manager of the distribution, or of one that it is derived from (os-release: ID,
+    """The package manager of the distribution, or of one that it derives from (os-release: ID,
     ID_LIKE); None if neither is known."""
     release = read_text(root, "etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))

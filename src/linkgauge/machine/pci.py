@@ -77,7 +77,8 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """The functions without names, whose database takes longer to read than everything else."""
+    """The functions without names (the database of names takes longer to read than all else), and
+    what could not be read."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
@@ -238,7 +239,7 @@ class _FunctionReader:
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """The link. If the function sleeps, its link rests, so that only its limits are known."""
+        """The link; for a sleeping function only its capabilities, because the link sleeps, too."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link

@@ -33,9 +33,9 @@ _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
 """Bits of ACS Control that send peer requests and completions up to the root (lspci: ReqRedir,
 CmpltRedir)."""
 _RELAXED, _SET_UP = 1 << 4, 0x091F
-"""Bits of Device Control: relaxed ordering; and what firmware, kernel or reset switch on with it
-(reports of errors, extended tags, no snoop): where none is, as in a register that was made up,
-nothing is known."""
+"""The bits of Device Control for relaxed ordering, and those that firmware, kernel or reset set as
+well (reports of errors, extended tags, no snoop). If none is set, as in a register that a
+hypervisor made up, nothing is known."""
 _ASPM = ((1, "L0s"), (2, "L1"))
 """Bits of Link Control: in which states the link may save power."""
 NO_EXPRESS = "the function has no PCI Express capability"

@@ -132,7 +132,7 @@ def _why_no_governor(details: HostDetails) -> str:
 # these could be queried. On a real machine, the backends query the libraries.
 
 ACCELERATORS = "linkgauge/accelerators.json"
-"""The file of a tree that holds them: a JSON list of `Accelerator`."""
+"""The file of a tree that holds the accelerators: a JSON list of `Accelerator`."""
 
 _decoder = msgspec.json.Decoder(tuple[Accelerator, ...], dec_hook=decode_hook())
 

@@ -1,5 +1,5 @@
-"""The software that drives the devices: kernel modules and vendors' libraries, what DKMS built,
-and which CPUs serve the devices' interrupts.
+"""The software that drives the devices: versions of kernel modules and of vendors' libraries,
+modules that DKMS built, and the CPUs that serve the devices' interrupts.
 
 Everything is read below a filesystem root. Files in folders that may hold private names are read by
 known names only, because a capture keeps the names in every folder that was listed."""
@@ -36,7 +36,8 @@ _PLACES = (
     "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib/riscv64-linux-gnu",
     "usr/lib64", "usr/lib", "usr/local/lib",
 )  # fmt: skip
-"""Where distributions keep libraries; in the first of them that has one, the loader finds it."""
+"""The folders in which distributions keep libraries; the loader finds a library in the first folder
+that has it."""
 _LIBRARIES = {
     "libcuda": "libcuda.so.1",
     "libcudart 12": "libcudart.so.12",

@@ -35,8 +35,9 @@ COMMANDS = (
     ("ethtool", "--version"),
 )
 _OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
-"""What ethtool is asked of each interface: its link, driver and firmware, channels, rings,
-coalescing, pause frames and offloads. Not its counters (-S): some adapters have thousands."""
+"""The options with which ethtool is asked about each interface: link, driver and firmware,
+channels, rings, coalescing, pause frames and offloads. Counters (-S) are left out: some adapters
+have thousands."""
 _MOST_INTERFACES = 32
 _SECONDS = 20.0
 
@@ -100,7 +101,7 @@ def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> T
 # simulated, its file has the same facts in the same form from our own readers, and says so first.
 
 _MEGABYTE = 1 << 20
-"""numactl's MB."""
+"""The bytes of a MB as numactl counts it."""
 _CACHES = {"data": "d", "instruction": "i"}
 _TOPOLOGY_SECONDS = 10.0
 
@@ -117,7 +118,7 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """The lines that the command prints, else our own lines below the reason why."""
+    """The output of the command; without the command, our own lines below the reason why."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"
@@ -136,7 +137,7 @@ def _text(*parts: str | Iterator[str]) -> str:
 
 
 def numa_lines(machine: Machine) -> Iterator[str]:
-    """The nodes as `numactl --hardware` prints them."""
+    """The NUMA nodes, as `numactl --hardware` prints them."""
     nodes = {node.index: node for node in machine.host.nodes}
     details = _details(machine)
     cpus = {**{index: node.cpus for index, node in nodes.items()}, **details.node_cpus}
@@ -159,7 +160,7 @@ def numa_lines(machine: Machine) -> Iterator[str]:
 
 
 def cpu_lines(machine: Machine) -> Iterator[str]:
-    """The CPUs as `lscpu` prints them, as far as they are known."""
+    """The known facts of the CPUs, as `lscpu` prints them."""
     host, details = machine.host, _details(machine)
     facts: dict[str, object] = {
         "Architecture": host.architecture,

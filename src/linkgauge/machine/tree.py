@@ -110,7 +110,8 @@ def resolve(root: Root, path: str) -> str | None:
 
 
 def _followed(root: Root, path: str) -> str | None:
-    """The path as `resolve` has it, whether it exists or not. None if its links loop."""
+    """The path with all symbolic links resolved, whether it exists or not. None if its links
+    loop."""
     here: list[str] = []
     ahead = path.split("/")[::-1]
     links = 0

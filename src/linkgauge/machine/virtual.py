@@ -37,7 +37,8 @@ _SLICES = (
     "sys/fs/cgroup/machine",
     "sys/fs/cgroup/cpuset/machine",
 )
-"""Where systemd, or libvirt without it, puts domains: control groups of version 2, then 1."""
+"""The folders in which systemd, or libvirt without it, puts domains: control groups of version 2,
+then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
 _KVM = ("kvm_amd", "kvm_intel", "kvm_hv")
 _WINDOWS = 6
@@ -62,7 +63,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """The facts that an inventory alone has, for a machine that has no files."""
+    """The facts that an inventory has, for a machine without files."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -76,8 +77,8 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """The functions that are listed. One whose files are missing (an older capture) has an address
-    only."""
+    """The listed PCI functions; a function whose files are missing (an older capture) has only its
+    address."""
     names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
     found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
     return (
@@ -119,7 +120,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """The signs that systemd-detect-virt looks at, as far as files have them."""
+    """The signs of a guest that systemd-detect-virt uses, as far as files show them."""
     flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
     if flags:
         has = "has" if "hypervisor" in flags[1].split() else "has no"

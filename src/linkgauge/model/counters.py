@@ -101,7 +101,7 @@ def total(counters: Iterable[Counters | None]) -> Counters | None:
 
 
 _DIGITS = 6
-"""After the point: steal is in hundredths of a second."""
+"""The digits after the point: steal is in hundredths of a second."""
 
 
 def _sum(values: Iterable[_N | None]) -> _N | None:

@@ -12,9 +12,9 @@ from linkgauge.model.hardware.gaps import Gap
 LogKind = Literal[
     "xid", "sxid", "aer", "hotplug", "hardware", "iommu", "out-of-memory", "driver"
 ]  # fmt: skip
-"""An error of an NVIDIA GPU or NVSwitch, of PCI Express, a slot's change, an error of memory or
-processors (EDAC, MCE, firmware), a fault of the IOMMU, a killed process, and what else a device's
-driver says."""
+"""The kind of a line: an error of an NVIDIA GPU or NVSwitch, of PCI Express, a slot's change, an
+error of memory or processors (EDAC, MCE, firmware), a fault of the IOMMU, a killed process, or
+another message of a device's driver."""
 Gravity = Literal["corrected", "uncorrected", "fatal"]
 
 

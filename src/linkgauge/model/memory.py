@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 STAGING = "staging"
-"""Pinned host memory, and one buffer for all transfers of a cell that name it."""
+"""Pinned host memory, in one buffer for all transfers of a cell that name it."""
 PAGE_KINDS = ("base", "thp", "hugetlb")
-"""In pages of the base size, transparent huge pages, or huge pages of the pool alone."""
+"""The kinds of memory by their pages: of the base size, transparent huge pages, or huge pages of
+the pool alone."""
 SPREAD = ("interleave", "weighted")
-"""Over all nodes in turn, a page each or as many as the kernel's weights say."""
+"""The kind of memory that is spread over all nodes in turn, a page each or as many as the kernel's
+weights say."""
 POLICY_KINDS = ("preferred", *SPREAD)
-"""Pinned, but placed by another policy than bound to the node."""
+"""The kinds of pinned memory that another policy places than binding to the node."""
 HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
 
 NIC = "nic"

@@ -44,7 +44,7 @@ from .transfer import (
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FACTOR = re.compile(r"[0-9]{1,15}")
-"""Of cells with sizes of their own, it is a size in bytes."""
+"""The factor of a size; for cells with sizes of their own, it is a size in bytes."""
 _KINDS = get_args(EngineKind)
 _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 

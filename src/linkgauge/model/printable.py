@@ -10,11 +10,11 @@ import re
 from typing import Any
 
 MARK = "\ufffd"
-"""Stands for what is not shown."""
+"""The character in place of those that are not shown."""
 _BRACKET = re.compile(r"#(?=#(?:vso)?\[)")
 _COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTILINE)
-"""What CI systems take for a command: GitHub's runner `::error::` at the beginning of a line and
-`##[error]` anywhere in it (actions/runner, ActionCommand.cs), Azure's agent `##vso[`."""
+"""The texts that CI systems take for commands: GitHub's runner `::error::` at the beginning of a
+line and `##[error]` anywhere in it (actions/runner, ActionCommand.cs), Azure's agent `##vso[`."""
 
 
 def printable(text: str, keep: str = "") -> str:

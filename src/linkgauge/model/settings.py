@@ -37,8 +37,8 @@ class Pieces(msgspec.Struct, frozen=True):
 
 
 VISIT_SECONDS = 0.03
-"""A visit of a cell takes its samples this long, or for a share of the cell's time if that is
-longer."""
+"""The seconds in which a visit of a cell takes its samples; longer if a share of the cell's time
+is."""
 MOST_STREAMS = 32
 """Limit for copy engines: the number of a device's hardware queues."""
 

@@ -22,14 +22,14 @@ from .pairs import DrawnPairs
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
-"""Copy engines, kernels, host threads; between processes MPI's one-sided accesses and messages; a
-library of collectives, for a rank's part of one: from its send buffer to its receive buffer; and
-what network interfaces do, and UCX by any way that it finds."""
+"""The kinds of engines: copy engines, kernels, host threads; between processes MPI's one-sided
+accesses and messages; a library of collectives, for a rank's part of one, from its send buffer to
+its receive buffer; network interfaces; and UCX by any transport that it finds."""
 HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
 DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl", "ucx")
 NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
 Access = Literal["read", "write"]
-"""An engine reads what it pulls to itself, and writes what it pushes away."""
+"""The access of an engine: it reads what it pulls to itself, and writes what it pushes away."""
 FULL_LOAD = 100
 """Percent of its own rate at which a transfer runs if nothing holds it back."""
 
@@ -277,10 +277,10 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 BEST_OF = 5
 """Samples of a cell that reports the best."""
 OVERLAP_SAMPLES = 11
-"""Samples of a cell that reports what is hidden: a share near 0 has no relative precision that more
-of them could reach."""
+"""The samples of a cell that reports a hidden share: a share near 0 has no relative precision that
+more samples could reach."""
 PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
-"""Samples of products on a device, of two each, and on the host."""
+"""The samples of products on a device (two products each), and on the host."""
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):

@@ -38,7 +38,8 @@ STREAM = Unit(
     "higher",
     "bytes of every array read or written, as STREAM counts; GB/s is 10^9 bytes a second",
 )
-"""Not comparable with the payload of BANDWIDTH, and so under a name of its own."""
+"""The unit of STREAM's bandwidth, which has a name of its own because it is not comparable with the
+payload of BANDWIDTH."""
 LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access, exchange or copy", "time")
 COLLECTIVE = Unit(
     "s (collective)",
@@ -109,7 +110,7 @@ def parse_size(text: str) -> int:
 
 
 MOST_SIZES = 64
-"""Sizes of one list at most: each is measured by itself, and shown in a table of its own."""
+"""The most sizes in one list: each is measured separately, and shown in a table of its own."""
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -211,7 +212,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
 _PART = re.compile(rf"({_NUMBER.pattern}) ?(ms|s|min|m|h|d|w)", re.ASCII)
 _WHOLE = re.compile(rf"(?:{_PART.pattern}\s*)+", re.ASCII)
 LONGEST = 10 * 366 * 86400.0
-"""Ten years, in seconds: more than anything here lasts."""
+"""The longest time in seconds: ten years, more than anything here lasts."""
 
 
 def parse_duration(text: str, what: str) -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
-"""What is meant by a colour, of which nothing else depends on the colour alone."""
+"""The meaning of a colour; nothing depends on the colour alone."""
 TONES: Mapping[str, Tone] = {
     "error": "bad",
     "timeout": "bad",
@@ -28,9 +28,10 @@ TONES: Mapping[str, Tone] = {
     "unknown": "dim",
     "skip": "dim",
 }
-"""Of statuses, verdicts and words for them, in the order of a sorted column."""
+"""The tones of statuses, verdicts and words for them, in the order of a sorted column."""
 MOST_TEXT = 10_000
-"""Characters of one text on a page: reasons of drivers are long, and longer ones are no reasons."""
+"""The most characters of one text on a page: drivers' reasons are long, and longer texts are no
+reasons."""
 
 
 class Span(NamedTuple):

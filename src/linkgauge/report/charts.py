@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 EXTRA = "report"
 WIDTH, HEIGHT = 640, 260
 COLOURS = ("#3b78d8", "#d9730d", "#1a9a8a", "#9a5fd6", "#d64545", "#9c6b4e", "#cf5c9c", "#7d8f1f")
-"""Each is told from white and from black by a contrast of 3:1 at least."""
+"""The colours of curves. Each has a contrast of at least 3:1 with white and with black."""
 SIZES = (
     "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? "
     "datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : "
     "datum.value + ' B'"
 )
-"""Bytes as the axis of a chart writes them."""
+"""The expression with which a chart's axis shows bytes."""
 _GREY = "#808080"
 
 
@@ -49,12 +49,13 @@ def _look(font: str, text: str) -> dict[str, Any]:
 
 
 LOOK = _look("system-ui, sans-serif", "currentColor")
-"""Of a chart inside a page: the page's own text colour, light or dark."""
+"""The look of a chart inside a page, with the page's own text colour, light or dark."""
 PAPER = {**_look("Liberation Sans, Arial, sans-serif", "#22262c"), "background": "white"}
-"""Of a chart that stands alone. vl-convert brings the font: it looks the same everywhere."""
+"""The look of a chart that stands alone. vl-convert brings the font, so that it looks the same
+everywhere."""
 
 Rows = Any
-"""A sequence of dicts, a data frame, or what altair takes for data."""
+"""The data of a chart: a sequence of dicts, a data frame, or anything else that altair takes."""
 
 
 def on_paper() -> None:

@@ -17,7 +17,7 @@ from linkgauge.model.printable import printable
 from linkgauge.report.words.figures import BARS
 
 WIDE = 100_000
-"""Columns of a pipe or a file, where lines are for programs: nothing is wrapped or folded."""
+"""The columns of a pipe or a file, whose lines are for programs: nothing is wrapped or folded."""
 
 _SIZE = re.compile("[0-9]{1,6}")
 
@@ -88,7 +88,7 @@ def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
 # Text that is wrapped at words to the console's width.
 
 _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
-"""A figure and its unit are one word."""
+"""A pattern of a figure and its unit, which form one word."""
 
 
 class Hanging:

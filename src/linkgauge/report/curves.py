@@ -17,7 +17,7 @@ from .blocks import ChartFigure, Column, Entry, Table, plain
 from .results import has_own_size, label, size_of, title_of
 
 MOST_ROWS = 200
-"""Of the table of a chart over time."""
+"""The most rows in the table of a chart over time."""
 EXTREMES: dict[str, Callable[[list[float]], float]] = {
     "lowest": min,
     "median": median,
@@ -26,7 +26,7 @@ EXTREMES: dict[str, Callable[[list[float]], float]] = {
 
 At = TypeVar("At")
 Curves = dict[str, dict[int, float]]
-"""Figures by size, or by how many there are, by path."""
+"""Figures by size, or by number, for each path."""
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
@@ -59,8 +59,8 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = ""
 ) -> ChartFigure:
-    """`draw` defines the chart, of rows and the title `y`. Without the title of the `x` axis, that
-    is the size."""
+    """A chart of curves; `draw` makes it from rows and the title `y`. An empty title `x` means that
+    the axis is the size."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
@@ -77,7 +77,8 @@ def chart(
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[ChartFigure]:
-    """A chart of values at moments: seconds of sampling, or what `x` names; nothing without any."""
+    """A chart of values over time: seconds of sampling, or what `x` names. Yields nothing without
+    values."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()

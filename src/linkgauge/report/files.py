@@ -29,8 +29,8 @@ from .rows import OneRun, SampleRow, samples_of
 SIMULATED = "SIMULATED"
 
 _GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
-"""Text that begins so would be a formula to some spreadsheet, or have lost its quote when read
-back."""
+"""The first characters that make a text a formula in some spreadsheet, or cost it its quote when it
+is read back."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 

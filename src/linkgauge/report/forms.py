@@ -21,17 +21,18 @@ UNIFORM = 0.05
 Form = Literal[
     "rows", "columns", "summary", "matrix", "sizes", "levels", "collectives", "transfers"
 ]
-"""A line for each cell; a line for each row of cells; a line for each matrix; the matrix; a column
-for each size; the levels that a curve shows; collectives by size; each transfer as written."""
+"""The form of a result: a line for each cell; a line for each row of cells; a line for each matrix;
+the matrix; a column for each size; the levels that a curve shows; collectives by size; each
+transfer as written."""
 FEW = 2
-"""A result of so many cells is shown cell by cell."""
+"""The most cells of a result that is shown cell by cell."""
 FEW_SETTINGS = 4
-"""So is a sweep, or a single column, of so many."""
+"""The most cells of a sweep, or of a single column, that is shown cell by cell."""
 
 
 Large = Literal["summary", "reduced", "uniform", "whole"]
-"""Whether a large matrix is a line of a summary: any, on a terminal or (reduced) on a page; one
-whose figures are much the same; none."""
+"""The large matrices that become one line of a summary: any (on a terminal, or on a reduced page),
+only uniform ones, or none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Remember = Callable[[Run, Path], bool]
 Since = Callable[[Run], tuple[Run, str | None]]
 MOST_FINDINGS = 3
-"""Most findings above the verdict, each in a few lines."""
+"""The most findings above the verdict, each in a few lines."""
 
 
 class Display(msgspec.Struct, frozen=True):
@@ -189,7 +189,7 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a run kept in a file (or nowhere), judged anew. Returns the exit code. Raises
+    """Shows a run, kept in a file or not at all, judged anew. Returns the exit code. Raises
     InputError for a limit that fits nothing."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)

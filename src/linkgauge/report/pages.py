@@ -13,7 +13,7 @@ from .blocks import Line, Span, line
 
 HUGE = ("huge", "thp", "hugetlb")
 MOST_SIZES = 6
-"""Sizes of a curve that are named."""
+"""The most sizes of a curve that are named."""
 
 _Figures = dict[str, float]
 

@@ -24,7 +24,7 @@ from .blocks import Line, Span, line
 
 _BAR = 24
 _LEAST = 10
-"""Columns of what runs now, however narrow the terminal is."""
+"""The columns kept for the running benchmark, however narrow the terminal is."""
 
 
 def progress_bar(console: Console) -> Progress:

@@ -26,7 +26,7 @@ WORDS: dict[Status, str] = {
     "timeout": "TIMEOUT",
     "skip": "SKIP",
 }
-"""In place of a figure that was not measured."""
+"""The words in place of a figure that was not measured."""
 _HALF = 0.5
 _LOW, _FAR_BELOW, _HIGH, _FAILED = "▼", "▼▼", "▲", "!"
 BELOW_PEERS, ABOVE_PEERS = "▽", "△"
@@ -41,17 +41,17 @@ _MEANINGS: dict[str, tuple[str, Tone]] = {
     BELOW_OTHERS: ("far below the median of all, though its path should reach no more", "warn"),
     _FAILED: ("failed", "bad"),
 }
-"""What signs mean. Figures far from their peers are neither low nor high, whether or not anything
-is expected of them."""
+"""The meanings of signs. Figures far from their peers are neither low nor high, whether or not
+anything is expected of them."""
 _HOPELESS = 10.0
-"""Of an interval that is so wide it matters no more how wide."""
+"""The width of an interval from which its width no longer matters."""
 _DEPTHS = 10
 _MUCH_THE_SAME = 1.02
 _LONGEST = 200
-"""Characters of a reason beside a figure."""
+"""The most characters of a reason beside a figure."""
 
 Ends = tuple[float, float]
-"""The least and the most figure of a matrix."""
+"""The lowest and the highest figure of a matrix."""
 
 
 def shade(

@@ -31,10 +31,10 @@ from .work import CudaKernelWork, ReadWork, StreamWork
 _KINDS: dict[ArrayKind, int] = {
     "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
 }  # fmt: skip
-"""As kernels/arrays.cu numbers them."""
+"""The kinds of arrays by their numbers in kernels/arrays.cu."""
 Search = Callable[[Copy, OperationName], CopySettings | None]
 _BEYOND = 4
-"""Arrays are to be this many times as large as the device's last cache: STREAM's rule."""
+"""The factor by which arrays should exceed the device's last cache: STREAM's rule."""
 
 
 def array_work(

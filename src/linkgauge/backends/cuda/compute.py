@@ -20,12 +20,13 @@ from .verify import new_word, read_word, run
 from .work import InPieces, StreamWork
 
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4
-"""They keep every multiprocessor at work: a thread has several chains of steps."""
+"""The threads of a block and the blocks of a multiprocessor. They keep every multiprocessor busy,
+because a thread has several chains of steps."""
 _WORD = 8
 _STRIDE = 128
 _ACCESSES = 60_000
-"""nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all, divided among the
-multiprocessors. A loop here makes this many accesses."""
+"""The accesses of a loop. They are those of nvbandwidth's pointer chase: 128 bytes apart, 10^6
+accesses in all, divided among the multiprocessors."""
 
 
 class ComputeWork(StreamWork):

@@ -22,10 +22,11 @@ from .device import CudaDevice
 from .driver import Driver
 
 MAJORS = (13, 12, 11)
-"""Versions of the library that have the functions below; a driver runs those up to its own."""
+"""The versions of the library that have the functions below; a driver runs versions up to its
+own."""
 WORKSPACE = 32 << 20
-"""Bytes of device memory that a product may use: what NVIDIA recommends for Hopper and later
-(cuBLAS manual, cublasSetWorkspace), and what torch gives it there."""
+"""The bytes of device memory that a product may use: NVIDIA's recommendation for Hopper and later
+(cuBLAS manual, cublasSetWorkspace), and torch's value there."""
 _NAMES = "libcublas.so.{major}"
 _FOLDERS = (
     "nvidia/cu{major}/lib",

@@ -37,16 +37,16 @@ class CudaDevice:
             "COMPUTE_CAPABILITY_MINOR"
         )
         self.managed = 0
-        """Bytes of managed memory mapped into it."""
+        """The bytes of managed memory mapped into the device."""
         self.calls_wait = engines.calls_wait
-        """Whether a call may wait until what is enqueued before it is done."""
+        """Whether a call may wait until all earlier enqueued work is done."""
         self._uses_tuned = engines.tuned
         self.recall()
         self._compiler = compiler
         self._context: Any = None
         self._streams: list[Any] = []
         self.most_behind: dict[Hashable, int] = {}
-        """How many loops of a kind of group may wait behind a gate, where it is fewer than
+        """The number of loops of a kind of group that may wait behind a gate, if it is lower than
         expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
 

@@ -27,7 +27,7 @@ _KINDS: dict[str, type[BackendError]] = {
 """Statuses that say what happened. After any other status, NVML says whether a device is lost: the
 driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
 _TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
-"""The call for which a device is unavailable where its compute mode or another process refuses."""
+"""The call for which a device is unavailable if its compute mode or another process prevents it."""
 _OLDEST_MAJOR = 12
 _NEWEST_MAJOR = 13
 
@@ -39,7 +39,7 @@ class Driver:
         self.enums = bindings
         self._success = bindings.CUresult.CUDA_SUCCESS
         self.lost_device: Callable[[], str | None] = lambda: None
-        """Asks something else than CUDA which device is lost, if any."""
+        """A function that finds out, without CUDA, which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
         """Calls the driver function `name`, and returns its results besides the status: None, a

@@ -17,16 +17,16 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from .device import CudaDevice, KernelLaunch
 
 LIMIT = 2.0
-"""Seconds after which a side gives up that hears nothing."""
+"""The seconds without a sign of the other side after which a side gives up."""
 APART = 128
-"""Bytes between the flags of two sides in one memory: no cache line holds both."""
+"""The bytes between the flags of two sides in one memory, so that no cache line holds both."""
 BYTES = 2 * APART
 """Bytes of the host's memory that hold the flags of both sides."""
 MOST = 1 << 16
 """Most round trips of one launch."""
 _CALL = "flag ping-pong"
 _WORD, _HEAD = 8, 3
-"""Bytes of a word; words of a report before its times."""
+"""The bytes of a word, and the words of a report before its times."""
 _NANO = 1e-9
 
 

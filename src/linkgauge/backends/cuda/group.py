@@ -108,15 +108,16 @@ QUEUE = 480
 that holds the device is opened by a later call. How many entries an operation takes is the
 driver's affair: where it is more, the gate gives up, and fewer loops wait behind the next one."""
 GATE_SECONDS = 2.0
-"""After this long the gate gives up: arming takes milliseconds, unless a call waits for it."""
+"""The seconds after which the gate gives up: arming takes milliseconds, unless a call waits for the
+gate."""
 _OVERHEAD = 10
 """Entries in addition to a work's own: gate, events, waits."""
 _UNBOUNDED = 1 << 30
 SAMPLE_SECONDS = 0.010
-"""Events resolve half a microsecond. Copy engines take 9 µs more for about every fifth copy, and
-the median of samples with few copies would jump by one such delay."""
+"""The seconds of a sample. Events resolve half a microsecond. Copy engines take 9 µs more for about
+every fifth copy, and the median of samples with few copies would jump by one such delay."""
 LAPS = 32
-"""Samples behind one gate: limits how long the host waits."""
+"""The most samples behind one gate, which limits how long the host waits."""
 _MILLISECONDS = 1e-3
 
 
@@ -133,7 +134,7 @@ class CudaGroup:
             isinstance(work, PeerCopy) or work.device.calls_wait for work in works
         )
         self._made = ExitStack()
-        """What close() releases, and a constructor that fails halfway."""
+        """Releases in close(), or if the constructor fails halfway, all that was made."""
         try:
             self._tracks = [
                 Track(work, own, self._event)

@@ -15,7 +15,7 @@ from .device import CudaDevice
 from .memory import CudaBuffer, Fabric
 
 _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_DEVICE")
-"""What the driver returns where two devices, or two containers, share no memory."""
+"""The driver's error names for two devices, or two containers, that share no memory."""
 
 
 class OutOfReach(Unsupported):

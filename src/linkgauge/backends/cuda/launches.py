@@ -18,7 +18,8 @@ from .settings import CopySettings
 
 _WORD = 8
 _BEFORE = 2
-"""Words before the marks: when the gate opened, and the number of steps done (progress.cuh)."""
+"""The words before the marks: the time when the gate opened, and the number of steps done
+(progress.cuh)."""
 _SIZE = (_BEFORE + MOST_LAPS + 1) * _WORD
 _NANO = 1e-9
 

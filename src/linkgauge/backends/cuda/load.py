@@ -22,11 +22,12 @@ TILE = THREADS * UNIT
 LIMIT = 3.0
 """Seconds after which a load ends by itself."""
 _WHOLE = 0.02
-"""Seconds over which its own rate is measured."""
+"""The seconds over which a load's own rate is measured."""
 _LEAST = 0.005
-"""Seconds that a load lasts at least: its rate is that of whole tiles."""
+"""The least seconds that a load lasts, because its rate is that of whole tiles."""
 _STREAM = 2
-"""The first of its device that loads have: those before are the measured group's."""
+"""The number of a load's first stream on its device; lower numbers are streams of the measured
+group."""
 _WORD, _NANO = 8, 1e-9
 
 

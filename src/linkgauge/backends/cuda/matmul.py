@@ -34,11 +34,12 @@ from .verify import read_word, run
 from .work import StreamWork
 
 _LAUNCHES = 3
-"""Operations that a product enqueues at most: kernels, and what clears their workspace."""
+"""The most operations that a product enqueues: kernels, and operations that clear their
+workspace."""
 _THREADS, _MOST_BLOCKS_A_MULTIPROCESSOR = 256, 16
 _SUM = 8
 _NOT_A_NUMBER = 0xFF
-"""A byte of which all numbers are none."""
+"""A byte that makes a number of any type not a number."""
 
 
 class _Kind(msgspec.Struct, frozen=True):

@@ -48,9 +48,9 @@ class CudaBuffer(msgspec.Struct, eq=False):
     release: Callable[[], object] | None
     placed: Placement | None = None
     is_exported: bool = True
-    """Whether other processes may open it."""
+    """Whether other processes may open the buffer."""
     fabric: Fabric | None = None
-    """By which other machines may, too."""
+    """The handle with which processes on other machines may open the buffer, too."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

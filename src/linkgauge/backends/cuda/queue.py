@@ -25,7 +25,7 @@ from .memory import address_in, pinned_words
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
-"""What is called as the driver's functions are, but is the native core's."""
+"""The name of a function of the native core that is called like the driver's functions."""
 
 
 @cache
@@ -122,7 +122,7 @@ class CudaQueue(Queue):
 
 _NANO = 1e-9
 _GATE = 1
-"""The gate itself is one of the operations in the queue."""
+"""The number of operations in the queue that the gate itself takes."""
 
 
 class EnqueuingGroup(Gated):

@@ -20,7 +20,7 @@ IN_KERNEL_LOOPS = 64 << 20
 below it each loop is a launch, so that the figure is that of single copies."""
 
 LEAST_SEARCHED = 64 << 20
-"""From this size on (bytes) arrays tell which kernel is the fastest for a device's memory."""
+"""The size in bytes from which arrays are used to find the fastest kernel for a device's memory."""
 
 LEAST_IN_KERNEL = 2
 """Fewest loops of a launch that carries out several: the multiprocessors do not finish together,
@@ -85,7 +85,7 @@ SPLIT_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=1, in_place=
 
 
 ARRAY_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=4)
-"""Of kernels over arrays: a block for each 64 KiB."""
+"""The settings for kernels over arrays: a block for each 64 KiB."""
 BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
 
 

@@ -36,7 +36,8 @@ GAIN = 1.001
 """Settings replace the defaults only if they are faster by this factor."""
 _SAMPLE_SECONDS, _ARRAY_SECONDS = 0.02, 0.005
 _THREADS_A_MULTIPROCESSOR = 2048
-"""As many as may run there at once, of most architectures."""
+"""The number of threads that may run on a multiprocessor at the same time, for most
+architectures."""
 _SEED = 7
 
 

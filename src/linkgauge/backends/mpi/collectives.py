@@ -22,12 +22,12 @@ from .group import address_in
 from .world import mpi_errors
 
 _POISON = (1 << 64) - 1
-"""All bits of it are 1, which is no number that is sent, but for an unsigned one of 8 bits."""
+"""A word whose bits are all 1, which no sent number has, except for unsigned numbers of 8 bits."""
 _MOST_LOOPS = 1 << 16
 """Each loop's end is kept, so their number is limited."""
 _NANO = 1e-9
 _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
-"""Of which the root alone sends."""
+"""The collectives in which only the root sends."""
 
 
 def part_refusal(transfer: Transfer) -> str | None:

@@ -35,7 +35,7 @@ from .group import MpiGroup, address_in
 from .world import mpi_errors, world
 
 SLOW_CALLS = 50e-6
-"""Seconds of a copy below which the calls that Python makes are part of its figure."""
+"""The seconds of a copy below which the time of calls from Python is part of its figure."""
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
@@ -90,9 +90,9 @@ class MpiRank(HostRank, RankBackend):
         self._mpi = mpi
         self._comms = Communicators(mpi)
         self._window: Any = None
-        """What the cell's ranks have their memory for one-sided accesses in."""
+        """The MPI window for the one-sided accesses of the cell's ranks."""
         self._group: MpiGroup | MpiCollective | None = None
-        """What was prepared last, but for flags."""
+        """The group that was prepared last, unless it works on flags."""
 
     def make_progress(self) -> None:
         with suppress(BackendError), mpi_errors("MPI_Iprobe"):  # the next call fails, too

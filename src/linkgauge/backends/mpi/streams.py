@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from linkgauge.backends.protocol import Buffer, Copy
 
 WINDOW = 16
-"""Messages of one stream under way at once."""
+"""The most messages of one stream that are under way at once."""
 _DATA, _WORD = 1, 2
 """Kinds of messages: payload, and words without payload that begin or end it."""
 _TAGS = 4
-"""Tags of one copy: its place times this, and a kind."""
+"""The tags of one copy: its place times this, plus a kind."""
 
 Memory = Callable[[Buffer | None, int], list[Any]]
 """The first bytes of a buffer, given their count, as mpi4py takes them."""
 Step = tuple[int, Callable[[], Any]]
-"""So many messages, each begun by this call, which returns its request."""
+"""A number of messages, and the function that begins one and returns its request."""
 
 
 class StreamPart(NamedTuple):

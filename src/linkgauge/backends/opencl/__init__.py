@@ -66,7 +66,8 @@ class OpenCL(Holding["OpenCLBuffer"]):
         self._nodes = {node.index: node for node in nodes}
         self.sensors = AmdTelemetry(self.devices())
         self._of_chase: tuple[str, ...] = ()
-        """Remarks on the chase that was prepared last, if nothing else was since."""
+        """Remarks on the chase that was prepared last; empty if another group was prepared
+        since."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
         return self.sensors.inventory()

@@ -20,15 +20,16 @@ from .group import Enqueue, Lane, OpenCLGroup
 from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
-"""Accesses of a loop, about as many as of a host thread's chase. A prime, so that hardly ever a
-number of loops leads back to the line where it began, as no access at all would. One launch follows
-all loops of a lap, so that what a launch takes counts once a sample."""
+"""The accesses of a loop, about as many as in a host thread's chase. The number is a prime, so that
+loops hardly ever lead back to the line where they began, which would look like no access at all.
+One launch carries out all loops of a lap, so that the time of a launch counts once a sample."""
 _FILE = "chase"
 _MASK = (1 << 64) - 1
 _ROUNDS = 4
 _UNBOUNDED = 1 << 30
 _orders = count(1)
-"""Each ring has an order of its own, even in memory that held one before."""
+"""The numbers of orders: each ring has an order of its own, even in memory that held another ring
+before."""
 
 
 class Ring(msgspec.Struct, frozen=True):
@@ -114,7 +115,7 @@ class ChaseLane(Lane):
             "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
         )
         self._hops = 0
-        """That were enqueued since the ring's beginning."""
+        """The accesses that were enqueued since the ring's beginning."""
 
     def lap(self, loops: int) -> list[Enqueue]:
         return [partial(self._follow, loops * HOPS)]

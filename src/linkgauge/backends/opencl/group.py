@@ -33,7 +33,7 @@ class Lane(ABC):
     """The commands of one transfer, with its own in-order queue."""
 
     sums: Words | None = None
-    """Of a pure read."""
+    """The sums of a pure read."""
     _keeps_events = False
     """Whether no event may be destroyed while the gate is closed."""
     _does = "a copy"

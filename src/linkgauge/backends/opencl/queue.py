@@ -32,7 +32,7 @@ class OpenCLQueue(Queue):
             self._queue = cl.CommandQueue(unit.context, unit.handle)
         self._at = int(self._queue.int_ptr)
         self._kept: list[object] = []
-        """What calls name by its address."""
+        """The objects to which calls refer by address; they must live as long as these calls."""
 
     def address_of(self, name: str) -> int:
         return address_of(_library(), name)

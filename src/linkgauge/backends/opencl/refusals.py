@@ -1,4 +1,4 @@
-"""What OpenCL cannot measure, and remarks for readers of its figures.
+"""Says what OpenCL cannot measure, and makes remarks for readers of its figures.
 
 These functions turn plain facts into sentences and never call OpenCL, so that every rule can be
 tested without hardware."""

@@ -12,14 +12,15 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
 
 FACTOR, SUMMAND = -1.0, 1.0
-"""A kernel's step is x · FACTOR + SUMMAND: x is what it was after an even number of them, exactly.
-They are arguments, so that no compiler finds that nothing needs to be computed."""
+"""The numbers of a kernel's step, x · FACTOR + SUMMAND: after an even number of steps x is exactly
+what it was. They are arguments, so that no compiler can leave out the computation."""
 _SECONDS = 0.005
-"""Copies are timed for at least as long where a kernel is fitted to them."""
+"""The least seconds for which copies are timed when a kernel is fitted to them."""
 _CLOSE = 1.1
 """Ratio of two times that are about equal."""
 _GROWTH = 16.0
-"""A kernel grows by at most this factor at a time: a short one tells little of a long one."""
+"""The largest factor by which a kernel grows at a time, because a short one shows little of a long
+one."""
 _MOST_TRIES = 16
 _LEAST = 1e-9
 

@@ -21,9 +21,9 @@ from linkgauge.model.operations.operation import Operation
 LIMIT = 10_000
 """An event verifies the numbers below this: sysbench's default."""
 FOUND = 1228
-"""Primes from 3 to there."""
+"""The number of primes from 3 to LIMIT."""
 LEAST_RATE = 1e-12
-"""Events per second of threads that came too late for any."""
+"""The events per second of threads that started too late to count any."""
 
 
 class PrimesGroup(Gated):

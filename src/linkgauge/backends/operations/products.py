@@ -11,14 +11,15 @@ from linkgauge.model.operations.operation import Operation, operations_of, order
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
-"""100 products are timed, in 50 samples, which is as many as fit behind one gate."""
+"""The warm-up products, and the products of a sample: 100 products are timed in 50 samples, which
+is as many as fit behind one gate."""
 
 
 class ProductBuffers(Protocol):
     """A and B, and their product."""
 
     on_host: bool
-    """Whether CPUs multiply, and are sampled as the host's own are."""
+    """Whether CPUs multiply; they are then sampled like those of host benchmarks."""
 
     def spoil(self) -> None:
         """Overwrites the product, so that an old one does not pass for a new one."""

@@ -20,7 +20,8 @@ from .memory import WINDOW, SimBuffer
 from .run_position import RunPosition
 
 _MOST_RANKS = 1 << 12
-"""More than a machine has: a draw of an iteration is numbered by both."""
+"""A number above that of any machine's ranks: draws for iterations are numbered by rank and
+iteration."""
 
 
 class SimCollective(CollectiveGroup):

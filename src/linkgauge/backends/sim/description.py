@@ -361,10 +361,10 @@ def shipped() -> tuple[str, ...]:
 
 
 def load(name: str) -> tuple[str, str]:
-    """The name and the YAML of a shipped machine, of a file (`*.yml`, or any path), or of what a
-    room makes a description of.
+    """The name and the YAML of a shipped machine, of a file (`*.yml`, or any path), or of a value
+    that a room turns into a description.
 
-    Raises InputError if there is none, or the file cannot be read.
+    Raises InputError if none of these exists, or the file cannot be read.
     """
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")

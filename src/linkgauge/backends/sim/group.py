@@ -11,7 +11,8 @@ from .memory import SimBuffer, compute, exchange, move
 from .run_position import RunPosition
 
 StallSeconds = Callable[[int, int], float]
-"""Seconds that a copy stalls in a sample; takes its place in the group and the sample's number."""
+"""A function that returns the seconds that a copy stalls in a sample, by its place in the group and
+the sample's number."""
 
 
 class SimGroup(Gated):

@@ -28,7 +28,7 @@ _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
 Stored = tuple[Pattern, int, bool]
-"""What was written: the pattern (of which SPLIT is WORDS), the seed, whether words are
+"""The content of memory: the pattern (of which SPLIT is WORDS), the seed, and whether words are
 complemented."""
 
 

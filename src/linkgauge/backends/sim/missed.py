@@ -102,4 +102,5 @@ _NEEDS: dict[type[Fault], tuple[Callable[[Fault, _Met], bool], str]] = {
     Drift: (_copies, "copy nothing: a latency stays as it is"),
     Jitter: (_scatters, "are the host's time alone"),
 }
-"""What a kind of fault needs of a cell that it is to strike, and what is said where none has it."""
+"""The condition of a kind of fault on the cell that it affects, and the message if no cell meets
+it."""

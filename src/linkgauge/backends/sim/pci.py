@@ -33,7 +33,7 @@ _NVIDIA = 0x10DE
 _BUSES = 256
 _REDIRECTIONS = ("request redirect", "completion redirect")
 _LEAST_SIZE = 128
-"""Bytes of packets and of read requests where a link is unknown: nothing else was set."""
+"""The bytes of packets and of read requests of a link whose settings are unknown."""
 _OF_LINK = tuple(f"link.{field}" for field in PciLink.__struct_fields__)
 _OF_PACKETS = ("max_payload", "max_read_request")
 NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of it"

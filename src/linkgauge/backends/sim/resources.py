@@ -29,7 +29,8 @@ _STAGED = 2.0
 _ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
 _BOTH = (False, True)
 _OPPOSITE = {("read",): "write", ("write",): "read"}
-"""Ways of what is read and written over a link, behind its number."""
+"""The opposite direction of a transfer over a link, by the rest of the name after the link's
+number."""
 
 
 _Usage = tuple[tuple[Resource, float], ...]

@@ -97,7 +97,7 @@ def _strikes_in(fault: Strike, cell: int, phase: Phase) -> bool:
 
 
 _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "compare"}
-"""The call of a real API that would fail in a phase, where its name is not the phase's."""
+"""The calls of a real API that would fail in a phase, if the phase has another name."""
 
 
 def act(fault: Strike, phase: Phase) -> NoReturn:

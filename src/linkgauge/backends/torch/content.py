@@ -14,9 +14,9 @@ from linkgauge.model.transfer import CHUNK
 
 WORD = 8
 _PIECE = 1 << 24
-"""Words at a time: an eighth of a GiB for each intermediate result."""
+"""The words that are processed at a time: an eighth of a GiB for each intermediate result."""
 _SEED, _FACTOR = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15
-"""Those of protocol.Pattern."""
+"""The constants of protocol.Pattern."""
 _SHIFT, _KEPT = 29, (1 << 35) - 1
 _MANTISSA_SHIFT, _MANTISSA_KEPT, _MANTISSA = 16, (1 << 48) - 1, 2.0**-48
 

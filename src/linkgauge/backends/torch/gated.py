@@ -25,7 +25,7 @@ from .runtime import TorchDevice, calling, current
 # What a transfer enqueues: a copy of a tensor.
 
 Streams = Sequence[tuple[TorchDevice, Any]]
-"""A stream of each device that takes part (None: it has none), the owner's first."""
+"""The stream of each device that takes part (None if it has none), the owner's first."""
 
 
 class GatedWork(Protocol):
@@ -82,23 +82,26 @@ def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
 
 
 QUEUE = 800
-"""How many operations may wait behind the gate on one device: a call on a full queue, of about
-1024, blocks until the device proceeds."""
+"""The most operations that may wait behind the gate on one device: a call on a queue with about
+1024 operations, which is full, blocks until the device proceeds."""
 SAMPLE_SECONDS = 0.010
-"""As of backend cuda: events resolve half a microsecond, and some copies take 9 µs more."""
+"""The seconds of a sample, as in backend cuda: events resolve half a microsecond, and some copies
+take 9 µs more."""
 LAPS = 16
-"""Samples behind one gate."""
+"""The most samples behind one gate."""
 _OVERHEAD = LAPS + 12
-"""Operations beside a work's loops: events, waits, the warm-up."""
+"""The operations in addition to a group's loops: events, waits, the warm-up."""
 _BETWEEN = 4
 """Operations of a copy between devices, with the events by which torch orders them."""
 _FIRST_GATE, _LONGEST_GATE = 2e-3, 0.5
-"""Seconds. What is loaded at its first use takes long once, and not again."""
+"""The first and the longest seconds of a gate. Code that is loaded at its first use takes long only
+once."""
 _MARGIN, _SURPLUS = 1.5, 5e-4
-"""A gate lasts this many times as long as it took to enqueue all, and so many seconds more. The
-margin doubles whenever that was too little: a gate counts cycles, and clocks rise under load."""
+"""The length of a gate: it lasts this many times as long as enqueuing took, and this many seconds
+more. The margin doubles whenever that was too short: a gate counts cycles, and clocks rise under
+load."""
 _SHRINKING = 0.95
-"""What is left of the margin after a gate that held."""
+"""The factor by which the margin shrinks after a gate that held."""
 _MOST_TRIES = 8
 _MILLI = 1e-3
 

@@ -62,7 +62,7 @@ class TorchRank(OfProcess):
         self._unit = backend.unit(parse_memory(device.memory))
         self._joined: bytes | None = None
         self._times: dict[bytes, int] = {}
-        """How often each token was joined."""
+        """The number of times that each token was joined."""
         self._stores: dict[bytes, Any] = {}
         self._folder: Path | None = None
         self._said: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What torch cannot measure, and remarks for readers of its figures.
+"""Says what torch cannot measure, and makes remarks for readers of its figures.
 
 These functions turn plain facts into sentences and never call torch, so that every rule can be
 tested without devices."""

@@ -20,11 +20,11 @@ from linkgauge.model.hardware.machine import Device
 from .refusals import SPACE, TorchFacts
 
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
-"""What messages of torch say where memory is short, beside its own exception."""
+"""The texts in torch's messages for lack of memory, in addition to its own exception."""
 _LARGEST = 1 << 62
 _ROCM = "ROCm"
 _SLEEP = 1 << 20
-"""Cycles of a first sleep, which shows how long a cycle is."""
+"""The cycles of a first sleep, whose time shows the length of a cycle."""
 _MILLI = 1e-3
 
 

@@ -30,7 +30,7 @@ from .journal import JOURNAL_FILE, opening, records_of
 from .resume import check_same_machine
 
 AGAIN = "-again"
-"""Behind the label of the run whose cells are measured again."""
+"""The end of the label of a run that measures cells again."""
 
 
 def measure_again(

@@ -33,7 +33,7 @@ def slug(text: str, otherwise: str) -> str:
 
 
 _MOST_BYTES = 192
-"""Of a name: file systems take 255."""
+"""The most bytes of a name; file systems allow 255."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 

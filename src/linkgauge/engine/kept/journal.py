@@ -43,7 +43,8 @@ from .stored import current
 RUN_FILE = "run.json"
 JOURNAL_FILE = "journal.jsonl"
 SYNC_SECONDS = 1.0
-"""A power cut may cost this much; a crash of the process costs nothing that was flushed."""
+"""The seconds of measurements that a power cut may cost; a crash of the process costs nothing that
+was flushed."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):

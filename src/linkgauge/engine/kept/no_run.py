@@ -23,7 +23,7 @@ _KINDS = (
     (b"PK\x03\x04", "it is a ZIP archive"),
     (b"<!DOCTYPE html", "it is a page for a browser"),
 )
-"""First bytes of files."""
+"""The first bytes of files that are no runs, with their kinds."""
 _DOCUMENTS = {
     "vary": "it compares settings: linkgauge show reads it",
     "scale": "it belongs to a run: give its folder",
@@ -39,7 +39,7 @@ _DOCUMENTS = {
     "history": "it is what linkgauge history --json prints",
     "vm": "it is what linkgauge vm --json prints",
 }
-"""What linkgauge writes, by the name in its schema."""
+"""The documents that linkgauge writes, by the name in their schema."""
 
 
 class _Head(msgspec.Struct):

@@ -20,11 +20,11 @@ from linkgauge.model.stats.summary import Summary
 
 SAMPLES_BIN = "samples.bin"
 MOST_SAMPLES = 1 << 28
-"""Bytes: no run has more. Each number of 8 bytes takes 32 of memory once read."""
+"""The most bytes of a run's samples. Each number of 8 bytes takes 32 bytes of memory once read."""
 _LENGTH = struct.Struct("<I")
 _ROW = struct.Struct("<13d")
 _SURE = 8
-"""So many of a row's figures are never null."""
+"""The number of leading figures in a row that are never null."""
 
 
 def packed(run: Run) -> bytes:

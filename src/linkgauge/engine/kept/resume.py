@@ -28,7 +28,7 @@ from .journal import JOURNAL_FILE, RUN_FILE, Journal, Opened, Resumed
 from .run_state import PreciseRun, RunState, book_of
 
 Opening = Callable[[Opened], AbstractContextManager[Workers]]
-"""Opens what measures a run."""
+"""A function that opens the workers that measure a run."""
 
 
 def alone(opened: Opened) -> AbstractContextManager[Workers]:

@@ -48,7 +48,7 @@ class PreciseRun:
         self.opened = opened
         self.visits = Visits(opened.plan, opened.settings)
         self.is_settled = False
-        """Whether cells in doubt were already asked for: those `doubted`."""
+        """Whether the cells in doubt (`doubted`) were already asked for."""
         self.doubted: set[CellAt] = set()
         self._known: list[Record] = [opened]
 

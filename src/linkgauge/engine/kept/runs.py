@@ -74,13 +74,14 @@ def origin_of(file: Path) -> RunOrigin | None:
 VARY_FILE = "vary.json"
 PACKED = ".tar.zst"
 RESULTS = Path("results")
-"""Where runs are kept unless another folder is asked for."""
+"""The folder in which runs are kept unless another one is asked for."""
 _HEAD = 100
-"""Bytes of a document that name its schema."""
+"""The first bytes of a document, which contain its schema."""
 MOST_BYTES = 1 << 30
-"""No run has more: the full profile of eight devices leaves a tenth of a GiB."""
+"""The most bytes of a run: the full profile of eight devices has a tenth of a GiB."""
 MOST_VALUES = 1 << 25
-"""Nor more commas, each of which may stand for a value that takes 32 bytes of memory once read."""
+"""The most commas of a run, each of which may separate values that take 32 bytes of memory once
+read."""
 
 
 _Kept = TypeVar("_Kept")

@@ -36,11 +36,11 @@ from .journal import Closed, Logged, MeasuredVisit, Opened, Record, Resumed, ass
 KEPT = 16
 """Visits of a cell whose samples the run keeps, evenly over the time: at least half as many."""
 WORST = 10
-"""The slowest samples that are listed; so many of each cell are remembered."""
+"""The number of the slowest samples that are listed; as many are remembered for each cell."""
 WORST_OF_CELL = 3
 MOST_FAILED = 100
 MOST_REASONS = 32
-"""Reasons of throttling of a device."""
+"""The most reasons of throttling that are kept for a device."""
 
 
 class SoakState:
@@ -59,7 +59,7 @@ class SoakState:
         self.struck: list[FailedVisit] = []
         self._control: list[Record] = [opened]
         self._since = opened.started, 0.0
-        """When the run began or went on: the time of day, and `at`."""
+        """The time of day when the run began or went on, and `at` at this time."""
         self._slice = self.asked.seconds / SLICES
         plan = opened.plan
         self._cells = [

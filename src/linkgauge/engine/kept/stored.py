@@ -33,7 +33,7 @@ from .packed import PackedSeries, file_of, packed
 
 Value = TypeVar("Value")
 _OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
-"""Of which few cells have their own."""
+"""The fields whose values most cells share with others."""
 
 
 def share_texts(run: Run) -> Run:
@@ -154,7 +154,7 @@ _COMMON = (
     "bytes", "loops", "stopped", "verified", "locked", "placement", "visits", "interval", "parts",
     "expected", "not_judged", "readings", "definition", "phase", "iterations", "workload", "round",
 )  # fmt: skip
-"""What cells often have in common; of what else they have, each says it itself."""
+"""The fields in which cells are often equal; cells store all other fields themselves."""
 _BLANK: tuple[object, ...] = (None, ())
 
 

@@ -31,9 +31,10 @@ from linkgauge.model.load import Load
 # from one to the other.
 
 PAIRS = 7
-"""The first CPU and so many others, evenly spread."""
+"""The number of CPUs, evenly spread, that are paired with the first one."""
 _LOOPS, _LAPS = 200, 3
-"""Round trips of a lap, and laps of which the shortest counts: a thread may be interrupted."""
+"""The round trips of a lap, and the number of laps; the shortest lap counts, because a thread may
+be interrupted."""
 
 
 class Nearness:
@@ -71,9 +72,9 @@ def _one_way(first: int, second: int) -> float:
 
 
 SPAN = 0.5
-"""Seconds."""
+"""The least seconds of a span over which load is measured."""
 NAMED = 0.1
-"""CPUs that others keep busy from which on the busiest of them is looked for."""
+"""The number of CPUs kept busy by others from which the busiest process is looked for."""
 _MOST_KEPT = 64
 
 

@@ -107,7 +107,8 @@ class CombinedGroup:
 OnPhase = Callable[[Phase], None]
 
 ITERATION_SECONDS, LEAST_ITERATIONS, MOST_ITERATIONS = 0.02, 4, 128
-"""How long a visit times single iterations of a collective, and how many at least and at most."""
+"""The seconds for which a visit times single iterations of a collective, and the fewest and the
+most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):

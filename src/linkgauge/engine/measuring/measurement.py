@@ -40,11 +40,12 @@ from .sampler import TakenSamples, definition_of, headline
 from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4
-"""nvbandwidth's (WARMUP_COUNT in its memcpy.cpp), behind the gate: those that still run when the
-first copy starts count in its span, and so in its totals."""
+"""The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in its memcpy.cpp):
+those that still run when the first copy starts count in its span, and so in its totals."""
 
 LARGE_CHASE = 64 << 20
-"""Bytes of a pointer chase from which on all visits have one buffer: so many pages average out."""
+"""The bytes of a pointer chase from which all visits share one buffer, because so many pages
+average out."""
 
 
 Iterations = Sequence[tuple[float, ...]]
@@ -90,7 +91,7 @@ class Measurement:
         self.steps = 1
         """Steps of one loop of the operation, each of which is a latency."""
         self.definition: Definition | None = None
-        """What its total means, if an earlier visit determined that."""
+        """The definition of its total, if an earlier visit determined it."""
         self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
 

@@ -37,7 +37,8 @@ _HOST_THREADS = 51 / 72
 _OPENCL = 64 / 72
 _HOST_LATENCY = 26 / 48
 _HOST_BY_DEVICES = 34 / 48
-"""Share of intervals that held: 24 runs of each cell, on the machine with the lowest coverage."""
+"""The share of intervals that held: 24 runs of each cell, on the machine with the lowest
+coverage."""
 
 
 def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated: bool) -> float:

@@ -12,7 +12,8 @@ from linkgauge.model.transfer import Engine, Transfer
 
 _Key = tuple[str, Memory, object, int, int]
 SETS = 4
-"""Sets of buffers that visits rotate through: where memory lies partly decides its speed."""
+"""The sets of buffers that visits rotate through, because the speed of memory partly depends on its
+addresses."""
 
 
 class BufferPool:
@@ -28,9 +29,9 @@ class BufferPool:
         self._on_host: dict[Memory, bool] = {}
         """Whether each memory's bytes are the host's."""
         self._shares_host: dict[str, dict[str, bool]] = {}
-        """The same of each backend's devices."""
+        """Whether each of a backend's devices shares the host's memory, by backend."""
         self._idle_bytes = 0
-        """Idle bytes of host memory."""
+        """The idle bytes of host memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
 
     def lend(

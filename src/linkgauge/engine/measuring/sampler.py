@@ -132,9 +132,9 @@ def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
 
 
 WARM_UPS = 2
-"""Single copies before the loops are chosen: the first pays for page tables and caches, which is
-negligible if it lasts as long as a sample. (Not where samples are rehearsed: there it connects
-ranks, which takes longer than many samples.)"""
+"""The single copies before the number of loops is chosen. The first pays for page tables and
+caches, which is negligible if it lasts as long as a sample. (Where samples are rehearsed it does
+not count: there it connects ranks, which takes longer than many samples.)"""
 
 VISIT_SHARE = 0.05
 """A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
@@ -188,7 +188,8 @@ def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
 
 
 SampleSeconds = Callable[[Timing], float]
-"""Seconds of the shortest copy: no copy's figure should rest on too short a sample."""
+"""A function that returns the seconds of the shortest copy, because no copy's figure should rest on
+too short a sample."""
 
 
 def warm_up(

@@ -11,11 +11,12 @@ from .commands import ReadClock
 from .member_links import Links
 
 EXCHANGES = 8
-"""Questions to each rank, of which the fastest counts."""
+"""The number of questions to each rank; the fastest one counts."""
 FRESH = 5.0
-"""Seconds after which clocks are compared anew: quartzes differ by up to 100 us in each."""
+"""The seconds after which clocks are compared anew: quartz clocks drift by up to 100 us in this
+time."""
 LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
-"""A lead at first, and at most: each time that a member is late, it is twice as long."""
+"""The seconds of lead at first, and the most; the lead doubles each time that a member is late."""
 
 
 class Offset(msgspec.Struct, frozen=True):

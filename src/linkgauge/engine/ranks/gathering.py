@@ -43,16 +43,16 @@ from .member_loop import Agent
 from .started import JOINING, LOOK_SECONDS, Processes
 
 JOIN_SECONDS = 60.0
-"""What all ranks have to appear in; where they share CPUs, longer."""
+"""The seconds in which all ranks must appear; longer if they share CPUs."""
 LEAVE_SECONDS = 10.0
-"""What all members have to leave in."""
+"""The seconds in which all members must leave."""
 LATE_SECONDS = 5.0
-"""What ranks have to hear that it comes to nothing."""
+"""The seconds in which ranks must learn that the run does not start."""
 CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
-"""What a card that has begun to come has to be there in; the most that it may be, with all CPUs of
-the largest machine."""
+"""The seconds in which a card must arrive once it has begun to, and its most bytes, with all CPUs
+of the largest machine."""
 MOMENT_SECONDS = 1.0
-"""What a sample takes, mostly."""
+"""The seconds that most samples take."""
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
@@ -127,9 +127,9 @@ class Gathering:
         self._thread.start()
         self._channels = {0: Channel(ours)}
         self._strangers: dict[int, Channel] = {}
-        """Those that have not yet said who they are, by their file."""
+        """Connections that have not yet identified themselves, by their file descriptor."""
         self._gone = 0
-        """How many ranks have ended before they appeared."""
+        """The number of ranks that ended before they appeared."""
         self._cards = {0: card_of(launch)}
         try:
             self._await_all(join_seconds(launch, limit))

@@ -32,9 +32,9 @@ class Meeting:
         self.rank, self.parties = rank, parties
         self._meet = meet
         self.at: float | None = None
-        """When all are to start, by rank 0's clock, if they were to agree on that."""
+        """The time at which all are to start, by rank 0's clock, if they were to agree on one."""
         self.ahead = 0.0
-        """By how many seconds this rank's clock is ahead of rank 0's."""
+        """The seconds by which this rank's clock is ahead of rank 0's."""
 
     def share(
         self,

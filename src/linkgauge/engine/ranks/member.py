@@ -28,9 +28,9 @@ from .started import Processes
 LOST_EXIT = 3
 """Exit code of a rank whose run ended with another rank."""
 HEIR_SECONDS = 2.0
-"""What the other ranks give the one that writes down that rank 0 is gone."""
+"""The seconds that the other ranks wait for the rank that records the loss of rank 0."""
 AGAIN_SECONDS = 0.1
-"""Interval at which it looks whether they have ended."""
+"""The interval at which this rank checks whether the others have ended."""
 
 
 def take_part(launch: Launch, request: RunRequest) -> int:

@@ -41,7 +41,7 @@ from .commands import Command, EndRun, Meet, Ping, Pong, ShowProgress, Told, dec
 
 NO_SIGN = "gives no sign of life"
 BEAT_SECONDS = 1.0
-"""Interval of the signs of life that rank 0 gives of itself."""
+"""The interval of rank 0's signs of life."""
 _A = TypeVar("_A")
 
 
@@ -62,13 +62,14 @@ class Links:
         self.ranks = {rank.number: rank for rank in ranks}
         self._doing = "starting"
         self.phase: Phase = "allocate"
-        """What the cell is at that is measured."""
+        """The phase of the measured cell."""
         self.lost: RankLost | None = None
         self.gone: dict[int, RankLost] = {}
         self._broken_off = False
         self.patience = patience
         self._speaking = threading.RLock()
-        """Held while rank 0 asks or tells something: a clock may run, and messages may not mix."""
+        """The lock that is held while rank 0 asks or sends something: a clock may run, and messages
+        must not mix."""
         self._next_signs = 0.0
         self._closed = threading.Event()
         self._poller = select.poll()

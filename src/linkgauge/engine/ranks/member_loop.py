@@ -35,7 +35,7 @@ from .spanning import SimSpanningBackend, SpanningBackend
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
 """Seconds between two moments in which an idle member makes progress."""
 ENDED = "ended"
-"""How rank 0 was lost that left without a word."""
+"""The loss of a rank 0 that left without a message."""
 
 
 class Agent:
@@ -59,7 +59,7 @@ class Agent:
         self._left = left
         self._patience = patience
         self._silence = 0.0
-        """How long rank 0 may say nothing now (seconds)."""
+        """The seconds for which rank 0 may now be silent."""
         self._sending = threading.Lock()
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._made = ExitStack()

@@ -14,11 +14,11 @@ from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")
-"""Backends whose ranks found a group of ranks by a token of its first one."""
+"""The backends whose ranks form a group with a token of its first rank."""
 PASSING = ("cuda",)
-"""Those whose ranks pass on copies to other machines, too."""
+"""The backends whose ranks pass on copies to other machines, too."""
 Group = tuple[int, ...]
-"""Ranks that found a communicator."""
+"""The ranks that form a communicator."""
 _CCL: EngineKind = "ccl"
 SHARE = "ranks share a GPU: NCCL needs one for each"
 

@@ -27,9 +27,10 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.ranks import LostRank
 
 LOCKED_SECONDS, AGAIN_SECONDS = 5.0, 0.02
-"""How long a journal may still be locked by a process that is gone, and how often to look."""
+"""The seconds for which a journal may still be locked by a process that is gone, and between two
+checks."""
 NO_DEVICE = "cpu"
-"""The folder of runs that came to no device."""
+"""The folder of runs that did not get to any device."""
 
 
 def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:

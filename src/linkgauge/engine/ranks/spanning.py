@@ -46,7 +46,7 @@ class SpanningBackend:
         self._group: SpanningGroup | None = None
         self._now: float | None = None
         self.failed: LinkgaugeError | None = None
-        """What failed since the ranks last met."""
+        """The error since the ranks last met."""
 
     @property
     def simulates(self) -> bool:

@@ -23,7 +23,7 @@ from .passages import FOUNDED, PASSING, EngineReach, leaves, passed, reached
 from .starts import RankTiming, Starts, common_pace
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
-"""Engines whose work takes both ranks."""
+"""The engines whose work takes both ranks."""
 
 if TYPE_CHECKING:
     from .spanning import SpanningBackend
@@ -43,7 +43,7 @@ class SpanningGroup(Gated):
         ends = (end for copy in copies for end in (copy.source, copy.destination))
         self._buffers = [spanned(end) for end in ends if end is not None]
         self._group: Group | None = None
-        """This rank's part."""
+        """This rank's part of the group."""
         by_both = any(copy.transfer.engine.kind in _BY_BOTH for copy in copies)
         does = named(operation)
         awaits_all = does.from_one or (by_both and does.is_copy)

@@ -25,10 +25,11 @@ from linkgauge.model.ranks import LostRank
 LOOK_SECONDS = 1.0
 """Interval at which processes are looked for."""
 STARTED_SECONDS = 2.0
-"""After this a launcher has started all ranks of its machine; where they share CPUs, later."""
+"""The seconds after which a launcher has started all ranks of its machine; longer if they share
+CPUs."""
 JOINING = "joining"
 _MARKS = (b"RANK", b"PROCID")
-"""What the names of all launchers' variables of a rank's number have one of."""
+"""Texts of which one is in the name of every launcher's variable for a rank's number."""
 
 
 class Processes:
@@ -38,9 +39,9 @@ class Processes:
         self._launch = launch
         self._root = root
         self._seen: dict[int, int] = {}
-        """A process that each rank was seen to have."""
+        """A process that was seen for each rank."""
         self._absent: frozenset[int] = frozenset()
-        """The missing ranks that had none when they were last looked for."""
+        """The missing ranks without a process at the last check."""
         self._next = time.monotonic()
         self._started = self._next + STARTED_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow
 

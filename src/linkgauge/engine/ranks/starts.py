@@ -9,10 +9,10 @@ from typing import NamedTuple
 from linkgauge.backends.protocol import Pace, Timing
 
 LATE_SECONDS = 1e-3
-"""A start so long after the time that was told is late."""
+"""The delay from which a start is late."""
 APART = (1.0, 0.1, 0.01)
-"""Shares of a sample's time: a figure reports the largest that the difference of its starts
-exceeds."""
+"""The shares of a sample's time with which the difference of starts is compared; a figure reports
+the largest share that it exceeds."""
 
 
 class RankTiming(NamedTuple):
@@ -32,10 +32,10 @@ class Starts:
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
         self.was_late = False
-        """Whether the last start was later than was told: the next is to be told earlier."""
+        """Whether the last start was late, so that the next one must be announced earlier."""
         self._apart: tuple[int, float] = (0, 0.0)
-        """The most loops so far, and the greatest difference of their starts, as a share of the
-        shortest copy's time for all of them."""
+        """The largest number of loops so far, and the greatest difference of their starts, as a
+        share of the shortest copy's time for all of them."""
 
     def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
         """Combines the ranks' timings into one of all copies; `at` is the time at which the ranks

@@ -39,9 +39,9 @@ from .meeting import Meetings
 from .passages import FOUNDED, SHARE
 
 AGAIN_SECONDS = 0.5
-"""Interval at which a device that another run measures is asked for."""
+"""The interval at which a device that another run measures is asked for again."""
 PASSED = ("pass", "fail")
-"""Statuses of cells that were measured to the end, in all ranks alike."""
+"""The statuses of cells that were measured to the end, equally in all ranks."""
 
 
 class ClusterWorker:
@@ -57,9 +57,10 @@ class ClusterWorker:
         self._machine: Machine | None = None
         self._backend = ""
         self._shared: frozenset[str] = frozenset()
-        """The memories of ranks that have one device in common."""
+        """The memories of ranks that share one device."""
         self._unlike: set[tuple[tuple[int, ...], int]] = set()
-        """Cells, by their numbers and size, whose last visit not all ranks ended alike."""
+        """The cells, by their numbers and size, whose last visit ended differently in different
+        ranks."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
         """Surveys all ranks with their devices, which are of one backend that all ranks have."""

@@ -62,8 +62,8 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a search for the settings with which a device copies fastest. Answered by whether
-    there was anything to search."""
+    """Asks for a search for the settings with which a device copies fastest. The answer
+    says whether there was anything to search."""
 
     device: str
     peer: str | None

@@ -6,19 +6,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ANSWER_SECONDS, RATE = 30.0, 100e6
-"""An answer, or a cell's start, takes at most so long, and its bytes at this rate (bytes/s)."""
+"""The most seconds for an answer or for a cell's start, and the rate in bytes/s at which its bytes
+must move."""
 TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
 """Limit of each later phase and each sample: a multiple of the warm-up or the longest sample so
 far, and no less than this. It detects hangs, and does not estimate the whole."""
 SIGN_SECONDS = 2.0
-"""What a rank has to give a sign of life."""
+"""The seconds in which a rank must give a sign of life."""
 SETTLE_SECONDS = 20.0
-"""What those have to answer that wait for a rank that is gone: longer than connections may be
+"""The seconds in which ranks that wait for a lost rank must answer: longer than connections may be
 silent."""
 MOST_RANKS_PER_CPU = 8.0
-"""Where ranks share CPUs, all of this takes as many times as long as there are ranks to a CPU; at
-most so many."""
+"""The largest factor for all these limits if ranks share CPUs; the factor is the number of ranks a
+CPU."""
 
 
 class Patience(NamedTuple):

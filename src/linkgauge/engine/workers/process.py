@@ -20,7 +20,7 @@ from .messages import Heartbeat, Start, Trying
 # What workers, and the libraries in them, print: kept apart from what linkgauge says.
 
 OUTPUT_FILE = "output.log"
-"""Beside run.json, if there is any."""
+"""The file beside run.json with the worker's output, if there is any."""
 
 
 class Output:
@@ -67,9 +67,9 @@ class WorkerProcess(Process):
     ) -> None:
         self.output = Output() if output is None else output
         self.standing = Heartbeat()
-        """The last state that it reported."""
+        """The last state that the worker reported."""
         self._waited: dict[str, float] = {}
-        """How long each of its threads had waited for a CPU when it was asked."""
+        """The seconds that each of its threads had waited for a CPU at the last check."""
         super().__init__("linkgauge.engine.workers.child", surroundings, self.output.descriptor)
 
     @property

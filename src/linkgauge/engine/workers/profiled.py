@@ -36,12 +36,12 @@ from .process import WorkerProcess
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
 LOG = ".log"
-"""Beside a report: what the profiler and its worker print."""
+"""The suffix of the file beside a report with the output of the profiler and its worker."""
 WAITING = ("gate", "bounce", "answer", "load")
-"""Kernels that wait for the host or for one another, or that the host waits for: replayed alone,
-they would not end, or say twice what they say once."""
+"""Kernels that wait for the host or for each other, or for which the host waits. Replayed alone
+they would not end, or would count twice."""
 ASIDE = ("link", "fill", "compare", "count_wrong", "draw", "fold", "nothing")
-"""Kernels that prepare or check what is measured, or that do nothing."""
+"""Kernels that prepare or check the measurement, or that do nothing."""
 
 
 def find(profiler: Profiler) -> str:

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 SURVEY_SECONDS = 60.0
 """A driver that does not answer the survey within this time is assumed to hang."""
 WORK_SETUP_SECONDS = 600.0
-"""What an AI workload may take beside until it is warmed up: weights are drawn, and kernels may be
-compiled."""
+"""The seconds that an AI workload may take in addition until it is warmed up: weights are drawn,
+and kernels may be compiled."""
 _A = TypeVar("_A")
 
 TIMES_PROFILED = 10
-"""All of these limits are so many times as long under a profiler, which slows what it follows."""
+"""The factor for all of these limits under a profiler, which slows the process that it follows."""
 FAILURES = 3
 """Consecutive cells that may fail with the same device."""
 
@@ -76,7 +76,7 @@ class Supervisor:
         self._first = first
         self._output = Output() if first is None else first.output
         self._reports: Reports | None = None
-        """Of the profiler, while workers run under it."""
+        """The profiler's reports, while workers run under it."""
         self._workers: dict[str | None, WorkerProcess] = {}
         self._last: str | None = None
         self._failed: Counter[str] = Counter()

@@ -56,10 +56,11 @@ class LocalWorker:
         self._on_phase = on_phase
         self._backends: dict[str, Backend] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
-        """By the cells' numbers and size, what their first visit established."""
+        """The facts that a cell's first visit established, by the cell's numbers and size."""
         self._only: Backend | None = None
         self.leads = True
-        """Whether its results count: where others measure the same cells, those of one do."""
+        """Whether this worker's results count: if several measure the same cells, those of one
+        do."""
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:

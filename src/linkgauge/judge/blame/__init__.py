@@ -1,4 +1,3 @@
-"""Which parts of a machine are at fault: for `slow_parts` by `slow_model` and `pooled`, for
-unsteady ones by `scatter` and `stalls`, for cells that failed by `causes`; `cases` are the cells
-as these see them.
-"""
+"""Finds the parts of a machine that are at fault: slow parts with `slow_parts`, `slow_model` and
+`pooled`, unsteady ones with `scatter` and `stalls`, and parts whose cells failed with `causes`.
+`cases` holds the cells in the form that these modules use."""

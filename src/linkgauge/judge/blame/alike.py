@@ -18,14 +18,14 @@ from linkgauge.model.stats.student import two_sided
 _T = TypeVar("_T")
 _U = TypeVar("_U")
 CHANCE = 0.01
-"""How often chance alone may set any part of a healthy machine apart: with many parts, each of them
-that many times less often (Bonferroni)."""
+"""The probability that chance alone makes any part of a healthy machine stand out. It is divided by
+the number of parts (Bonferroni)."""
 Classes = Sequence[tuple[Sequence[_T], Sequence[_T]]]
-"""Of each class of peers, those that touch a part, and the others: neither is empty."""
+"""For each class of peers, the cells that touch a part, and the others; neither is empty."""
 
 
 class Excess(NamedTuple):
-    """How much larger a part's value is than its peers', and the probability of that by chance
+    """The ratio of a part's value to its peers', and the probability of a ratio as large by chance
     alone."""
 
     ratio: float
@@ -45,14 +45,15 @@ def classes(
 
 
 def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
-    """The same classes with a function applied to each value."""
+    """The classes with a function applied to each value."""
     return [([*map(said, one)], [*map(said, other)]) for one, other in of]
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """How much larger the standard deviations of the part's cells are, as a ratio of geometric
-    means. Each class has its own level, and the part adds the same to the logarithms in each; the
-    test is Student's t of that sum, by least squares. None for too few cells."""
+    """The ratio between the standard deviations of the part's cells and of the others (geometric
+    means), with its probability. Each class has its own level, and the part adds the same to the
+    logarithms in every class; Student's t tests this sum by least squares. None for too few
+    cells."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []
@@ -118,7 +119,7 @@ def more_events(of: Classes[tuple[int, int]]) -> float:
 
 _STEEPEST = 50.0
 _HALVINGS = 60
-"""The tilt of the bound is looked for up to this, so often halved."""
+"""The number of times that the search interval for the bound's tilt is halved."""
 
 
 def _share(touching: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> float:

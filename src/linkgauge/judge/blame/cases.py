@@ -1,5 +1,5 @@
-"""Cells as the search for a cause needs them, the part that bad cells share, and findings about
-something that a run has measured."""
+"""The cells in the form in which the search for a cause needs them, the parts that bad cells share,
+and findings about something that a run has measured."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A cell for the search of causes. `number` is its place in the whole run; `touched` are the
-    parts that it touches, `timed` those that may slow its figure (of several transfers with only
-    the first reported, the first one's). `alike` is equal for cells whose figures should be equal
-    (None if there are none, as in a sweep), and `kind` for cells that do the same over paths of the
-    same kinds, whose figures vary alike."""
+    """A cell for the search of causes. `number` is its position in the whole run. `touched` are the
+    parts that the cell touches, and `timed` the parts that may slow its figure (if only the first
+    of several transfers is reported, the parts of that transfer). `alike` is equal for cells whose
+    figures should be equal; None if there are no such cells, as in a sweep. `kind` is equal for
+    cells that do the same over paths of the same kinds, whose figures vary alike."""
 
     number: int
     result: Result
@@ -63,13 +63,13 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
 
 LARGE = 256 << 20
-"""Bytes from which the start of a copy takes no visible part, unless it takes no longer than a
-start may: figures of larger sizes are equal."""
+"""The bytes from which figures of different sizes count as equal, because the start of a copy takes
+no visible share of its time, unless the whole copy takes no longer than a start may."""
 
 
 @lru_cache(maxsize=1)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Every cell of the run except skipped ones. All checks of the same evidence share the
+    """Every cell of the run except skipped cells. All checks of the same evidence share the
     result."""
     return tuple(each_case(evidence))
 
@@ -95,8 +95,8 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
 
 
 class _Way(NamedTuple):
-    """The parts that a cell's transfers touch: by transfer, all together, and those that may slow
-    the cell's figure."""
+    """The parts that a cell's transfers touch: of each transfer, of all transfers together, and the
+    parts that may slow the cell's figure."""
 
     each: tuple[Touched, ...]
     parts: frozenset[Part]
@@ -163,8 +163,8 @@ def _alike(
     touched: Sequence[Touched],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """A key that is equal for cells whose transfers cross the same kinds of links, share equally
-    many of them (the first one with equally many others), and fill their links equally."""
+    """A key that is equal for cells whose transfers cross the same kinds of links, share them with
+    equally many other transfers (the same for the first transfer), and fill their links equally."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
@@ -200,7 +200,7 @@ def listed(parts: Sequence[Part]) -> str:
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
-    """The names of all these cells; what shows them shortens the list."""
+    """The names of all these cells; code that shows them shortens the list."""
     return tuple(case.name for case in cases)
 
 

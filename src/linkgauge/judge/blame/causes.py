@@ -1,4 +1,5 @@
-"""Which parts are to blame: the fewest that explain all bad cells and contradict no good one."""
+"""Finds the parts to blame: the fewest parts that explain all bad cells and contradict no good
+cell."""
 
 from __future__ import annotations
 
@@ -20,24 +21,25 @@ from .cases import Case, named
 _H = TypeVar("_H", bound=Hashable)
 _T = TypeVar("_T")
 MOST_CAUSES = 5
-"""Causes looked for at once."""
+"""The most causes that are searched for at once."""
 _LIKELY = 12
-"""Candidates of which any two are tried in place of one."""
+"""The number of the likeliest candidates, every two of which are tried in place of one chosen
+part."""
 _MISSED = 4.0
-"""Loss of a bad cell that no part accounts for, where a good cell that touches one costs 1 …"""
+"""The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
+costs 1."""
 _PART = 1.5
-"""… each part that is blamed this …"""
+"""The loss for each blamed part."""
 BEGAN = 1.0
-"""… that it was well at first this …"""
+"""The loss for blaming a part that was well at first."""
 _MIXED = 2.0
-"""… and that cells end for it in several phases this."""
+"""The loss for blaming a part for cells that ended in several phases."""
 _STAYS = 3.0
-"""Loss of a good cell that touches what stays bad."""
+"""The loss for a good cell that touches a part which stays bad once it is bad."""
 _OTHERWISE = 1.0
-"""Loss of a bad cell that is struck harder or less hard than the parts blamed for it strike others.
-"""
+"""The loss for a bad cell that loses more, or less, than the blamed parts cost other cells."""
 _ALIKE = 1.25
-"""How many times as hard as others one part may strike a cell."""
+"""The ratio by which the losses of cells that one part affects may differ."""
 
 
 _LINKS: tuple[Kind, ...] = ("link", "PCIe link")
@@ -52,39 +54,40 @@ _TELLING: tuple[tuple[Kind, frozenset[Kind], str], ...] = (
     ("switch", frozenset((*_LINKS, "switch")),
      "errors that a switch counts or logs would tell it from what is beside it"),
 )  # fmt: skip
-"""What tells a part of one kind from parts of others, and in which words."""
+"""The measurement that distinguishes a part of one kind from parts of other kinds: the kind, the
+other kinds, and the measurement in words."""
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """A part, and others that explain as well."""
+    """A part to blame, and other parts that explain the cells equally well."""
 
     part: Part
     others: tuple[Part, ...] = ()
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """Links of the device that it is about, or that explains as well."""
+        """The links among the part and the others that belong to a device among them."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """The same of what is slow: where nothing but copies over its link tells of a device, and
-        nothing of either was `seen`, it names the link first."""
+        """The blame on a slow part, which names the device's link before the device if only copies
+        over this link show the device, and no trouble of either was `seen`."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
         return Blame(link, (self.part, *(other for other in self.others if other != link)))
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        """The same, if these explain as well."""
+        """The blame with the parts of these other blames added, as equally good explanations."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def _would_tell(self) -> str:
-        """Which measurement would tell them apart."""
+        """The measurement that would distinguish the part from the other ones, in words."""
         kinds = {part.kind for part in (self.part, *self.others)}
         telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
         return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
@@ -93,7 +96,8 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """What was `found` of the part in these cells; at the end, that others explain as well."""
+        """The finding that states what was `found` about the part in these cells, and at its end
+        which other parts explain the cells equally well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -104,8 +108,9 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """The parts that bad cells touch, those that touch the same cells as one: named after what was
-    `seen` to be in trouble, then the device, the link that joins two, the rest."""
+    """The parts that bad cells touch. Parts that touch the same cells form one group. Its name is a
+    part that was `seen` to be in trouble, else the device, else the link between two devices, else
+    any other part."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -117,8 +122,8 @@ _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Devices and switches before other kinds, in their order; a link in both directions at once
-    behind all of these."""
+    """A sort key: devices and switches come first, then other kinds of parts in their order, and
+    links in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -128,10 +133,10 @@ def fewest(
     loss: Callable[[tuple[_H, ...]], float],
     most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
-    """The candidates of the least `loss`, which is to include what each of them costs: the best is
-    added to those before, then each is exchanged or left out where that is better (stepwise
-    selection in both directions; N. Draper, H. Smith, Applied Regression Analysis, 15.2), or
-    exchanged for two. `loss` is asked often: let it be `remembered`."""
+    """The set of candidates with the least `loss`, which includes the cost of each candidate. The
+    best candidate is added to the set, then each member is exchanged or left out where that lowers
+    the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied Regression
+    Analysis, 15.2), or exchanged for two. `loss` is called often and should be `remembered`."""
     chosen: tuple[_H, ...] = ()
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
@@ -147,8 +152,8 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """With two of the likeliest in place of one: what two explain exactly, a part above both may
-    explain badly, but better than either."""
+    """The best set in which two of the likeliest candidates take the place of one. A part above two
+    others may explain their cells badly, and yet better than either of them alone."""
     likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
     pairs = list(itertools.combinations(likely, 2))
     rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
@@ -172,16 +177,16 @@ def _exchanged(
 
 
 class Cause(msgspec.Struct, frozen=True, eq=False):
-    """What is to blame, and the bad cells that touch it."""
+    """A part to blame, and the bad cells that touch it."""
 
     blame: Blame
     cases: tuple[Case, ...]
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that ends the cells that touch it in this phase (None: in any). As sets of cells, a
-    bit each: those that it explains, and those that contradict it. `is_mixed`: those that it
-    explains ended in several phases."""
+    """A part that may end the cells that touch it in this phase (None: in any phase). Sets of cells
+    are bit masks: `struck` are the cells that the part explains, `well` the cells that contradict
+    it. `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -191,8 +196,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """How hard bad cells are struck: by one part alike but for `slack`. Where several strike, by no
-    less than the hardest, and by no more than all of them together."""
+    """The strength with which each bad cell is affected. One part affects all of its cells alike,
+    within `slack`. Where several parts affect a cell, the strength is at least that of the
+    strongest part, and at most the sum of all."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -207,11 +213,12 @@ def causes(
     strengths: Sequence[Strength] = (),
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """The fewest parts that the bad cells touch and good ones do not, and the bad cells that are
-    left. Before the first bad cell that touches a part, good ones cost `began` in all: it was well
-    then. What `stays` bad from then on is always well before, and hardly explains a good cell.
-    Otherwise what is broken shows in the same phase of every cell, and as much by all
-    `strengths`. Of parts that explain as well, those `seen` to be in trouble come first."""
+    """The fewest parts that the bad cells touch and good cells do not, and the bad cells that
+    remain unexplained. Good cells before the first bad cell that touches a part cost `began`
+    together, because the part was well then. If parts `stay` bad, a part is always well at first,
+    and good cells after the first bad one are hardly possible. Otherwise a broken part ends its
+    cells in the same phase, and affects them equally by each of the `strengths`. Among parts that
+    explain the cells equally well, parts `seen` to be in trouble come first."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -259,8 +266,9 @@ def causes(
 
 
 class _Strikes(NamedTuple):
-    """The cells that a part may strike, those that it surely does (of what other parts explain,
-    too, nothing tells before the first that they do not), and all cells since its first one."""
+    """The cells that a part may affect, the cells that it surely affects (if other parts explain
+    the cells, too, only from the first cell that they do not explain), and all cells since its
+    first one."""
 
     may: int
     surely: int
@@ -278,9 +286,9 @@ def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
 def _otherwise(
     strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
-    """How many cells are struck by more than all parts that may strike them do together, or by less
-    than the hardest of those that surely do. A part strikes as hard as it does where it is alone,
-    else as hard as others leave it."""
+    """The number of cells that are affected by more than all parts that may affect them do
+    together, or by less than the strongest part that surely does. The strength of a part is known
+    from cells that it affects alone, else from what the other parts leave unexplained."""
     struck = [
         (
             size,
@@ -336,7 +344,7 @@ def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
-    """The same, each set worked out once."""
+    """The function with a cache: each set of parts is computed once."""
     known: dict[frozenset[_H], _T] = {}
 
     def of(parts: tuple[_H, ...]) -> _T:

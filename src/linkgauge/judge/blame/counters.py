@@ -13,7 +13,7 @@ from linkgauge.model.hardware.part import Part
 _HARMLESS = ("idle", "display clock")
 """Reasons for low clocks that are harmless."""
 POWER_CAP = "power cap"
-"""What ends the clocks of every device that multiplies matrices, as made."""
+"""The limit that lowers the clocks of every device that multiplies matrices; this is by design."""
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:

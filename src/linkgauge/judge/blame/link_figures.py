@@ -16,8 +16,8 @@ from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
 
 _WHOLE = 0.999
-"""Part of a transfer's bytes: what crosses a link by less says nothing of it. Shares add up to 1
-but for rounding."""
+"""The least share of a transfer's bytes that a link must carry for its figure to count for the
+link. Shares add up to 1 except for rounding."""
 _MARKING = ("fail", "warn")
 
 

@@ -1,8 +1,8 @@
-"""Cells that should be equal, and what the suspects that strike some of them leave of their rates.
+"""Classes of cells that should be equal, and the rates that remain for the cells that suspects
+slow.
 
 Many sets of suspects are tried, and each strikes few of a large run's cells: what holds of the
-others is worked out once, or for all of them together.
-"""
+others is worked out once, or for all of them together."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from linkgauge.model.hardware.part import Part
 from .relative_rates import RelativeRate, median_of
 
 SPARED = 0.004
-"""What a cell costs that touches the part and is not slow, in squared logarithms (6 % off): other
-parts may be its bottleneck, but the part that needs the fewest such excuses explains best."""
+"""The cost of a cell that touches the blamed part and is not slow, in squared logarithms (6 % off).
+Another part may be the cell's bottleneck, but the part with the fewest such cells explains best."""
 SPLIT = 0.012
-"""What a slow cell costs whose peers are fast, although they touch the part as well."""
+"""The cost of a slow cell whose peers are fast, although they touch the part as well."""
 _PART = 0.008
-"""What it costs to blame a part: as much as the excuses of two cells …"""
+"""The cost of blaming a part: as much as two cells that touch it and are not slow."""
 _BEGAN = 0.006
-"""… that it was well at first …"""
+"""The cost of blaming a part that was well at first."""
 _DRIFTS = 0.008
-"""… that it changes from cell to cell: time is blamed only where it explains better than parts."""
+"""The cost of blaming a part whose rate changes from cell to cell: a drift is blamed only where it
+explains the cells better than parts do."""
 _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
-"""Levels above which a part is as good as well, as logarithms; of a drift per cell."""
+"""The levels above which a part is as good as well, as logarithms; for a drift, per cell."""
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part, and how it may be slow `since` the cell of that number: by a constant fraction, or
-    ever slower (`drifts`)."""
+    """A part that may be slow `since` the cell of that number: by a constant fraction, or ever
+    slower (`drifts`)."""
 
     part: Part
     drifts: bool = False
@@ -55,36 +56,37 @@ class Suspect(msgspec.Struct, frozen=True):
 
 Suspects = tuple[Suspect, ...]
 Struck = dict[Suspects, Set[int]]
-"""The places of the cells of a class that suspects strike, by which of them do: of those that
-exactly these strike."""
+"""The positions in a class of the cells that exactly these suspects slow, by the set of
+suspects."""
 
 
 class Base(msgspec.Struct, frozen=True):
-    """What the rates of a class are compared with: the logarithm of what those reach that are well,
-    or (None) what is expected of each. If it is the rate of one cell, of number `begin`, that one
-    may touch suspects of its own: `parts`."""
+    """The rate with which the rates of a class are compared. `top` is the logarithm of the rate
+    that healthy cells reach; None means that each cell is compared with its expectation. If the
+    rate is that of one cell (number `begin`), `parts` are the suspects that this cell touches."""
 
     top: float | None
     parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """Those of the suspects that strike a cell for which it should be slower than this."""
+        """The suspects that slow a cell relative to this base."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
-        """Those that drift and strike only this: not the cell, which these (`by`) do."""
+        """The suspects that drift and slow only the base, and not the cell, which the suspects in
+        `by` slow."""
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """How many cells a drift had to slow the cell of that number (None: it does not strike it)
-        more than this: less than none if it strikes only this."""
+        """The number of cells for which a drift slowed the cell of that number (None: the drift
+        does not touch it) longer than this base; negative if the drift touches only the base."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:
-    """Peers, the fastest first: a cell's place is that in `members`."""
+    """Peers in a class, the fastest first; a cell's place is its index in `members`."""
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
@@ -101,7 +103,7 @@ class PeerClass:
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
-        """The cells that some of them strike."""
+        """The places of the cells that some of the suspects slow, by the set of these suspects."""
         found: list[tuple[Suspects, Set[int]]] = []
         for s in suspects:
             alone, before = self._struck_by(s), found
@@ -124,8 +126,8 @@ class PeerClass:
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
-        """Those that are well and that no suspect strikes, else what is expected if all are low,
-        else the fastest."""
+        """The base of the class: the healthy cells that no suspect slows, else the expectation if
+        all cells are low, else the fastest cell."""
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
@@ -139,16 +141,17 @@ class PeerClass:
         return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
 
     def logs(self, places: Iterable[int], base: Base) -> list[float]:
-        """What is left of the rate of each of these cells beside the base, as logarithms."""
+        """The logarithms of the rates of these cells relative to the base; never above 0 if cells
+        are the base."""
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
         return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
-        """By place, what is left unexplained of a cell that no suspect strikes, times its weight.
-        Where even the fastest touches a suspect, that a cell is as fast as it should be speaks
-        against."""
+        """The unexplained loss of each cell that no suspect slows, by place, times its weight. If
+        even the fastest cell touches a suspect, cells that are as fast as they should be count
+        against the suspects."""
         top = base.top
         if base.parts:
             return self._within.copy()
@@ -165,7 +168,7 @@ class PeerClass:
 
     @cached_property
     def split(self) -> Set[int]:
-        """Those that a base that touches a suspect leaves to be explained."""
+        """The places of the cells that a base which touches a suspect leaves unexplained."""
         return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
@@ -174,11 +177,11 @@ class PeerClass:
 
     @cached_property
     def untouched(self) -> float:
-        """What is left unexplained of all if no suspect strikes any."""
+        """The unexplained loss of the class if no suspect touches any of its cells."""
         return sum(self.unstruck(self.base({})))
 
 
 def _within(member: RelativeRate) -> float:
-    """What is left unexplained of a cell that nothing slows, beside a base that touches a
+    """The unexplained loss of a cell that no suspect slows, relative to a base that touches a
     suspect."""
     return member.relative**2 + (SPARED if member.fine else 0.0)

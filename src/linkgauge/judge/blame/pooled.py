@@ -25,14 +25,15 @@ LEAST = 0.025
 """Loss from which a part is slow: equal parts of healthy hardware differ by less (two H200s' links
 by 0.5 %, PCIe by 1.5 %: docs/benchmarks.md)."""
 CHANCE = 0.001
-"""How often chance alone may make any part of a healthy machine slow: each of many that many times
-less often (Bonferroni)."""
+"""The probability that chance alone makes any part of a healthy machine look slow. It is divided by
+the number of parts (Bonferroni)."""
 PEERS = 3
-"""Parts of its kind beside which one is judged: of fewer, none shows what is usual."""
+"""The fewest other parts of its kind with which a part is compared; fewer do not show what is
+usual."""
 _CELLS = 4
-"""Cells that touch a part at least."""
+"""The fewest cells that must touch a part."""
 _APART = 3.0
-"""How many times as much as most of its peers differ from each other a part must lose."""
+"""The least ratio of a part's loss to the usual differences between its peers."""
 
 
 class Loss(NamedTuple):
@@ -69,8 +70,8 @@ class _ClassSums(NamedTuple):
 
 
 def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
-    """The parts that are slow by all their cells together, the surest first. Cells that touch one
-    of them are no peers of the others."""
+    """The parts that are slow by all their cells together, the surest first. Cells that touch a
+    slow part are not used as peers of other parts."""
     left, parts = list(rates), frozenset(candidates)
     found = list(_each(left, parts))
     while sure := [one for one in found if one.p < CHANCE / len(found)]:
@@ -84,8 +85,8 @@ def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterato
 
 
 def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
-    """How much more the part's cells scatter than their peers; sums of scattering transfers are
-    slower."""
+    """The scatter that the part's cells have in excess of their peers (the root of the difference
+    of variances); sums of scattering transfers are slower."""
     classes = {each.case.peers for each in loss.cells}
     outside = [each for each in rates
                if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip
@@ -128,7 +129,8 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
 
 
 _Gain = tuple[frozenset[str], float, float, Hashable]
-"""Of a class: its noise, how much more cells without the part have, their weight, and its key."""
+"""The gain of a class: its noise, how much more the cells without the part have, its weight, and
+its key."""
 
 
 def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
@@ -168,4 +170,4 @@ def _loss(
 
 
 _QUIET = 0.001
-"""Deviation that any figure has."""
+"""The relative standard deviation that any figure has."""

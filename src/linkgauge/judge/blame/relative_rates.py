@@ -1,7 +1,6 @@
-"""Each cell's bandwidth beside that of its peers, and beside what is expected of it.
+"""Compares each cell's bandwidth with that of its peers, and with its expectation.
 
-Peers are cells of the same benchmark over routes of the same kinds.
-"""
+Peers are cells of the same benchmark over routes of the same kinds."""
 
 from __future__ import annotations
 
@@ -32,18 +31,19 @@ SLOW = 0.9
 median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
 that."""
 _NOISY = 0.02
-"""Error of a median from which a cell counts for half."""
+"""The error of a median from which a cell has half the weight."""
 _ANYTHING = math.log(1000)
-"""A figure that is known no better may be any."""
+"""The largest error of a figure, as a logarithm: such a figure may have any value."""
 _DEVIATIONS = 3.5
-"""Standard deviations that a median may be off: one in 2000 is further …"""
+"""The number of standard deviations by which a median may be off: one in 2000 is farther off."""
 _CHANCE = 2 * (1 - NormalDist().cdf(_DEVIATIONS))
-"""… and of many that are compared, any of them as seldom (Bonferroni)."""
+"""The same probability for any one of several compared medians (Bonferroni)."""
 _MANY = 24
-"""Peers from which they show how each scatters: of a thousand with few samples each, those of some
-lie close together by chance."""
+"""The number of peers from which their scatter is shared. Among a thousand cells with few samples
+each, the samples of some are close together by chance."""
 _STEADY = 0.05
-"""A median that is off by no more is as good as exact: nine samples of 3.5 % are."""
+"""The error up to which a median is as good as exact: nine samples that scatter by 3.5 % reach
+it."""
 
 
 _Noise = frozenset[str] | None
@@ -52,13 +52,12 @@ copies over PCIe from and to it vary."""
 
 
 class RelativeRate(msgspec.Struct, frozen=True, eq=False):
-    """A cell beside its peers, the fastest first: logarithm of its figure over that one's (never
-    above 0); `slow` where it is below by more than chance. What is expected of it may be
-    known: then it may be `low`, by more than chance as well (and the logarithm over what is
-    expected, if that is less), or `fine`.
-    `relative` is over the peer's in any case. `weight` is how much it counts: as the inverse of its
-    variance and of what other things vary; by chance alone it may be `off` by this, as a
-    logarithm."""
+    """A cell compared with its peers, the fastest first. `log` is the logarithm of its figure
+    relative to the fastest peer's (never above 0), and `slow` says that it is below by more than
+    chance. If an expectation is known, the cell may be `low`, also by more than chance (`log` is
+    then relative to the expectation if that is less), or `fine`. `relative` is always relative to
+    the fastest peer. `weight` is the inverse of the figure's variance, including variation of other
+    origins; `off` is the error of the figure by chance, as a logarithm."""
 
     case: Case
     log: float
@@ -77,7 +76,8 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=1)
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
-    """Of all cells that have peers. Both checks of the same evidence share them."""
+    """The relative rate of each cell that has peers. Both checks of the same evidence share the
+    result."""
     classes = grouped(
         (case.peers, case)
         for case in timed_cases_of(evidence)
@@ -99,10 +99,9 @@ def _beside_each_other(
     known: Mapping[Case, tuple[float, _Noise]],
     by_part: Mapping[tuple[Part, _Noise], float],
 ) -> Iterator[RelativeRate]:
-    """Equal cells, the fastest first, of which `known` says how they scatter and in which noise;
-    `by_part` is how much most cells of a part scatter. What is
-    expected of one is expected of all: where less is expected of some, something is known to be
-    wrong with them."""
+    """Compares equal cells, the fastest first. `known` gives the scatter and the noise of each
+    cell, and `by_part` the scatter of most cells of a part. All cells have the highest expectation
+    among them: a lower one means that something is known to be wrong with the cell."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
@@ -142,7 +141,7 @@ def _beside_each_other(
 
 
 def _expected(case: Case) -> float:
-    """Bytes per second; 0 if that is not known from elsewhere."""
+    """The expected rate in bytes/s; 0 if it is not known from other sources."""
     expected = case.cell.expected
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
@@ -152,7 +151,8 @@ def median_of(case: Case) -> float:
 
 
 def _is_low(case: Case, expected: float, error: float) -> bool:
-    """A verdict is of the median: where that may be off, so must the end of its interval be."""
+    """Whether the cell is low. A verdict applies to the median: if the median is uncertain, the end
+    of its interval must be low, too."""
     if case.cell.verdict != "low" or error < _STEADY:
         return case.cell.verdict == "low"
     bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
@@ -164,8 +164,8 @@ def _highest(case: Case, error: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """The standard deviation of its samples, relative. Stalls, which no median minds, count as
-    little as the median distance from it lets them."""
+    """The relative standard deviation of the cell's samples. Stalls, which hardly move a median,
+    are limited by the samples' median distance from it."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -181,8 +181,8 @@ def noise_of(case: Case) -> frozenset[str]:
 def _scatter_by_part(
     known: Mapping[Case, tuple[float, _Noise]],
 ) -> dict[tuple[Part, _Noise], float]:
-    """What most cells of a noise that touch each part scatter by, and (None) those of the noisiest
-    one."""
+    """The usual scatter of the cells that touch each part, by part and noise; with None for the
+    noise, the highest one of the part."""
     found = grouped(
         ((part, noise), scatter)
         for case, (scatter, noise) in known.items()
@@ -194,8 +194,8 @@ def _scatter_by_part(
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:
-    """By how much the median may be off by chance, as a logarithm. Few samples that scatter tell
-    little, so an interval of ranks would be too narrow."""
+    """The error of the median by chance, as a logarithm. Few scattered samples show little, so an
+    interval of ranks would be too narrow."""
     samples = case.cell.summary.n if case.cell.summary else 0
     return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0
 
@@ -206,7 +206,8 @@ MOST_FACTS = 3
 
 
 def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
-    """The parts that all cells touch which they could be compared with."""
+    """The parts that nothing shows to be slow: each is touched by all cells of a class or by none,
+    so that no cell can be compared with a cell without the part."""
     every = grouped((each.case.peers, each.case.touched) for each in rates)
     touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
     told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
@@ -214,7 +215,7 @@ def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
 
 
 def shows(evidence: Evidence, number: int) -> bool:
-    """Whether earlier runs show if this cell lost a tenth."""
+    """Whether earlier runs would show a loss of a tenth in this cell."""
     return evidence.earlier is not None and number not in evidence.earlier.unknown
 
 
@@ -224,8 +225,8 @@ def lost_parts(
     blamed: Collection[Part | str],
     remedy: Sequence[str],
 ) -> Iterator[Finding]:
-    """Which parts without peers, but for the `blamed` ones, explain that cells lost against earlier
-    runs. What one of many alike explains is for its peers to show."""
+    """The parts without peers, except for `blamed` ones, that explain losses of cells against
+    earlier runs. Parts that have peers are judged by these instead."""
     earlier = evidence.earlier
     if earlier is None or not earlier.lost:
         return
@@ -259,12 +260,13 @@ _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
 
 
 def _may_be_off(earlier: Earlier) -> bool:
-    """Whether nothing but this one run tells, and nothing changed before it."""
+    """Whether only this run shows the loss, and nothing in the machine changed before it."""
     return not (earlier.since or earlier.changed)
 
 
 def _severity(share: float, earlier: Earlier) -> Severity:
-    """What one run alone shows is as likely its own moment, unless it is far off."""
+    """The severity of a loss. A single run may show nothing but a passing disturbance, unless the
+    loss is large."""
     if _may_be_off(earlier):
         return "warn" if share < FAR else "note"
     return "fail" if share < FAR and earlier.since else "warn"

@@ -26,12 +26,12 @@ from .relative_rates import noise_of
 from .spikes import LEAST, NOISE, SCATTER, Steadiness, pooled, steadiness_of
 
 _MORE = 1.5
-"""How many times as much as its peers a part must scatter. Each counts as if it had the noise that
-any machine may have as well."""
+"""The least ratio of a part's scatter to that of its peers. The noise that any machine may have is
+added to both."""
 
 
 class _Shaken(msgspec.Struct, frozen=True):
-    """A part whose cells scatter, `since` the cell of that number."""
+    """A part whose cells scatter `since` the cell of that number."""
 
     blame: Blame
     since: int
@@ -41,20 +41,21 @@ class _Shaken(msgspec.Struct, frozen=True):
 
 
 _MANY_FEW = 0.25
-"""Part of the cells that have too few samples to show scatter, from which that is said."""
+"""The share of cells with too few samples to show scatter from which that is reported."""
 _ROUNDS = 20
 """Rounds of the least squares, one part at a time."""
 _SCATTERING = 8.0
-"""What it costs to blame a part, as a logarithm of likelihood: one in 3000."""
+"""The cost of blaming a part, as a logarithm of likelihood: one in 3000."""
 
 
 _CLEARLY = 0.25
-"""Logarithm from which a cell varies more than usual, however much more: where all of a kind touch
-the part, what is usual hides most of it."""
+"""The logarithm from which a cell varies clearly more than usual. If all cells of a kind touch the
+part, the usual scatter hides most of it."""
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
-    """Samples of a part's cells vary much more than those of its peers; or of a whole kind."""
+    """Checks for parts whose cells' samples vary much more than those of their peers, and for kinds
+    of cells that vary as a whole."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
     if len(bad) < 2:
@@ -69,7 +70,8 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Of how many cells nothing shows whether they stall or scatter, beside others that show it."""
+    """Checks for cells with too few samples to show whether they stall or scatter, if other cells
+    have enough."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
     few = [count for count in counts if count < stalls.LEAST]
     if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
@@ -83,8 +85,8 @@ def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
 def _proven(
     suspected: Sequence[_Shaken], cells: Sequence[Steadiness], chance: float
 ) -> list[_Shaken]:
-    """Those that scatter more than their peers do, the surest first. What one of them shakes is no
-    peer of the others: two that hide each other, since each shakes the other's peers, are proven
+    """The suspects that scatter more than their peers, the surest first. Cells that one suspect
+    affects are no peers of another. Two suspects that affect each other's peers are proven
     together, or not at all."""
     left, proven = list(suspected), list[_Shaken]()
     while left:
@@ -104,13 +106,15 @@ def _proven(
 def _chance(
     some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> float:
-    """How likely chance alone makes each of them scatter as much beside what none shakes."""
+    """The largest probability that chance alone gives one of these suspects as much scatter,
+    compared with cells that no suspect affects."""
     return max(_by_chance(one, [*proven, *(o for o in some if o != one)], cells) for one in some)
 
 
 def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> float:
-    """The same of one, by all its cells, or by those over the same kinds of parts: what shakes a
-    device hardly shows in copies over links that vary as much."""
+    """The probability that chance alone gives this suspect as much scatter, by all its cells or by
+    those over the same kinds of parts. The scatter of a device hardly shows in copies over links
+    that vary as much."""
     rest = [cell for cell in cells if not any(each.strikes(cell) for each in proven)]
     outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
     inside = _alone(one, proven, cells)
@@ -132,7 +136,7 @@ def _varies(cell: Steadiness) -> float:
 def _alone(
     one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> list[Steadiness]:
-    """The cells that it shakes and no other does; all that it shakes where there are none."""
+    """The cells that only this suspect affects; all that it affects if there are none."""
     inside = [cell for cell in cells if one.strikes(cell)]
     others = [each for each in shaken if each != one]
     return [c for c in inside if not any(each.strikes(c) for each in others)] or inside
@@ -144,9 +148,9 @@ def _attributed(
     """The fewest parts that explain which cells scatter, and how much."""
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:
-        """Minus the logarithm of the likelihood: to the variance that cells over the same kinds of
-        parts have, what shakes a cell adds its own. How quiet the quiet ones are says nothing:
-        each counts as if it had the noise that any machine may have as well."""
+        """Minus the logarithm of the likelihood. A part adds its variance to that of cells over the
+        same kinds of parts. How quiet the quiet cells are does not matter: each counts as if it had
+        the noise that any machine may have."""
         if len({each.blame.part for each in shaken}) < len(shaken):
             return math.inf
         with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
@@ -176,7 +180,7 @@ def _attributed(
 
 
 def _onset(logs: Sequence[tuple[int, float]]) -> int:
-    """The number of the cell from which on these differ most from those before (the statistic of
+    """The number of the first cell after the strongest change in these logarithms (the statistic of
     cumulative sums; E. Page, Biometrika 41, 1954)."""
     count, mean = len(logs), statistics.fmean(log for _, log in logs)
     later, found = 0.0, (0.0, 0)
@@ -188,9 +192,9 @@ def _onset(logs: Sequence[tuple[int, float]]) -> int:
 
 
 def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
-    """The variance of each group by its parts: what its noise has and every part adds, never less
-    than nothing, by least squares. Groups are given by their noise and by which parts they have,
-    with their variance and its degrees of freedom."""
+    """The variance of each group as the sum of what its noise and each of its parts add, none of
+    them negative, by least squares. Groups are given by their noise and by the parts that they
+    have, with their variance and its degrees of freedom."""
     variances = [v for v, _ in found.values()]
     weights = [degrees / v**2 for v, degrees in found.values()]
     noises, *parts = zip(*found, strict=True)
@@ -231,8 +235,8 @@ def _scatter(
 def _everywhere(
     left: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
 ) -> Iterator[Finding]:
-    """What varies alike wherever it is measured, or has nothing like it to compare with: a note for
-    each kind of figure."""
+    """Findings on figures that vary alike wherever they are measured, or that have nothing to be
+    compared with: a note for each kind of figure."""
     for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
         if len(varying) < 2:
             continue
@@ -253,7 +257,7 @@ _OVER_PCIE: tuple[Kind, ...] = ("PCIe link", "PCIe link above")
 
 
 def _kind(case: Case) -> str:
-    """What is measured, in words."""
+    """The kind of figure of a cell, in words."""
     what = "copies" if case.result.better == "higher" else "latencies"
     devices = {end for end in _memories(case) if end.is_device}
     if not devices:
@@ -265,14 +269,15 @@ def _kind(case: Case) -> str:
 
 
 def _memories(case: Case) -> frozenset[Memory]:
-    """What it moves bytes between; of work that moves none, what does it."""
+    """The memories between which the cell moves bytes; for work that moves none, the place that
+    does it."""
     transfers = case.cell.transfers[:1] if case.cell.report.is_first else case.cell.transfers
     ends = (end for one in transfers for end in (*one.memories,) or (one.engine.owner,))
     return frozenset(end.place for end in ends)
 
 
 def _ends(case: Case) -> frozenset[str]:
-    """The devices that a cell touches; of the host alone, its nodes or CPUs."""
+    """The devices that a cell touches; for a cell of the host alone, its nodes or CPUs."""
     ends = _memories(case)
     return frozenset(map(str, {end for end in ends if end.is_device} or ends))
 

@@ -1,9 +1,9 @@
-"""What suspects explain of the cells that are slow, and leave unexplained of all.
+"""Computes how much of the loss of slow cells a set of suspects explains, and how much it leaves
+unexplained in all cells.
 
 A part that is to blame has a constant fraction of its rate wherever it is the bottleneck, from the
 beginning or from some cell on, or a rate that falls exponentially with the cell's number. What is
-left unexplained is the sum of squared logarithms.
-"""
+left unexplained is the sum of squared logarithms."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .peer_class import SPARED, SPLIT, Base, PeerClass, Suspect, Suspects
 from .relative_rates import RelativeRate
 
 _UNSEEN = 0.014
-"""What it costs to blame a part, in squared logarithms, beside what its suspect costs: that its
-links counted no errors."""
+"""The cost of blaming a part whose links counted no errors, in squared logarithms, in addition to
+its suspect's."""
 _HIDDEN = 7e-4
-"""What each cell costs that touches a drifting part before it shows: what else bounds these, but
-the part that needs the fewest such cells explains best."""
+"""The cost of each cell that touches a drifting part before the drift shows. Another part may limit
+these cells, but the part with the fewest such cells explains best."""
 _SAME = 1e-3
-"""Difference of what is unexplained that says nothing …"""
+"""The difference in unexplained loss that does not matter."""
 _PREFERENCE = 0.015
-"""… and of what it costs to blame parts that makes one likelier, but not sure."""
+"""The difference in cost that makes one explanation likelier, but not certain."""
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """What suspects leave `unexplained`, and what it costs to blame them; the logarithm of the rate
-    that each leaves, of a drift per cell."""
+    """The loss that a set of suspects leaves `unexplained`, and the cost of blaming them. `levels`
+    are logarithms of the share of the rate that each suspect leaves; for a drift, per cell."""
 
     unexplained: float
     levels: dict[Suspect, float]
@@ -46,13 +46,13 @@ class Fit(msgspec.Struct, frozen=True):
         return self.unexplained + self.cost
 
     def is_as_good(self, other: Fit) -> bool:
-        """Whether no cell speaks more against this one, and little else does."""
+        """Whether this fit explains as much as the other one, at hardly more cost."""
         same = abs(self.unexplained - other.unexplained) < _SAME
         return same and self.cost < other.cost + _PREFERENCE
 
 
 class Model:
-    """What suspects leave unexplained of all cells."""
+    """Fits sets of suspects to the cells of a run."""
 
     def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[Part]) -> None:
         self._seen = seen
@@ -64,7 +64,8 @@ class Model:
                 self._cells.setdefault(part, set()).add(rate.case.number)
 
     def fit(self, suspects: Suspects) -> Fit:
-        """Infinitely bad of suspects that leave a part as good as well, and of one part twice."""
+        """The fit of these suspects. It is infinitely bad if a suspect hardly slows anything, or if
+        two suspects are the same part."""
         views = [_ClassView(group, suspects) for group in self._classes]
         own = _own_levels(suspects, views)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
@@ -83,13 +84,14 @@ class Model:
         return sum(number < s.since for number in self._cells[s.part])
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
-        """Whether no errors speak against it, or only those that a part around it explains."""
+        """Whether no errors speak against the part, or only errors that a suspected part around it
+        explains."""
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
 
 class _ClassView:
-    """A class, and which of its cells suspects strike."""
+    """A class, and the cells in it that suspects slow."""
 
     def __init__(self, group: PeerClass, suspects: Suspects) -> None:
         self._group = group
@@ -97,8 +99,8 @@ class _ClassView:
         self._base = group.base(self._struck) if self._struck else Base(None)
 
     def slowed(self, at: int, suspects: Suspects) -> Iterator[tuple[Suspect, _Slowed]]:
-        """The slow cells that suspects slow, for each of those that do. The class is numbered
-        `at`."""
+        """Yields each suspect with the slow cells that it slows. `at` is the number of the
+        class."""
         base, members = self._base, self._group.members
         for by, places in self._struck.items():
             slow = sorted(places & self._group.slow)
@@ -115,7 +117,8 @@ class _ClassView:
     def unexplained(
         self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
     ) -> float:
-        """By the suspects' levels in all classes, and in this one."""
+        """The unexplained loss of the class, given the suspects' levels in all classes and in this
+        one."""
         if not self._struck:
             return self._group.untouched
         # Where even the fastest touches a suspect, that one may not be its bottleneck.
@@ -131,7 +134,7 @@ class _ClassView:
         in_class: Mapping[Suspect, float],
         most: float = math.inf,
     ) -> float:
-        """Beside the base. What is more than `most` need not be exact."""
+        """The unexplained loss relative to a base. A result above `most` need not be exact."""
         members, weights = self._group.members, self._group.weights
         values, spent = self._group.unstruck(base), 0.0
         for suspects, places in self._struck.items():
@@ -173,13 +176,15 @@ class _ClassView:
 
 
 def _together(levels: Sequence[float]) -> tuple[float, float]:
-    """Several slow a cell by as much as the slowest at least, by all of them together at most."""
+    """The lowest and the highest level of a cell that several suspects slow: at least as slow as
+    the slowest makes it, at most as slow as all of them together."""
     return min(levels, default=0.0), sum(levels)
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
-    """By class: from slow cells that no other suspect slows, if there are any in any class; else
-    from all that it slows, or from what the others leave of these if that is steadier."""
+    """The level of each suspect, by class: from slow cells that no other suspect slows, if any
+    class has such cells; else from all cells that it slows, or from what the other suspects leave
+    of their loss if that is steadier."""
     alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     for at, view in enumerate(views):
@@ -191,12 +196,12 @@ def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect
 
 
 _Levels = dict[int, float]
-"""Logarithm of what a suspect leaves of the rate, by class; of a drift per cell."""
+"""The logarithm of the share of the rate that a suspect leaves, by class; for a drift, per cell."""
 
 
 class _Slowed(NamedTuple):
-    """What is left of cells of the class `at`, the suspects that strike only their base (`away`),
-    and the suspects besides one that change what is left."""
+    """The remaining loss of slow cells of the class `at`, with the suspects that slow only their
+    base (`away`), and the other suspects that change this loss."""
 
     at: int
     base: Base
@@ -206,7 +211,7 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """How many cells a drift had to slow each more than the base."""
+        """The number of cells for which a drift slowed each cell longer than the base."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]
@@ -227,7 +232,8 @@ def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Of values with weights: what is between the lower and the upper half of the weight."""
+    """The weighted median of pairs of values and weights: the value between the lower and the upper
+    half of the weight."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2
     passed = itertools.accumulate(weight for _, weight in ordered)
@@ -245,7 +251,7 @@ def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _L
 
 
 def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
-    """What is left but for the other suspects."""
+    """The remaining loss of each cell after the effects of the other suspects."""
     effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
     return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
 

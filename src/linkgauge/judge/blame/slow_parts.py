@@ -1,8 +1,7 @@
-"""Bandwidth below what equal cells reach, or below what is expected: which parts slow it?
+"""Finds the parts that make bandwidth lower than that of equal cells, or than expected.
 
 Each cell is compared with its peers and, where that is known, with what is expected of it. The
-fewest parts that explain all slow cells and contradict no healthy one win.
-"""
+fewest parts that explain all slow cells and contradict no healthy one win."""
 
 from __future__ import annotations
 
@@ -28,25 +27,29 @@ from .slow_model import Model
 
 LOCAL = "device_local_copy"
 FAR = 0.75
-"""Part below which it is a failure: down to it, an unlucky placement may be all there is."""
+"""The share of the expected rate below which a loss is a failure; above it, an unlucky placement
+may be the only reason."""
 _SURE = 0.04
-"""By how much more a part must explain than without it to be a failure …"""
+"""The least gain in explained loss by which a part is a failure."""
 _SURE_BESIDE = 0.1
-"""… and beside a part that explains more: as much as one cell that is slowed by 27 %."""
+"""The least gain of a part that is blamed together with a surer one: as much as one cell that is
+slowed by 27 %."""
 _CLEAR = 16.0
-"""How many times as much as is left unexplained of a slow cell a part must explain to be a failure:
-four standard deviations of what varies."""
+"""The least ratio between what a failing part explains of a slow cell and what stays unexplained:
+four standard deviations of the usual variation."""
 _INSIDE = math.log(0.85)
-"""By how much less of the rate, as a logarithm, a part leaves that is to blame beside the one that
-it is a part of."""
+"""The logarithm of the share of the rate by which a part must be slower than the blamed part that
+contains it, to be blamed in addition."""
 _MOST_TRIED = 400
-"""Parts that are tried: those that slow cells touch most. A cluster has thousands."""
+"""The most parts that are tried: those that slow cells touch most often. A cluster has
+thousands."""
 _LEAST_TREND = math.log(0.985)
-"""Logarithm by which the last slow cell is below the first if the rate falls."""
+"""The logarithm by which the last slow cell is below the first if the rate falls."""
 
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
-    """Parts that slow what touches them, or whose rate falls from cell to cell."""
+    """Checks for parts that slow the cells that touch them, or whose rate falls from cell to
+    cell."""
     every = relative_rates(evidence)
     bounded, is_told = _bounded_by_engine(every, evidence)
     if bounded:
@@ -66,9 +69,10 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
 def _bounded_by_engine(
     rates: Sequence[RelativeRate], evidence: Evidence
 ) -> tuple[list[RelativeRate], bool]:
-    """Copies by copy engines that are low, all alike, where kernels that touch the same parts are
-    as fast as they should be: no part is slow that carries more. Without any kernels it is not
-    told, and may be so where the engines reach no more than one of several parallel links."""
+    """The copies by copy engines that are all equally low, although kernels that touch the same
+    parts are as fast as they should be, so that no part can be slow. The flag says whether kernels
+    have shown that; without kernels, it is possible if the engines reach no more than one of
+    several parallel links."""
     if not any(each.low for each in rates):
         return [], False
     kernels = [each for each in rates if _engines(each) == {"sm"}]
@@ -90,11 +94,11 @@ def _bounded_by_engine(
 
 
 _ONE = 1.03
-"""Margin for clocks."""
+"""The margin for clocks that run above their nominal rate."""
 
 
 def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
-    """Whether what each transfer moved is no more than one of the parallel links on its way
+    """Whether the rate of each transfer is no more than one of the parallel links on its way
     carries."""
     rate = median_of(each.case) / len(each.case.cell.transfers)
     bundles = [
@@ -106,7 +110,8 @@ def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
 
 
 def _one_way(each: RelativeRate) -> frozenset[Part]:
-    """What it touches, whether in one direction or in both: the latter may be what is slow."""
+    """The parts that a cell touches, without links crossed in both directions at once, whose
+    sharing may itself be slow."""
     return frozenset(part for part in each.case.touched if not part.both_ways)
 
 
@@ -133,7 +138,7 @@ def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence, *, is_told: boo
 
 
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
-    """What single cells show."""
+    """The findings that single cells show."""
     slow = [each for each in rates if each.slow]
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
     known = seen | slowed(evidence)
@@ -187,8 +192,8 @@ def _adds_nothing(
     touching: Mapping[Part, Sequence[RelativeRate]],
     struck: Mapping[Suspect, Sequence[RelativeRate]],
 ) -> bool:
-    """Whether it is a part of the other one, and leaves hardly less of the rate: a device slows its
-    links, more or less as their copies need it."""
+    """Whether this part belongs to the other one, and leaves hardly less of the rate: a slow device
+    slows its links by different amounts, as their copies need it."""
     inner, outer = ({each.case.number for each in touching[s.part]} for s in (suspect, other))
     if not inner < outer:
         return False
@@ -199,7 +204,7 @@ def _adds_nothing(
 
 
 def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
-    """What no cell shows alone, but all that touch a part do."""
+    """The findings that no cell shows alone, but all cells that touch a part do together."""
     cases = [each.case for each in rates]
     known = slowed(evidence)
     blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
@@ -212,8 +217,8 @@ def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
 
 
 def _explained(touching: Sequence[RelativeRate]) -> float:
-    """What a part explains at most: of the slow cells that touch it all, less what the others
-    cost."""
+    """The most that a part can explain: the loss of all slow cells that touch it, less the cost of
+    the other cells."""
     return sum(each.weight * each.log**2 if each.slow else -SPARED for each in touching)
 
 
@@ -224,16 +229,17 @@ def _without(suspect: Suspect, chosen: Sequence[Suspect]) -> tuple[Suspect, ...]
 def _struck_most(
     suspect: Suspect, slow: Sequence[RelativeRate], levels: Mapping[Suspect, float]
 ) -> list[RelativeRate]:
-    """The slow cells that touch it and nothing that slows more; if there are none, all that touch
-    it."""
+    """The slow cells that touch the part and no part that slows more; all slow cells that touch it
+    if there are none."""
     touched = [each for each in slow if suspect.part in each.case.touched]
     worse = {s.part for s, level in levels.items() if level < levels[suspect]}
     return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
 
 
 def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
-    """From the beginning; since some cell, if cells like those that are slow, or over the same
-    parts, were well before it; ever slower. Of the cells that touch it."""
+    """Yields the ways in which the part may be slow: from the beginning; since some cell, if
+    earlier cells like the slow ones, or over the same parts, were well; or ever slower. `touching`
+    are the cells that touch the part."""
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
     kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
@@ -255,12 +261,12 @@ def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[S
 
 
 def _falls(slow: Sequence[RelativeRate]) -> bool:
-    """Whether the last is slower than the first."""
+    """Whether the last cell is slower than the first."""
     return slow[-1].relative < slow[0].relative + _LEAST_TREND
 
 
 def _first_fallen(touching: Sequence[RelativeRate]) -> RelativeRate | None:
-    """The first slow cell before which an equal one was faster."""
+    """The first slow cell that is slower than an equal cell before it."""
     fastest: dict[tuple[str, ...] | None, float] = {}
     for each in sorted(touching, key=_number):
         before = fastest.get(each.case.peers, -math.inf)
@@ -287,7 +293,8 @@ def _slow(
 
 
 def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
-    """`device_local_copy sim:3 reaches 62% of its peers`; of several, those `which`."""
+    """Says how slow the cells are: `device_local_copy sim:3 reaches 62% of its peers`; `which`
+    describes several cells."""
     lowest = min(slow, key=_log)
     by_peers = lowest.log >= math.log(median_of(lowest.case) / median_of(lowest.fastest)) - 1e-9
     if len(slow) == 1:
@@ -300,8 +307,9 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
 def _only_both_ways(
     part: Part, slow: Sequence[RelativeRate], rates: Sequence[RelativeRate]
 ) -> set[Part]:
-    """The links that its slow cells cross in both directions at once, if these are several, no
-    other cell is slow, and some show that each direction alone is as fast as it should be."""
+    """The links that the part's slow cells cross in both directions at once, if there are several,
+    no other cell is slow, and some cells show that each direction alone is as fast as it should
+    be."""
     both = {one for each in slow for one in each.case.touched if one.both_ways}
     ways = (any(one.both_ways for one in each.case.touched) for each in slow)
     if part.both_ways or len(both) < 2 or not all(ways):
@@ -312,8 +320,8 @@ def _only_both_ways(
 
 
 def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) -> Finding:
-    """What is slow only both ways at once, over several links alike, is how the host or the devices
-    serve both directions, and no part that one way shows to be sound."""
+    """The finding for several links that are slow only in both directions at once. The host or the
+    devices then serve both directions slowly; no part that is fast in one direction is at fault."""
     cells = list({each.case.number: each for some in slow.values() for each in some}.values())
     share = math.exp(statistics.median(each.log for each in cells))
     found = f"{_reach('over them', share, cells)}; each direction alone is as fast as it should be"
@@ -324,8 +332,8 @@ def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) ->
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """The parts of which nothing shows whether they are slow: wherever they are touched, so are all
-    peers, no figure is expected, and no earlier runs tell."""
+    """Notes the parts that no figure can judge: wherever they are touched, all peers touch them,
+    too, no figure is expected, and no earlier runs show anything."""
     rates = relative_rates(evidence)
     touched, left = frozenset[Part]().union(*(each.case.touched for each in rates)), alone(rates)
     for each in rates:
@@ -364,7 +372,7 @@ def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
 
 
 def _severity(share: float, slow: Sequence[RelativeRate]) -> Severity:
-    """A failure where the median of some cell is far off by more than chance."""
+    """A failure if the median of some cell is far off by more than chance, else a warning."""
     is_far = any(each.log + each.off < math.log(FAR) for each in slow)
     return "fail" if share < FAR and is_far else "warn"
 

@@ -18,25 +18,28 @@ from linkgauge.model.stats.summary import deviation, robust_deviation
 from .cases import Case, timed_cases_of
 
 LEAST = 3
-"""Samples from which a cell says how much it varies, though roughly."""
+"""The fewest samples from which a cell shows roughly how much it varies."""
 _SPIKE = 0.08
-"""A sample that lasts longer than the others by this part may be a spike …"""
+"""The share by which a spike lasts longer than the other samples."""
 _SIGMAS = 7.0
-"""… if it does so by as many standard deviations of these others, or of the machine's noise."""
+"""The standard deviations of the other samples, or of the machine's noise, by which a spike lasts
+longer than these."""
 _MOST_SPIKES = 0.45
-"""Part of the samples: more are no spikes, but what the cell is like."""
+"""The largest share of samples that may be spikes; if more samples last long, the cell is like
+that."""
 SCATTER = 0.035
-"""Relative standard deviation from which samples scatter: a quiet machine has 0.1 to 2 %, and a
-deviation of few samples errs by a third."""
+"""The relative standard deviation from which samples scatter. A quiet machine has 0.1 to 2 %, and
+the deviation of few samples is off by a third."""
 NOISE = 0.02
-"""Noise that any machine may have."""
+"""The relative standard deviation that any machine may have."""
 _FAR = 1e30
-"""Figures of a damaged file may be farther apart, up to where nothing can be computed of them."""
+"""The largest ratio of figures that is computed with; figures of a damaged file may be farther
+apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A cell's samples as times relative to their median: the `spikes`, which last longer than
-    `least`, and the `variance` of the other samples (`degrees` + 1 of them)."""
+    `least`, and the `variance` of the other samples, which has `degrees` degrees of freedom."""
 
     case: Case
     times: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Spikes: tests whether the cells of one part have more of them than their peers."""
+"""Finds parts whose cells have more spikes than their peers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from .causes import Cause, Strength, causes, suspects
 from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
 
 LEAST = 4
-"""Samples of which one may stand out."""
+"""The fewest samples among which one may stand out."""
 _MORE = 1.7
-"""How many times as much as quiet cells those with spikes may scatter without them."""
+"""The largest ratio of scatter between cells with spikes, apart from these, and quiet cells."""
 _CLEAR = 4.0
-"""How many times as much cells must scatter with their spikes as without, where these do, too."""
+"""The least ratio of a cell's scatter with its spikes to that without, if the rest scatters,
+too."""
 _AGAIN = 0.125
-"""Part of the later visits in which samples stand out again, if a part is why they do: of visits
-that take two samples each, a stall in every eighth sample strikes a quarter."""
+"""The least share of the later visits with spikes if a part is the cause: with two samples a visit,
+a stall in every eighth sample affects a quarter of the visits."""
 _WHY = "occasional stalls delay programs that wait for every transfer"
 
 

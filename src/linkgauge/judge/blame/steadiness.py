@@ -1,4 +1,5 @@
-"""Samples that stand out, and samples that scatter: parts that are less steady than their peers."""
+"""Finds samples that stand out and samples that scatter: parts that are less steady than their
+peers."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def meaning_of_xid(code: int | None) -> str:
 # What lines of the kernel's log say, and of which part.
 
 LEVEL_WARNING = 4
-"""Of the kernel's levels; higher numbers are for information."""
+"""The kernel's log level for warnings; higher numbers are for information."""
 
 
 def severity_of(line: LogLine) -> Severity:

@@ -1,4 +1,4 @@
-"""Baselines: several runs of one machine or of alike machines, summarised."""
+"""Summarises several runs of one machine, or of alike machines, as a baseline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAR = 3.5
 """Deviations from the median beyond which a run is an outlier (B. Iglewicz, D. Hoaglin, How to
 Detect and Handle Outliers, 1993): robust ones, which outliers hardly move."""
 _LEAST_RUNS = 4
-"""Of fewer runs nobody can say which one is far from the others."""
+"""The fewest runs among which one can be found to be far from the others."""
 MOST_BYTES = 1 << 28
 _HEAD = 100
 
@@ -49,8 +49,8 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs, summarised by cell; `low` and `high` of a cell are its extremes. `outliers` are
-    runs by name, with the number of cells in which they are outliers."""
+    """Several runs, summarised by cell. `outliers` gives runs by id, with the number of cells in
+    which each is an outlier."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str

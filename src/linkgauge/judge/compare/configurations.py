@@ -24,7 +24,7 @@ from .run_comparison import RunCell, RunComparison, compare_runs
 from .side_tests import Sides
 
 SIGNIFICANCE = 0.05
-"""Of all differences of a comparison together."""
+"""The probability that chance alone makes any difference of a comparison look significant."""
 
 
 class ConfigurationComparison(NamedTuple):
@@ -78,7 +78,7 @@ def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
 
 
 def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
-    """The first source that any run has, so that all figures are of one benchmark."""
+    """The first source of the aspect that any run has, so that all figures are of one benchmark."""
     runs = [run for side in sides for run in side]
     return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 

@@ -18,16 +18,16 @@ from .likeness import CellFigure, RunFigures, Runs
 from .side_tests import key_of
 
 DIFFERENT = 0.2
-"""CPUs: by more than this, others keep more or fewer of them busy. An idle machine's own services
-take less than a tenth."""
+"""The number of CPUs by which the load of other processes may differ. An idle machine's own
+services take less than a tenth of a CPU."""
 
 MEMORY = 0.25
-"""Part of the CPUs: so many have to copy all the time before they take a noticeable part of the
-bandwidth of the host's memory."""
+"""The share of the CPUs that must copy all the time to take a noticeable part of the bandwidth of
+the host's memory."""
 
 MOVED = 1.5
-"""By more than this factor, virtual CPUs are farther apart, or closer. On an EPYC they are 25 to 31
-ns apart within a core complex, and 119 to 128 ns between two."""
+"""The factor by which distances between virtual CPUs may differ. On an EPYC they are 25 to 31 ns
+apart within a core complex, and 119 to 128 ns between two."""
 
 
 class Disturbance(msgspec.Struct, frozen=True):
@@ -51,8 +51,8 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 class _Seen(msgspec.Struct, frozen=True):
     """A cell in one run: the number of the machine's CPUs, the distances between them (`apart`),
-    and the cell's devices that other processes used. Its load includes only what the figure depends
-    on."""
+    and the cell's devices that other processes used (`shared`). Its load includes only what the
+    figure depends on."""
 
     cell: CellFigure
     machine_cpus: int

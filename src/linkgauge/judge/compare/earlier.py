@@ -1,5 +1,6 @@
-"""Earlier runs: those that show how much the runs of a comparison vary (the same machine, state and
-settings, and before the compared runs), and the difference between a run and earlier ones."""
+"""Finds the earlier runs that show how much the runs of a comparison vary (measured before these,
+on the same machine, in the same state, with the same settings), and the difference between a run
+and earlier ones."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _OF_FIGURES = (
     "accelerators", "driver", "kernel", KERNEL_OPTIONS, "governor", "linkgauge", "CPU", "CPUs",
     "NUMA nodes", "hypervisor", "faults",
 )  # fmt: skip
-"""Facts of a machine's state without which its figures may vary otherwise."""
+"""The facts of a machine's state on which the variation of its figures depends."""
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
@@ -70,16 +71,16 @@ class Since(msgspec.Struct, frozen=True):
 
 
 CHANCE = 0.001
-"""How often chance alone may make any cell of a healthy run one that lost."""
+"""The probability that chance alone makes any cell of a healthy run lose against earlier runs."""
 _LATER = (1, 3, 7, 0)
-"""Runs before this one that may have lost as much: they are tried with it, one number after the
-other, so that a loss does not become what is usual once it was seen; then it alone."""
+"""The numbers of runs before this one that are tried as having the same loss, one after the other,
+so that a loss does not become usual once it was measured; at last (0) this run alone."""
 _FAR = 5.0
-"""Standard deviations that each of these runs must lose."""
+"""The standard deviations that each of these runs must lose."""
 _FEWEST = 5
-"""Earlier runs of which a part is judged."""
+"""The fewest earlier runs by which a part is judged."""
 SHOWN = 0.1
-"""A true loss that must show for a cell to be known not to have lost."""
+"""The loss that earlier runs must be able to show for a cell to be known not to have lost."""
 
 
 def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
@@ -94,8 +95,9 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
 def held_against(
     before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
 ) -> Since | None:
-    """The run compared with earlier ones, the latest first. Unless it is compared with all of them
-    (`alone`), some of the latest may have the same loss and count on its side."""
+    """The run compared with earlier ones, the latest first. With `alone`, it is compared with all
+    of them; otherwise some of the latest may have the same loss, and count on the run's side. None
+    without earlier runs."""
     found: Since | None = None
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]

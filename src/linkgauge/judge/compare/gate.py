@@ -175,9 +175,9 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
-    """The cells to measure again: those that may have lost, and those of which little is known.
-    Only these can be judged a regression, so measuring them alone again makes no false one more
-    likely."""
+    """The cells to measure again: cells that may have lost, and cells of which little is known.
+    Only these can be judged a regression, so measuring only them again makes no false regression
+    more likely."""
     return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 

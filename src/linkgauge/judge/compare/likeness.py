@@ -1,5 +1,5 @@
-"""The parts of runs that comparisons read, and whether runs can be compared: on machines of one
-kind, and measured in one way.
+"""Takes from runs what comparisons read, and decides whether runs can be compared: they must be of
+machines of one kind, and measured in the same way.
 
 Drivers, firmware and kernels may differ, because a comparison is to find their effects."""
 
@@ -32,16 +32,16 @@ from .machine_state import ABSENT, Fact, facts_of, options_apart
 
 _LEAST_COVERAGE = 0.5
 _FEW = 6
-"""Degrees of freedom of an interval that does not say."""
+"""The degrees of freedom of an interval that does not report them."""
 
 
 class CellFigure(CellId, frozen=True, kw_only=True):
-    """A cell of one run. `figure` is the median of its samples (null: none, or not positive). `low`
-    to `high` is its interval, into which another run's figure falls with this `coverage` (null: the
-    interval is of the samples alone and says nothing of other runs), with `degrees` of freedom.
-    `slow_p95` and `slow_p99` are those of its summary. Figures of different units or definitions
-    are never compared. `devices` take part; `host` is the part of the host that the figure depends
-    on (null in older files)."""
+    """A cell of one run. `figure` is the median of its samples; null if there is none, or it is not
+    positive. `low` to `high` is its interval, into which another run's figure falls with this
+    `coverage`, with `degrees` of freedom; without `coverage` the interval describes only the
+    samples, and not other runs. `slow_p95` and `slow_p99` are those of its summary. Figures with
+    different units or definitions are never compared. `devices` take part in the cell; `host` is
+    the part of the host on which the figure depends (null in older files)."""
 
     unit: str
     better: Better
@@ -150,7 +150,7 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
 
 
 def _busy(run: Run) -> dict[str, tuple[int, ...]]:
-    """Other processes on each accelerator, before the run or after it."""
+    """The other processes on each accelerator, as read before the run and after it."""
     found: dict[str, tuple[int, ...]] = {}
     for inventory in (run.machine.inventory, run.after):
         for one in inventory.accelerators if inventory is not None else ():
@@ -162,7 +162,7 @@ def _busy(run: Run) -> dict[str, tuple[int, ...]]:
 
 Runs = Sequence[RunFigures]
 _READINGS = ("CPU steal",)
-"""Facts that every run reads anew: a difference is no change of the machine."""
+"""Facts that every run reads anew; a difference in them is no change of the machine."""
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:

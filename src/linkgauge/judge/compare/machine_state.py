@@ -43,12 +43,12 @@ def _sizes(runs: Sequence[Run]) -> Fact:
 
 
 def facts_of(run: Run) -> dict[str, str | None]:
-    """All facts of one run except its kernel's options, by name."""
+    """All facts of one run by name, except its kernel's options."""
     return {name: read(run) for name, read in _FACTS.items()}
 
 
 def options_apart(lines: Sequence[str | None]) -> Fact:
-    """The options of kernels' command lines that not all of them have."""
+    """The options on the kernels' command lines that some of these lines lack."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
@@ -60,7 +60,7 @@ def _details(run: Run) -> HostDetails:
 
 
 def _joined(*parts: str | None, by: str = ", ") -> str | None:
-    """The parts that are known; null if none is."""
+    """The known parts, joined; null if none is known."""
     return by.join(part for part in parts if part) or None
 
 
@@ -178,7 +178,7 @@ _FACTS: dict[str, Callable[[Run], str | None]] = {
 
 
 _NOT_OF_THE_STATE = ("machine", "accelerators", "CPU steal", "profile")
-"""What tells machines apart, differs in every run, or is asked for."""
+"""The facts that identify a machine, differ in every run, or are chosen by a person."""
 KERNEL_OPTIONS = "kernel options"
 
 

@@ -40,7 +40,8 @@ class Sides(NamedTuple):
 Logs = Mapping[int, float]
 """Logarithms of figures, by the number of the run."""
 Key = tuple[CellId, str, Definition | None]
-"""What tells a cell from others: figures of two units or definitions are those of two cells."""
+"""The identity of a cell in a comparison; figures with two units or definitions belong to two
+cells."""
 
 
 def key_of(cell: CellFigure) -> Key:
@@ -97,9 +98,9 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic: how much the runs of each cell vary, and (by side) the cells'
-    runs; by other side the test of each cell, the changes with p adjusted for all of them, and the
-    number of tests."""
+    """The tests of one statistic. `spreads` is how much the runs of each cell vary, and `sides` has
+    each cell's runs by side. By each side after the first, `tests` has the test of each cell,
+    `changes` the changes with p adjusted for all tests, and `counts` the number of tests."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -170,7 +171,7 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
 def _on_side(
     table: dict[Key, SideFigures], logs: Sequence[Logs], number: int, name: Statistic
 ) -> list[Side | None]:
-    """Each cell's runs on one side."""
+    """The runs of each cell on one side."""
     alone = [_single(key, found.sides[number]) for key, found in table.items()]
     within = doubted(alone if name == "figure" else [None] * len(alone))
     return [
@@ -194,7 +195,7 @@ def _tests(
     degrees: Sequence[int],
 ) -> list[SideTest | None]:
     """The test of each cell. If only the intervals of single runs are known, they are stretched by
-    how far other cells of these runs moved apart."""
+    the distances that other cells of these runs moved."""
     moved = {
         key: MovedCell(key[0].sheet, found.any.host, apart)
         for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)

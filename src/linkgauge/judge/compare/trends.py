@@ -1,5 +1,5 @@
-"""Trends of the figures of a machine's cells over its runs: where they changed, and what changed in
-the machine then.
+"""Finds where the figures of a machine's cells changed over its runs, and what changed in the
+machine at the same time.
 
 Change points are those of model/stats/change_points.py. A table of many cells has many chances to
 find one, so its changes must meet Benjamini and Hochberg's bound: if nothing changed, at most 1 %
@@ -78,7 +78,7 @@ class Trend(History, frozen=True, kw_only=True):
 
     @property
     def few(self) -> int:
-        """Cells of fewer than six runs: no change of theirs can be found."""
+        """The cells with fewer than six runs, in which no change can be found."""
         return sum(len(one.points) < 2 * LEAST for one in self.series)
 
 

@@ -16,11 +16,11 @@ from linkgauge.model.stats.changes import ChangedTo
 from linkgauge.model.units import Better
 
 MOST = 10
-"""Groups that are named."""
+"""The most groups that are named."""
 _PART = 0.8
-"""Of the cells that share something, so many changed alike."""
+"""The share of the cells with common properties that must have changed alike."""
 _ALIKE = 2.0
-"""Changes up to so many times as large as the middle one, or as small, are about as large."""
+"""The factor by which a change may differ from the median one to be of about the same size."""
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]
 
 
 def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
-    """All sets of properties that a cell may share with others, up to all of its own."""
+    """Every set of properties that a cell may share with others, up to all of its own."""
     cell = one.cell
     for benchmark, size, device in product(
         (None, cell.benchmark), (None, cell.size), (None, *one.devices)

@@ -37,19 +37,19 @@ CHECKS = checks_in(
 )  # fmt: skip
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 OF_MACHINE = ("busy", "steal")
-"""Checks of what a run knows of the machine as a whole while it measured: as warnings they come
-before all that is found of parts, and explain unsteady cells."""
+"""Checks of the whole machine during a run. Their warnings come before findings about parts, and
+explain unsteady cells."""
 KNOWN = (
     *OF_MACHINE, "processes", "clocks", "locked-clock", "silent", "switch", "link-speed",
     "link-width", "fabric-links", "ecc", "link-errors", "fabric-errors",
     "acs",
 )  # fmt: skip
-"""Checks of what was read: what they find explains what others infer from figures."""
+"""Checks of facts that were read. Their findings explain those that others infer from figures."""
 CONFIRMED = (
     "lost", "hang", "crash", "wrong-bytes", "silent", "switch", "link-errors", "fabric-errors",
     "ecc", "row-remap",
 )  # fmt: skip
-"""What the kernel's log confirms where it names the same part."""
+"""Checks whose findings the kernel's log confirms if it names the same part."""
 UNSTEADY = ("scatter", "stall")
 INFERRED = ("slow", "drift", *UNSTEADY)
 
@@ -57,9 +57,10 @@ INFERRED = ("slow", "drift", *UNSTEADY)
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
-    """What the checks find: known causes of what is inferred from figures first, then failures,
-    each kind in the order of the checks, which goes from what costs cells to what is good to
-    know. What a known failure explains is a warning: it may be no fault of its own."""
+    """The findings of the checks. Known causes of findings that are inferred from figures come
+    first, then failures, and so on by severity; findings of one severity are in the order of the
+    checks, from those that cost cells to those that are good to know. A failure that a known
+    failure explains becomes a warning, because the part may have no fault of its own."""
     if checks is None:
         checks = (*CHECKS, *listed("checks"))
     found = [finding for check in checks for finding in check(evidence)]
@@ -95,9 +96,9 @@ def _causes(
     touched: Mapping[str, frozenset[Part]],
     turned: Mapping[str, frozenset[str]],
 ) -> tuple[Finding, ...]:
-    """What is known of the part that an inferred finding is about, of the switch that it meets in,
-    of the ports that redirect all its cells, or of what used the machine or the devices of its
-    cells meanwhile."""
+    """The known findings that explain an inferred finding. They are about the same part, about the
+    switch where its devices meet, about the ports that redirect the traffic of all its cells, or
+    about other use of the machine or of its cells' devices during the run."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -121,7 +122,7 @@ def _causes(
 def _turned(
     evidence: Evidence, touched: Mapping[str, frozenset[Part]]
 ) -> dict[str, frozenset[str]]:
-    """By cell, the ports that redirect what its devices send each other."""
+    """The ports that redirect traffic between the devices of each cell."""
     ports = links.redirecting(evidence)
 
     @cache
@@ -137,8 +138,8 @@ def _turned(
 def _meanwhile(
     finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
-    """Others that used a device that all its cells touch; of unsteady cells, also others that used
-    one or another device of each, or the CPUs."""
+    """The findings about other use of a device that all cells of the finding touch; for unsteady
+    cells, also about other use of some device of each cell, or of the CPUs."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
     found = [each for each in in_use if parts and all(each.about in of for of in parts)]
@@ -154,7 +155,7 @@ def _meanwhile(
 
 
 def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
-    """A link that runs at no more than its port asks for is slow because of that."""
+    """The findings about the target speed of the link's port that explain why the link is slow."""
     is_slow = finding.check == "link-speed" and finding.severity in ("fail", "warn")
     return tuple(each for each in asking if is_slow and each.about == finding.about)
 
@@ -171,8 +172,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Findings of the kernel's log say what else was found of their device, or of what is above it:
-    so that one fault does not look like two."""
+    """Yields the findings. A finding of the kernel's log names other findings about its device, or
+    about a part above it, so that one fault does not look like two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -184,7 +185,8 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
 
 
 def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
-    """The ends of the part that it is about, with the addresses of the bridges above them."""
+    """The ends of the part that the finding is about, with the addresses of the bridges above
+    them."""
     places = finding.ends
     for name, address in evidence.machine.addresses.items():
         if not places.isdisjoint((name, address)):
@@ -198,7 +200,7 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What of the findings to report after a judged run: the failures and warnings about what it
+    """The findings to report after a judged run: failures and warnings about parts that it
     measured, and every warning if a cell is low or was not measured properly."""
     cells = evidence.cells()
     struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)

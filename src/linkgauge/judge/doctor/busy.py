@@ -15,13 +15,16 @@ from linkgauge.model.notes import Imprecise
 from linkgauge.model.units import count_of
 
 BUSY = 0.1
-"""Share of all CPUs' time that others took from which figures are in doubt …"""
+"""The share of all CPUs' time taken by others from which figures are in doubt, if it is also at
+least `_LEAST` CPUs."""
 _LEAST = 0.25
-"""… if that is so many CPUs: an idle machine's own services take less than a tenth of one."""
+"""The least number of CPUs that others must keep busy: an idle machine's own services take less
+than a tenth of one."""
 _OFTEN = 0.1
-"""Part of the cells: fewer met with a job that came and went."""
+"""The least share of the cells that must be affected; fewer cells met with a passing job."""
 MUCH_STEAL = 0.02
-"""Share of CPU time taken by the hypervisor that is good to know: some threads waited."""
+"""The share of CPU time taken by the hypervisor from which a note is given, because some threads
+waited."""
 _MOST_NAMED = 3
 
 

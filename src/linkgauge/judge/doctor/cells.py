@@ -16,7 +16,8 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
 
 _BREAKS = 2.0
-"""What it costs to say of a part that it was well at first, and ends what touches it since."""
+"""The cost of blaming a part that was well at first, and that ends all cells that touch it
+since."""
 
 
 def _outcome(
@@ -60,7 +61,7 @@ def _outcome(
 
 
 _OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
-"""Kinds of outcome that a device or a node has, and none of its links."""
+"""The kinds of outcome that a device or a node causes, and none of its links."""
 
 
 def _of_memory(blame: Blame) -> Blame:
@@ -71,8 +72,8 @@ def _of_memory(blame: Blame) -> Blame:
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
-    """Bad cells that were measured at once, in results without others, and share no part: the end
-    of one ended all."""
+    """Groups of bad cells that were measured at the same time, in tables without cells that are bad
+    in another way, and that share no part: the end of one cell ended all of them."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
     return {

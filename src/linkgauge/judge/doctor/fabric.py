@@ -19,7 +19,7 @@ from .links import LEAST_WORN
 from .pcie_chains import latest_accelerators
 
 _HALVED = re.compile(r"\b[AH]800\b")
-"""Boards that use some of their links to switches."""
+"""Boards that use only some of their links to switches."""
 _RESEAT = "# Reseat the baseboard or the bridge."
 _PEERS = "linkgauge doctor  # look for acs and iommu; on a virtual machine, run it on the host too"
 _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
@@ -27,8 +27,8 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch to which every device has lost links: then the switch is at fault, not
-    the devices."""
+    """Checks for a switch to which every device has lost links: the switch is then at fault, and
+    not the devices."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}

@@ -1,4 +1,4 @@
-"""Checks of the host: memory, CPUs, the IOMMU, and what this process may use of them."""
+"""Checks the host: its memory, CPUs and IOMMU, and what this process may use of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from linkgauge.model.units import BANDWIDTH
 from .pcie_chains import shown
 
 _LOST = 0.9
-"""Share of what one thread a core moves below which all threads clearly move less."""
+"""The share of the rate of one thread a core below which all threads clearly move less."""
 LITTLE_LOCKED = 1 << 30
 """Limit of locked memory, in bytes, that is too small for a run's buffers."""
 HUGE = 2 << 20
@@ -119,7 +119,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """A device whose node is unknown is measured from node 0, which may be the far one."""
+    """Checks for devices whose node is unknown: they are measured from node 0, which may be the far
+    one."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -140,7 +141,8 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    """How a device gets a node: from the host, or from whoever finds out which one is near."""
+    """The commands that find the node near a device and set it. If a hypervisor hides the node
+    (`hidden`), they compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
@@ -148,8 +150,8 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """All threads of a node's cores that move less than one of each; a process whose CPUs are
-    threads of fewer cores than are near."""
+    """Checks for nodes on which all threads move less than one thread of each core, and for a
+    process whose CPUs are threads of fewer cores than there are near them."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -172,7 +174,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """Of each node, threads of which there is at most one a core, and all, which move less."""
+    """Pairs of cells that differ in their threads: the best one with at most one thread a core, and
+    the one with all threads of the node, if this moves clearly less."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
@@ -192,7 +195,7 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """Threads and memory must be allowed on the node near each device (cgroup, taskset)."""
+    """Checks that threads and memory are allowed on the node near each device (cgroup, taskset)."""
     host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):

@@ -27,7 +27,7 @@ _ORDER: tuple[Severity, ...] = ("fail", "warn", "note")
 _OF_LINKS = ("aer", "hotplug")
 _GRADED = ("aer", "sxid", "hardware")
 _NAMED = 4
-"""Most kinds of lines that are named."""
+"""The most kinds of lines that are named."""
 
 
 class _About(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
 
 
 _Named = dict[tuple[bool, str], Part]
-"""Parts by whether a link is meant, and by address."""
+"""The parts that messages may name, by whether the message is about a link, and by address."""
 
 
 def _named(evidence: Evidence) -> _Named:

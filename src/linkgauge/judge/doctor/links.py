@@ -17,10 +17,12 @@ from . import retrain
 from .pcie_chains import PcieChain, hops, shown
 
 LEAST_READ_REQUEST = 512
-"""Bytes. Smaller requests need so many packets that reads stay below the link's rate."""
+"""The least read request in bytes. Smaller requests need so many packets that reads stay below the
+link's rate."""
 UNDER_LOAD = ("linkgauge run --profile quick  # reads the speed under load",)
 LEAST_WORN = 3
-"""Links that must have counted errors for what joins them to be at fault: two may be two faults."""
+"""The fewest links with counted errors for which the part that joins them is blamed; two links may
+have two faults."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
@@ -40,7 +42,7 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
     """Checks for a switch or host bridge all of whose links are slow or counted errors: the fault
-    is then in what they share."""
+    is then in the part that they share."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -311,4 +313,4 @@ def check_counters(evidence: Evidence) -> Iterator[Finding]:
 
 
 OF_LINKS = (check_silent, check_link_speed, check_link_width, check_target_speed)
-"""What a virtual machine's host and guest check of devices that are passed through."""
+"""The checks of devices that are passed through, for a virtual machine's host and its guest."""

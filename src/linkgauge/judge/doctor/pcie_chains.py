@@ -23,8 +23,8 @@ class PcieChain:
     """A link seen from its lower end: the function, the port above it if visible, and the latest
     (`loaded_speed`, `loaded_width`) and best (`fastest`) readings under load. `reported` is the
     link in the vendor's library, whose maxima are those of both ends together. `both_speeds` and
-    `both_widths` say whether more than the function's own end is known. `is_confirmed` says that it
-    carried no more than it can at the speed that was read."""
+    `both_widths` say whether the maxima of both ends are known, or only the function's own.
+    `is_confirmed` says that the link carried no more than it can at the speed that was read."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""What explains figures that are healthy and yet less than was hoped for, and what healthy figures
-do not show."""
+"""Checks that explain why healthy figures are lower than hoped for, and that name what healthy
+figures do not show."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import BANDWIDTH
 
 _GAIN = 1.1
-"""How much faster reductions in a switch must be expected to be than rings for them to be missed:
-of up to four, eight H100s reach the same with and without (NVIDIA/nccl issue 1455)."""
+"""The least ratio of the expected rates of reductions in a switch and of rings from which slow sums
+are reported: with up to four, eight H100s reach the same with and without (NVIDIA/nccl issue
+1455)."""
 _CLEARLY = 0.8
-"""Share of one engine's rate below which another one is clearly slower."""
+"""The share of one engine's rate below which another engine is clearly slower."""
 _BESIDE = 0.6
-"""Share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is seen
-of A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""
+"""The share of its rate alone below which a read is clearly slower beside a write: 0.40 to 0.48 is
+seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewhere."""
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Sums that are as fast as rings over their links, where switches could reduce them: the
-    fastest of all."""
+    """Checks for sums that are only as fast as rings over the devices' links, although switches
+    could reduce them faster."""
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
     found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
     if not found:
@@ -63,8 +64,9 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """A sum that is about as fast as rings should be, what reductions should reach, and in which
-    switches; None where they would gain little, or starting takes most of the time."""
+    """For a sum that is about as fast as rings should be: its rate, the rate that reductions should
+    reach, the cell, and the switches. None if reductions would gain little, or if starting takes
+    most of the time."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -84,8 +86,8 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
-    """Kernels that read the host's memory over PCIe clearly slower than copy engines do, where both
-    are as fast as is expected of them."""
+    """Checks for kernels that read the host's memory over PCIe clearly slower than copy engines do,
+    although both are as fast as expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
         if (key := _read(case)) is not None and case.cell.verdict == "ok":
@@ -113,14 +115,15 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _read(case: Case) -> tuple[str, str, int] | None:
-    """The ends and the size of a read from the host over PCIe; None of other cells."""
+    """The ends and the size of a read from the host over PCIe; None for other cells."""
     one = case.cell.transfers[0] if len(case.cell.transfers) == 1 else None
     key = _read_by(case, one) if one is not None else None
     return key[:3] if key is not None else None
 
 
 def _read_by(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
-    """The same of a transfer of a cell, with its engine."""
+    """The source, destination, size and engine of a transfer that reads from the host over PCIe;
+    None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
     by_pcie = any(part.kind == "PCIe link" for part in case.touched)
     if case.result.unit != BANDWIDTH.symbol or not reads or not by_pcie:
@@ -130,8 +133,8 @@ def _read_by(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
 
 
 def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
-    """Copy engines that reach clearly less of a device's memory than kernels do, where both are as
-    fast as is expected of them."""
+    """Checks for copy engines that reach clearly less of a device's memory rate than kernels do,
+    although both are as fast as expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
@@ -156,14 +159,14 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _within(cell: CellResult) -> str | None:
-    """The device that all of it stays within."""
+    """The device in which all transfers of a cell stay; None if there is no such device."""
     places = {str(place) for place in cell.places if not place.is_null}
     return places.pop() if len(places) == 1 and cell.transfers[0].engine.owner.is_device else None
 
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
-    """Reads from the host that are clearly slower while the same device writes to it, where they
-    are as fast as is expected of them alone."""
+    """Checks for reads from the host that are clearly slower while the same device writes to it,
+    although they are as fast as expected alone."""
     alone: dict[tuple[str, str, int, str], float] = {}
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
@@ -195,14 +198,16 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reached(cell: CellResult) -> float:
-    """The share of what is expected; 1 where that is unknown."""
+    """The share of the expected rate that a collective reaches, from the times of its cell; 1 if no
+    rate is expected."""
     known = cell.expected.achievable if cell.expected else None
     return known / cell.headline if known and cell.headline else 1.0
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
-    """Links that only collectives crossed, which are as they should be: of these, rings, trees and
-    reductions in switches reach different rates. Two devices leave no choice."""
+    """Notes links that only collectives crossed, with good figures. Their rates are not known,
+    because rings, trees and reductions in switches use links differently. Two devices leave no
+    such choice, so their link is known."""
     crossed, names, shown = set[Part](), list[str](), set[Part]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

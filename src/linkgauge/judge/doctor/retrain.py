@@ -25,7 +25,8 @@ _ON_THE_HOST = (
     PORT_ABOVE,
 )
 _PORT, _DEVICE = '"${PORT:?}"', '"$DEVICE"'
-"""Without an address setpci would write to all functions: `:?` stops where there is none."""
+"""The shell variables of the port and the device. If PORT is empty, `:?` stops the command; without
+an address setpci would write to all functions."""
 
 
 def lines(
@@ -61,7 +62,7 @@ def lines(
 
 
 def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
-    """The systemd unit, and how to enable it; `code` is that of the speed."""
+    """The systemd unit, and how to enable it; `code` is the code of the speed."""
     is_named = device == "DEVICE"
     service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
     values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""

@@ -1,5 +1,5 @@
-"""Checks of devices that are set otherwise than they come, and of what the vendor's library and PCI
-say of them differently."""
+"""Checks for devices with settings other than their defaults, and for differences between the
+vendor's library and PCI."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from linkgauge.model.units import approximate_size
 from .pcie_chains import hops, latest_accelerators, shown
 
 _DATA_CENTRE = re.compile(r"\b(?:Tesla|Instinct|[ABHLPV]\d{1,3}S?|T4|G[BH]\d{3})\b")
-"""Models of data centres, whose memory has error correction as they come: A100, H200, L40S, GB200.
-Names of workstations' cards say RTX or Quadro."""
+"""Models for data centres, which have error correction on by default: A100, H200, L40S, GB200.
+Names of cards for workstations contain RTX or Quadro."""
 _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
-"""Models of data centres whose window is small by design."""
+"""Models for data centres whose window is small by design."""
 _LEAST_MEMORY = 8 << 30
-"""Bytes of memory that all other models of data centres have at least."""
+"""The least memory in bytes of all other models for data centres."""
 _LESS = 0.99
-"""Share of a power limit that is as good as all of it."""
+"""The share of a power limit that counts as all of it."""
 _SAVING = ("powersave", "powersupersave")
 
 
@@ -32,12 +32,12 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def _at(device: Accelerator) -> str:
-    """What names a device for its vendor's tool."""
+    """The name of a device for its vendor's tool."""
     return device.pci or device.memory.rpartition(":")[2]
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """A device whose writes may not pass others, although it was set up."""
+    """Checks for devices whose writes may not pass others, although this was configured."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )
@@ -53,7 +53,8 @@ def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_aspm(evidence: Evidence) -> Iterator[Finding]:
-    """Links on a device's path that may rest, and a policy of the kernel that lets them."""
+    """Checks for links on a device's path that may rest, and for a policy of the kernel that lets
+    them."""
     policy = evidence.machine.known.host.aspm_policy
     why = "a link that rests wakes up before each transfer: latencies grow, and small copies vary"
     remedy = (
@@ -75,7 +76,7 @@ def check_aspm(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_window(evidence: Evidence) -> Iterator[Finding]:
-    """Devices whose memory others reach only a part of at once (BAR1)."""
+    """Checks for devices of whose memory others can reach only a part at once (BAR1)."""
     sizes = {device.memory: device.memory_bytes for device in evidence.machine.all_devices}
     why = "adapters and other devices reach its memory through that window only, and map it again "
     why += "and again"
@@ -106,7 +107,8 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
-    """A limit below the board's default, or below that of others of the model."""
+    """Checks for a power limit below the board's default, or below that of other boards of the
+    model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
     for device in devices:
@@ -126,7 +128,7 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_gone(evidence: Evidence) -> Iterator[Finding]:
-    """Devices that their vendor's library lists and PCI does not."""
+    """Checks for devices that their vendor's library lists and PCI does not."""
     inventory = evidence.machine.known
     listed = {function.address for function in inventory.pci}
     for device in inventory.accelerators if listed else ():

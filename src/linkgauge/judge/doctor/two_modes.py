@@ -1,4 +1,4 @@
-"""Transfers that are randomly either fast or slow."""
+"""Finds transfers that are randomly either fast or slow."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 
 
 def as_one(run: Run) -> Run:
-    """The run without ranks, if all of them are on one machine and each has its own device; any
-    other run as it is."""
+    """The run without its ranks, if all of them are on one machine and each has its own device; any
+    other run unchanged."""
     machine = run.machine.alone
     if machine is run.machine:
         return run

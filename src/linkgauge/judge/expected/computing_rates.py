@@ -1,5 +1,5 @@
-"""What the units of an accelerator multiply at its clock under load, and what an AI workload would
-reach under its roof. docs/expect.md has the sources."""
+"""Computes how much the units of an accelerator multiply at its clock under load, and the rate that
+an AI workload could reach. docs/expect.md has the sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.model.operations.roofline import bound_of
 from linkgauge.model.operations.workload import WorkDone
 
 _PLAIN = 2
-"""Operations of a core a clock without tensor cores: a multiplication and an addition."""
+"""The operations of a core a clock without tensor cores: a multiplication and an addition."""
 _TENSOR: Mapping[str, Mapping[object, int]] = {
     "7.0": {"matmul-fp16": 16},
     "7.5": {"matmul-fp16": 16},
@@ -19,8 +19,9 @@ _TENSOR: Mapping[str, Mapping[object, int]] = {
     "9.0": {"matmul-tf32": 16, "matmul-bf16": 32, "matmul-fp16": 32},
     "10.0": {"matmul-tf32": 32, "matmul-bf16": 64, "matmul-fp16": 64},
 }
-"""Operations of a multiprocessor's tensor cores a clock and core, by compute capability, of dense
-matrices. Of other capabilities some products have half as much as others, which nothing tells."""
+"""The operations of a multiprocessor's tensor cores a clock and core, by compute capability, for
+dense matrices. Devices of other capabilities are left out: some of their products have half the
+rate of others, and no property tells which."""
 
 
 def product_bound(
@@ -47,9 +48,8 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """What an AI workload would reach if the part of the machine that bounds it were busy all the
-    time, at the rate that this run measured of it. Where none is busy for half of it, nothing is
-    known."""
+    """The rate that an AI workload would reach if the part that limits it were busy all the time,
+    computed from this run's figure. Unknown if no part is busy for half of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

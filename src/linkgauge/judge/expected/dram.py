@@ -1,5 +1,5 @@
-"""Host memory: the rate of its DIMMs, else the best figure that this run measured of other nodes
-like it."""
+"""The rates of host memory: from its DIMMs, else the best figure that this run measured for other
+nodes like it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from linkgauge.model.transfer import Transfer
 from .link_rates import ExpectedPath, Unknown, Use
 
 DRAM_SHARE = 0.85
-"""Share of the DIMMs' rate that threads reach: refresh and read-write turnarounds take the rest.
-STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
+"""The share of the DIMMs' rate that threads reach; refresh and read-write turnarounds take the
+rest. STREAM reaches 0.75 to 0.9 on servers with all channels populated."""
 
 
 Path = tuple[Memory, Memory]
-"""Source and destination of the threads of one node, on its own memory."""
+"""The source and the destination of threads of one node that use its own memory."""
 
 
 class Ceilings(msgspec.Struct, frozen=True):
@@ -52,10 +52,10 @@ class Ceilings(msgspec.Struct, frozen=True):
 
 
 _TRAFFIC = {"read": 1.0, "write": 1.0, "copy": 2.0}
-"""Bytes over the memory bus per byte of payload."""
+"""The bytes over the memory bus per byte of payload."""
 _ALIKE = 0.1
-"""Nodes with the same number of CPUs whose memory differs by less than this share are assumed to
-have the same DIMMs."""
+"""The relative difference in memory size below which nodes with the same number of CPUs are assumed
+to have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
@@ -98,7 +98,7 @@ def _alike(one: Node, other: Node) -> bool:
 
 
 class HostMemory:
-    """The host memory of one machine, as a segment of a path if its rate is known."""
+    """The host memory of one machine, as segments of paths."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._machine = machine
@@ -108,9 +108,9 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """The path of a device that reads or writes memory of this node. A few threads move less
-        than memory can carry, so what threads were measured to move does not limit a device
-        `alone`."""
+        """The path of a device that reads or writes memory of this node. A device that transfers
+        `alone` is not limited by measured figures of threads, because a few threads move less than
+        the memory can carry."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)

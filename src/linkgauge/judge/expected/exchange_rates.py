@@ -1,5 +1,5 @@
-"""What a machine's map gives a collective: its exchanges as flows over the links that the machine's
-readers found, which share them max-min fairly."""
+"""Computes the rates of collectives from a machine's map: their exchanges are flows over the links
+that the machine's readers found, which share these links max-min fairly."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .link_rates import ExpectedPath, Unknown, capacity, figure, pcie_path
 from .routes import Paths
 
 SIZE = 1 << 30
-"""Bytes of a call so large that its start counts for nothing."""
+"""The bytes of a call that is so large that its start does not matter."""
 SAME = 1.01
-"""Rates that differ by less are one."""
+"""The ratio below which two rates count as equal."""
 LESS = 0.95
-"""A rate below this share of another one is a narrower way."""
+"""The share of another path's rate below which a path is narrower."""
 _KINDS = {
     "pcie": "PCIe",
     "socket": "what joins the host's nodes",
@@ -44,26 +44,27 @@ _KINDS = {
     "internal": "links to the host",
     "network": "a network",
 }
-"""Kinds of links, in words."""
+"""The kinds of links, in words."""
 
 _REDUCED = {4: 0.85}
 _REDUCED_SINCE = 0.74
-"""Share of what kernels reach of a link that reductions in its switch do, by the generation of
-NVLink, and from the fifth on: NCCL's own model (`nvlsEfficiency`, src/graph/tuning.cc)."""
+"""The share of a link's rate (as kernels reach it) that reductions in its switch reach, by the
+generation of NVLink; this value applies from the fifth generation on. Source: NCCL's own model
+(`nvlsEfficiency`, src/graph/tuning.cc)."""
 SWITCHES = "switch"
-"""What joins devices, in the place of one of them."""
+"""The name that stands for the switches in pairs of devices."""
 _RINGS: tuple[CollectiveName, ...] = (
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"
 )  # fmt: skip
-"""What libraries carry out in several rings at once."""
+"""The collectives that libraries carry out in several rings at once."""
 SWITCHED_OFF = "NCCL_NVLS_ENABLE=0"
 _LIBRARIES = ("NCCL ", "RCCL ")
 Pair = tuple[str, str]
 
 
 class _CollectiveWay(NamedTuple):
-    """How the bytes are moved: by an algorithm, in rings in these orders, and how a line of
-    arithmetic begins."""
+    """A way to carry out a collective: the algorithm, the orders of its rings, and the words with
+    which the line of arithmetic begins."""
 
     algorithm: Algorithm
     orders: tuple[Order, ...]
@@ -71,16 +72,17 @@ class _CollectiveWay(NamedTuple):
 
 
 class _Slowest(NamedTuple):
-    """The bytes/s on the bus of a whole call, and the pairs that its longest phase waits for."""
+    """The rate on the bus of a whole call in bytes/s, and the pairs for which its longest phase
+    waits."""
 
     bus: float
     pairs: tuple[Pair, ...]
 
 
 class ExchangeRates:
-    """The rates that a collective should reach over the devices of a machine, whose `paths` these
-    are: `bound` is of its bus, whatever the size. `notes` say by which library, and what is
-    switched off."""
+    """The rates that a collective should reach over the devices of a machine, given its `paths`.
+    `bound` is the rate on the bus for large sizes. `notes` name the library, and what is switched
+    off."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -92,19 +94,19 @@ class ExchangeRates:
         self.bound = cache(self._bound)
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
-        """All that send each other something, each once."""
+        """All pairs of devices that send each other something, each once."""
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
     def is_loose(self, devices: Sequence[str]) -> bool:
-        """Whether what is achievable is only known roughly."""
+        """Whether the achievable rate is only known roughly."""
         try:
             return any(self._path(pair).loose for pair in self.pairs(devices))
         except Unknown:
             return True
 
     def steps(self, ranks: int) -> int:
-        """How many wait for each other."""
+        """The number of steps that wait for each other."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
 
     def _phases(
@@ -124,7 +126,7 @@ class ExchangeRates:
             yield _CollectiveWay("nvls", (), "reduced in the switch (NVLS), ")
 
     def _joined(self, devices: Sequence[str]) -> tuple[Order, ...]:
-        """How many links lead directly from each device to each other one."""
+        """The number of links that lead directly from each device to each other one."""
         bundles = self._paths.machine.wiring.bundles
         return tuple(
             tuple(0 if a == b else getattr(bundles(a, b).get((a, b)), "count", 0) for b in devices)
@@ -132,7 +134,8 @@ class ExchangeRates:
         )
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """The switches that join all of these and can reduce; none where other ways do."""
+        """The switches that join all of these devices and can reduce; empty if other ways carry out
+        the collective."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -146,7 +149,7 @@ class ExchangeRates:
         return found
 
     def _bound(self, devices: tuple[str, ...]) -> BusbwBound:
-        """The busbw of these devices. Of one there is none."""
+        """The bound on the rate on the bus of these devices; a single device has none."""
         if len(devices) < 2:
             return BusbwBound(because="one device sends nothing")
         if (why := no_hypercube(self._work.collective, len(devices))) is not None:
@@ -182,7 +185,8 @@ class ExchangeRates:
         )
 
     def _doubts(self, devices: Sequence[str], way: _CollectiveWay) -> list[str]:
-        """Each reason why only the rates of links are known, with the first pair that has it."""
+        """The reasons why only the rates of links are known, each with the first pair that has
+        it."""
         found: dict[str, str] = {}
         for _, pairs in self._phases(devices, way):
             for pair in pairs:
@@ -193,7 +197,8 @@ class ExchangeRates:
     def _slowest(
         self, devices: Sequence[str], way: _CollectiveWay, *, cost: bool
     ) -> _Slowest | None:
-        """Raises Unknown; None if nothing limits it."""
+        """The slowest phase, by the pairs that limit it; None if nothing limits it. Raises
+        Unknown."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -211,8 +216,8 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Raises Unknown where nothing is known to join the two. Where the way is known, but not
-        what it carries, the rates of its links are a bound."""
+        """The path between the two ends of a pair. If its way is known, but not the rate that it
+        carries, the rates of its links are a bound. Raises Unknown if no way is known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -224,7 +229,7 @@ class ExchangeRates:
             return self._links(pair) + ExpectedPath(doubts=(str(reason),))
 
     def _of_switch(self, pair: Pair) -> ExpectedPath:
-        """What a device sends the switches that it is joined to, or they it, to be reduced."""
+        """The path between a device and the switches that reduce, in the pair's direction."""
         own = next(end for end in pair if end != SWITCHES)
         wiring = self._paths.machine.wiring
         beside = [
@@ -253,8 +258,9 @@ class ExchangeRates:
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """What became the bottleneck from `before` devices to `now`, in words: pairs whose way is
-        narrower, else pairs that first cross a kind of link. None if the map shows neither."""
+        """A sentence on what became the bottleneck between `before` and `now` devices: pairs whose
+        path is narrower, else pairs that are the first to cross a kind of link. None if the map
+        shows neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (
@@ -273,8 +279,8 @@ class ExchangeRates:
         return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
-        """`sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`: the kinds
-        of links on their way, or those that are not `known` yet."""
+        """The pairs with the kinds of links on their way that are not `known` yet: `sim:3 -> sim:4
+        and sim:7 -> sim:0, over PCIe and what joins the host's nodes`."""
         kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
         shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         named = [f"{one} -> {other}" for one, other in pairs]
@@ -285,7 +291,7 @@ class ExchangeRates:
 
 
 _MOST = 4
-"""Pairs that are named."""
+"""The most pairs that are named."""
 
 
 def _listed(names: Sequence[str]) -> str:

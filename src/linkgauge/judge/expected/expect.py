@@ -1,10 +1,9 @@
-"""What the hardware should do: a theoretical and an achievable figure of a cell, with the
-arithmetic. docs/expect.md has each formula with its source.
+"""Computes what the hardware should reach: a theoretical and an achievable figure for each cell,
+with the arithmetic. docs/expect.md has each formula with its source.
 
 Only what the machine's readers found counts, plus what this run measured of host memory. What
 cannot be read stays unknown: `theoretical` is null if the path is unknown, `achievable` if
-something on it is, and `because` says what.
-"""
+something on it is, and `because` says what."""
 
 from __future__ import annotations
 
@@ -43,18 +42,18 @@ if TYPE_CHECKING:
     from .exchange_rates import ExchangeRates
 
 START = 100e-6
-"""Seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25 between
-two NPUs, manual page of rblnBandwidthLatencyTest), about 3 us on GPUs. A transfer that takes no
-longer says nothing about a link."""
+"""The seconds that the start of a copy may take: 84 us on the slowest known engines (RBLN-CA25
+between two NPUs, manual page of rblnBandwidthLatencyTest), about 3 us on GPUs. A transfer that
+takes no longer says nothing about a link."""
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What is expected, and how certain it is: `most` is the bound that no healthy sharing exceeds
-    (`theoretical` assumes fair sharing), `loose` says that the achievable figure is only known
-    roughly, `sure` which share of it every library reaches. `start` is how many seconds it may take
-    to start what is measured, `without` why there is no achievable figure. `each` is what every
-    transfer of a total should achieve, in bytes/s, where the others take nothing of it (else null),
-    and is empty where that is not known."""
+    """The expectation for a cell, and how certain it is. `most` is the bound that no healthy
+    sharing exceeds (`theoretical` assumes fair sharing), `loose` says that the achievable figure is
+    only known roughly, and `sure` is the share of it that every library reaches. `start` is the
+    most seconds that starting may take, and `without` the reason if there is no achievable figure.
+    `each` is the rate in bytes/s that each transfer of a total should achieve, null if other
+    transfers take some of it; it is empty if this is not known."""
 
     expected: Expected
     most: float | None = None
@@ -67,7 +66,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
     """A transfer's path. Transfers of one `kind` are equally fast as long as they share nothing;
-    `names` are what they may share: their engines' owner and their links."""
+    `names` are the owner of their engine and their links, which they may share."""
 
     path: ExpectedPath
     kind: int
@@ -75,7 +74,8 @@ class _PathShape(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expectations:
-    """Expectations for cells of one machine; repeated questions are answered from a cache."""
+    """Computes the expectations for cells of one machine. Repeated questions are answered from a
+    cache."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
@@ -85,14 +85,14 @@ class Expectations:
         self._exchanges: dict[tuple[Collective, tuple[Note, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
-        """How full links were while its cells were measured at the same time."""
+        """The load of the links while the cells of this result were measured at the same time."""
         return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """The estimate of a cell of `size` bytes whose figures are in `unit`; what its links were
-        seen to do under load counts only if `loaded`."""
+        """The expectation for a cell of `size` bytes whose figures are in `unit`. The state of its
+        links as sampled under load counts only if `loaded`."""
         transfers = self._paths.machine.wiring.carried_out(cell)
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
@@ -135,8 +135,8 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        """Of a call, in seconds. Libraries reach their rate only with hundreds of megabytes, and a
-        step of theirs may take as long to start as a copy."""
+        """The expectation for a call of a collective, in seconds. Libraries reach their rate only
+        with hundreds of megabytes, and each of their steps may take as long to start as a copy."""
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
@@ -171,7 +171,7 @@ class Expectations:
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
-        """Raises Unknown."""
+        """The shapes of the paths of these transfers. Raises Unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         known = self._shapes.setdefault((size, alone, tuple(trained.items())), {})
         for transfer in transfers:
@@ -181,7 +181,7 @@ class Expectations:
         return [known[transfer] for transfer in transfers]
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
-        """A path with its kind: all that an estimate depends on except names."""
+        """A path with its kind, which stands for all that an estimate depends on except names."""
         uses = tuple(replace(use, link="") for use in path.uses)
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
         kind = (uses, path.doubts, path.loose, path.meets, how)
@@ -190,7 +190,8 @@ class Expectations:
         return _PathShape(path, number, names)
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-        """Why several devices that meet at the host may get less than their links carry."""
+        """The reasons why several devices that meet at the host may get less than their links
+        carry."""
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
         for transfer, path in zip(transfers, paths, strict=True):
@@ -206,7 +207,7 @@ class Expectations:
         return []
 
     def _behind_writes(self, paths: Sequence[ExpectedPath]) -> list[str]:
-        """Why what a device reads while it writes over the same PCIe link may be less than that
+        """The reasons why a device that writes over a PCIe link may read less over it than it
         carries."""
         read = {u.link for u in paths[0].uses if u.direction == "down" and u.payload}
         written = {u.link for p in paths[1:] for u in p.uses if u.direction == "up" and u.payload}
@@ -259,9 +260,9 @@ class _Sharing:
         return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """What the cell reports if its transfers take these flows. A kernel fills its device, so of
-        several on one device (`queued`) the next starts when the last one ends, unless they were
-        seen to run together."""
+        """The figure that the cell reports if its transfers take these flows. A kernel fills its
+        device, so each of several kernels on one device (`queued`) starts when the one before ends,
+        unless they were seen to run together."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -303,8 +304,8 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """What a transfer gets of a sustained total where that is as much as it gets alone. How
-        hardware divides what several want is its own affair."""
+        """The rate of each transfer in a sustained total if it gets as much as alone, else None:
+        hardware may divide a link that several want in any way."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -315,8 +316,8 @@ class _Sharing:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """A bound on the total rate: what a segment carries if each transfer across it takes the
-        least that any of them does, plus the rates alone of all others."""
+        """A bound on the total rate by one segment: its rate if each transfer across it takes as
+        little of it as any of them does, plus the rates alone of all other transfers."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
@@ -331,7 +332,8 @@ class _Sharing:
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
     ) -> str:
-        """The first transfer's narrowest segment, how it is shared, and what protocols take."""
+        """The arithmetic in words: the first transfer's narrowest segment, how it is shared, and
+        what protocols take."""
         uses = self._paths[0].uses
         parts: list[str] = []
         if theoretical is not None:
@@ -353,7 +355,7 @@ class _Sharing:
         return min(uses, key=lambda use: use.rate / use.cost)
 
     def _manner(self, narrow: Use) -> str:
-        """Why the figure is not simply the segment's rate."""
+        """The reason in words why the figure is not simply the segment's rate."""
         several = len(self._transfers)
         if several > 1:
             return f"{several} transfers at once"
@@ -361,8 +363,8 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """The definition of a cell's total: as measured (its span, in files of earlier versions), else
-    the likely one: kernels of one device never all run together."""
+    """The definition of a cell's total: as it was measured (the span, in files of earlier
+    versions), else the likely one: the kernels of one device never all run together."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

@@ -1,4 +1,4 @@
-"""What the packets of accelerators' own links leave of their rate: NVLink by generation and engine,
+"""Computes the rate that packets leave of accelerators' own links: NVLink by generation and engine,
 NVLink-C2C and xGMI. docs/expect.md has the sources."""
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from linkgauge.model.transfer import Access
 from .link_rates import ExpectedPath, Unknown, Use, figure
 
 _COPIED, _STORED = 16, 8
-"""Flits of 16 bytes in a packet: a copy engine sends 256 bytes, a kernel's access has at most
-128."""
+"""The number of flits (16 bytes each) in a packet: a copy engine sends 256 bytes, a kernel's access
+at most 128."""
 _C2C: dict[Access, float] = {"read": 0.927, "write": 0.66}
 _C2C_BY_KERNEL = 0.87
-"""What copies reach of NVLink-C2C: about 417 and 297 of 450 GB/s by copy engine (GH200), 201 and
-193 of 225 by kernel (GB200)."""
+"""The share of NVLink-C2C's rate that copies reach: about 417 and 297 of 450 GB/s by copy engine
+(GH200), 201 and 193 of 225 by kernel (GB200)."""
 _XGMI = 0.75
-"""What copies reach of xGMI: 48 of 64 GB/s; checksums and protocol take the rest."""
+"""The share of xGMI's rate that copies reach: 48 of 64 GB/s; checksums and protocol take the
+rest."""
 _ONE_XGMI = 80e9
-"""Bytes/s that one xGMI signals at most: faster bundles are several links."""
+"""The highest rate of one xGMI link in bytes/s; faster bundles are several links."""
 
 
 class _PacketCost(NamedTuple):
-    """What a byte of payload takes: `cost` in its own direction, `back` in the other one."""
+    """The cost of a byte of payload: `cost` bytes in its own direction, and `back` bytes in the
+    other one."""
 
     cost: float
     back: float
@@ -36,7 +38,7 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """The path over parallel links that join these two, in this order. Raises Unknown."""
+    """The path over the parallel links from the first device to the second. Raises Unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:
@@ -69,8 +71,8 @@ def _packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """NVLink 1 and 2 send a header before the data, and answer with a flit; from NVLink 3 on, two
-    flits come to the data, and no answer is seen."""
+    """The cost of packets on NVLink. Versions 1 and 2 send a header before the data and answer with
+    a flit; from version 3 on, two flits are added to the data, and no answer is seen."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

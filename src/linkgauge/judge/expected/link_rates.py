@@ -1,12 +1,11 @@
-"""What a transfer crosses, and what that carries: PCIe, that of a device and of every bridge above
-it, and accelerators' own links.
+"""Computes the rates of the links that a transfer crosses: PCIe (the device's link and that of
+every bridge above it) and accelerators' own links.
 
 Over PCIe, payload travels in packets. A write carries up to MaxPayload. A read goes out as requests
 of up to MaxReadReq and returns as completions, which the root complex may cut at any read
 completion boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers
 send up to MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes.
-Flow control (acknowledgements, credits) takes a few percent more.
-"""
+Flow control (acknowledgements, credits) takes a few percent more."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class Unknown(Exception):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A segment, and what a byte of a transfer's payload takes of it.
+    """A segment of a path, and how much of it a byte of the transfer's payload takes.
 
     link: The link, or the memory.
     rate: Its rate in bytes/s after line coding.
@@ -44,8 +43,7 @@ class Use(msgspec.Struct, frozen=True):
     direction: "up" or "down" of a PCIe link: down is away from the host; "out" or "in" of a network
         interface.
     payload: False for requests, which go in the opposite direction.
-    measured: Whether the rate is one of this run's figures.
-    """
+    measured: Whether the rate is one of this run's figures."""
 
     link: str
     rate: float
@@ -63,9 +61,9 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """All that a transfer uses. `doubts` are reasons why only a theoretical figure is known,
-    `loose` reasons why healthy hardware achieves widely varying figures; `meets` are the host's
-    nodes whose memory a device reaches, and over which kind of link."""
+    """All segments that a transfer uses. `doubts` are reasons why only a theoretical figure is
+    known, `loose` reasons why healthy hardware achieves widely varying figures; `meets` are the
+    host's nodes whose memory a device reaches, each with the kind of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -77,7 +75,7 @@ class ExpectedPath(msgspec.Struct, frozen=True):
         return ExpectedPath(*(mine + others for mine, others in fields))
 
     def flow(self, *, cost: bool) -> Flow:
-        """What it takes of each segment: its cost, or the least."""
+        """The share of each segment that the transfer takes: its cost, or the least."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -86,7 +84,7 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
-    """The rate of each segment that these use."""
+    """The rate of each segment of these paths."""
     return {use.segment: use.rate for path in paths for use in path.uses}
 
 
@@ -96,26 +94,29 @@ def figure(rate: float) -> str:
 
 
 COMPLETION, SHORT_COMPLETION = 128, 64
-"""Payload bytes of a read completion; of root ports that do 8 GT/s at most, a line of the CPU."""
+"""The payload bytes of a read completion; the second value, a line of the CPU, is for root ports of
+at most 8 GT/s."""
 LINE = 128
-"""Bytes that a kernel reads or writes at once: a cache line of NVIDIA GPUs. On two H200s kernels
-reach 0.95 of what packets of this size leave (52 of 54.5 GB/s reading, 52.6 of 53.1 writing)."""
+"""The bytes that a kernel reads or writes at once: a cache line of NVIDIA GPUs. On two H200s
+kernels reach 0.95 of the rate that packets of this size leave (52 of 54.5 GB/s reading, 52.6 of
+53.1 writing)."""
 _NVIDIA = 0x10DE
 _LINES_UP_TO = 16.0
-"""GT/s at most of NVIDIA's devices whose copy engines write a line a packet, as kernels do."""
+"""The highest speed in GT/s of NVIDIA's devices whose copy engines write one line a packet, as
+kernels do."""
 _SHORT_UP_TO = 8.0
 MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
-"""Assumed where the registers cannot be read: the usual values on servers."""
+"""The values assumed if the registers cannot be read: the usual ones on servers."""
 
 Trained = Mapping[str, tuple[float, int]]
-"""GT/s and lanes of links as sampled under load, by the device's memory."""
+"""The GT/s and lanes of links as sampled under load, by the device's memory."""
 
 
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
     """The path over these links, ordered from the side that reads or writes; payload goes `up` or
-    `down` each. Raises Unknown."""
+    `down` on each. Raises Unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -132,7 +133,7 @@ _IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):
-    """A link as trained, according to one of its ends."""
+    """The speed and the lanes of a link as trained, according to one of its ends."""
 
     name: str
     speed: float
@@ -183,13 +184,14 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
-    """Whether copy engines of this device write as kernels do."""
+    """Whether the copy engines of this device write as kernels do."""
     most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
     return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
-    """How payload travels: packets of `size` bytes; reads request `request` bytes at a time."""
+    """How payload travels over PCIe: in packets of `size` bytes; reads request `request` bytes at a
+    time."""
 
     kind: str
     size: int

@@ -16,7 +16,7 @@ from linkgauge.model.notes import Beside
 from linkgauge.model.transfer import Transfer
 
 _FULL = 1.01
-"""Loads that are no more than this fit: rates are not exact."""
+"""The highest load that counts as fitting a link, because rates are not exact."""
 
 
 def is_beside(cell: CellResult) -> bool:
@@ -25,9 +25,9 @@ def is_beside(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link and direction in each round of a result, as a share of its rate: what
-    all transfers across it would use if each were as fast as alone. It is infinite for links with
-    unknown rates."""
+    """The load of each link and direction in each round of a result, as a share of its rate: the
+    rates that all transfers across it would have alone, added up. The load of links with unknown
+    rates is infinite."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring

@@ -1,5 +1,5 @@
-"""What a network interface carries between two hosts: the rate of its link, less what each packet
-adds to its payload, and its slot. docs/expect.md has the sources."""
+"""Computes the rate of a network interface between two hosts: the rate of its link less the
+overhead of each packet, limited by its slot. docs/expect.md has the sources."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from linkgauge.model.transfer import Access, Transfer
 from .link_rates import ExpectedPath, Unknown, Use, figure, pcie_path
 
 _FRAME = 38
-"""Bytes of Ethernet for each frame: preamble 8, header 14, checksum 4, gap 12 (IEEE 802.3)."""
+"""The bytes of Ethernet for each frame: preamble 8, header 14, checksum 4, gap 12 (IEEE 802.3)."""
 _IP_TCP, _TIMESTAMPS = 40, 12
-"""Bytes within a frame's MTU: the headers of IPv4 and TCP (RFC 791, 9293), and TCP's option that
+"""The bytes of headers within a frame's MTU: IPv4 and TCP (RFC 791, 9293), and the TCP option that
 Linux sends (RFC 7323)."""
 _ROCE = 20 + 8 + 12 + 4
-"""The same of RoCE v2: IPv4, UDP, the base transport header, its checksum (InfiniBand Architecture
-Specification, annex A17)."""
+"""The bytes of headers of RoCE v2 within the MTU: IPv4, UDP, the base transport header, its
+checksum (InfiniBand Architecture Specification, annex A17)."""
 _INFINIBAND = 8 + 12 + 4 + 2
-"""Bytes for each packet of InfiniBand: local route header, base transport header, two checksums
+"""The bytes of InfiniBand for each packet: local route header, base transport header, two checksums
 (volume 1, 5.2)."""
 _PAYLOADS = (4096, 2048, 1024, 512, 256)
-"""Bytes of payload that a packet of RDMA may have: its MTU."""
+"""The bytes of payload that a packet of RDMA may have: its MTU."""
 _USUAL = 1500
-"""The MTU of Ethernet, where none is known."""
+"""The MTU of Ethernet if none is known."""
 
 
 def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:
@@ -70,7 +70,7 @@ def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -
 
 
 def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
-    """Bytes of payload, and those that come to it, of a packet."""
+    """The bytes of payload of a packet, the bytes added to it, and the kind of packet in words."""
     mtu = nic.mtu or _USUAL
     if by_rdma and nic.kind == "InfiniBand":
         return _PAYLOADS[0], _INFINIBAND, "packets of InfiniBand"
@@ -82,7 +82,8 @@ def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
 
 
 def _slot(machine: Machine, nic: Interface, access: Access) -> ExpectedPath:
-    """The PCIe links above an interface, as far as they are known: it reads what it sends."""
+    """The path over the PCIe links above an interface, as far as they are known; an interface reads
+    the data that it sends."""
     functions = machine.pci_line(nic.pci or "")
     if not functions or functions[0].link.speed is None:
         return ExpectedPath()

@@ -17,9 +17,10 @@ from .dram import Ceilings
 from .expect import Expectations
 
 _UPPER_ENDS = ("root port", "downstream port")
-"""Ports whose link is the one below them: the function below knows what both can do."""
+"""The ports whose link is described by the function below them, which knows what both ends
+support."""
 LEAST = 1.001
-"""How many times what is expected is more than that, and not a matter of rounding."""
+"""The ratio from which a nominal figure exceeds the expected one by more than rounding."""
 
 
 class Nominal:
@@ -87,7 +88,8 @@ def at_best(machine: Machine) -> Machine:
 
 
 def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
-    """The devices whose own links, or those of a bridge above them, are not at their best."""
+    """Yields the devices whose own links, or those of a bridge above them, are not at their
+    best."""
     for memory, address in machine.addresses.items():
         line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
         ends = (machine.functions.get(at) != best.functions.get(at) for at in line)

@@ -22,13 +22,13 @@ from linkgauge.model.units import BANDWIDTH
 from .as_one import as_one
 
 _AS_READ = 0.6
-"""Share of its rate that a link which limits a copy carries at least: reads from the host reach
-0.76 of it on the slowest healthy hardware (docs/expect.md), kernels' 0.56."""
+"""The least share of its rate that a link carries if it limits a copy: reads from the host reach
+0.76 of it on the slowest healthy hardware (docs/expect.md), kernels 0.56."""
 
 
 def run_of(run: Run) -> Run:
-    """The run as one process's. Read speeds and targets that its figures refute are replaced by
-    what a link trains to when it wakes up."""
+    """The run as if one process had measured it. Read speeds and targets that its figures refute
+    are replaced by the speed to which the link trains when it wakes up."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -69,15 +69,15 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 
 def _rests(wire: Wire) -> bool:
-    """Whether an end was read at a lower speed than both ends support."""
+    """Whether either end was read at a lower speed than both ends support."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     best = min((link.max_speed for link in ends if link.max_speed), default=0.0)
     return wire.kind == "pcie" and any(link.speed and link.speed < best for link in ends)
 
 
 def _rate(wire: Wire) -> float:
-    """The bytes/s of the slower end at the read speed; infinite if unknown, or if it is no PCIe
-    link."""
+    """The bytes/s of the slower end at the read speed; infinite if it is unknown, or for other
+    links than PCIe."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)

@@ -1,4 +1,5 @@
-"""The path of any transfer in a machine: what each of its legs crosses, and the memories."""
+"""Computes the path of any transfer in a machine: the memories at its ends, and the links that each
+of its legs crosses."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from .link_rates import ExpectedPath, Trained, Unknown, Use, pcie_path
 from .network_rates import network_path
 
 MEMORY_SHARE, COPIED_SHARE = 0.9, 0.85
-"""Share of the peak rate of an accelerator's memory (clock × width) that kernels reach, and copy
-engines within it: refresh and read-write turnarounds take the rest. Kernels reach 0.92 on GB200
-(7.35 of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6"), copy engines 0.85 on two H200s
+"""The share of the peak rate of an accelerator's memory (clock × width) that kernels and copy
+engines within it reach; refresh and read-write turnarounds take the rest. Kernels reach 0.92 on
+GB200 (7.35 of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6"), copy engines 0.85 on two H200s
 (docs/benchmarks.md) and 0.83 on GB200."""
 _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class Paths:
-    """Paths of one machine, each computed once."""
+    """The paths of one machine, each computed once."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self.machine = machine

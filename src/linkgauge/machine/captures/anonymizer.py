@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 REMOVED = "(removed)"
 _UNITS = "service|scope|slice|socket|mount|swap|metal"
-"""What follows a dot without being a domain: systemd's units, clouds' bare-metal machines."""
+"""The suffixes after a dot that are no domains: systemd's units, clouds' bare-metal machines."""
 _COMMON = re.compile(
     rf"""{_UNITS}
     # Options of the kernel, and what readers look for in files.
@@ -31,13 +31,13 @@ _COMMON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Common words: a host with such a name is replaced only where nothing but a name can be."""
+"""Common words. A host with such a name is replaced only where nothing but a name can stand."""
 _HEX = "[0-9a-fA-F]"
 _ID = re.compile(
     rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
     rf"|(?:(?<=pod)|(?<!po)(?<!{_HEX})){_HEX}{{32,}}"
 )
-"""UUIDs and longer ids of containers, also a pod's in the name of its group."""
+"""A pattern of UUIDs and of longer ids of containers, also in the name of a pod's group."""
 _V4 = r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)"
 _DOTTED = re.compile(
     rf"(?P<v4>{_V4})|(?<![\w.])(?P<mac>{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}})(?!\.?\w)"
@@ -54,7 +54,7 @@ _BY_ADDRESS = re.compile(
     r"(?<![a-zA-Z0-9])(?P<kind>(?:en|ib|iw|opa|roce|usnic|wl|ww)x)(?P<digits>[0-9a-f]{10,16})"
     r"(?![a-zA-Z0-9])"
 )
-"""Adapters that udev named after their MAC address or GUID."""
+"""A pattern of adapters that udev named after their MAC address or GUID."""
 _NAMED = re.compile(
     r"(?i)(?P<name>(?:(?<![a-z])serial(?:[ _-]?(?:number|num|no\.?))?|(?<![a-z0-9])s/?n|[gu]uid"
     r"|\bpdi|(?:chassis|host|machine|unique)[ _-]?id|asset[ _-]?tag|(?:vendor|system) specific"
@@ -117,7 +117,8 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """A text in which names are replaced, too; not for sysfs: a host may be called node0."""
+        """A text in which names are replaced, too. Not for sysfs, since a host may be called
+        node0."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
@@ -248,8 +249,8 @@ def is_distinctive(name: str) -> bool:
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    """Matches the names in either case, each as a group, with the domain after it. LVM doubles a
-    dash, systemd writes it as \\x2d."""
+    r"""A pattern that matches the names in either case, each as a group, with the domain after it.
+    LVM doubles a dash, and systemd writes it as \x2d."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"

@@ -44,8 +44,8 @@ class Readable(Protocol):
 
 
 MOST_MEMORY = 128 << 20
-"""Bytes that unpacking may take beside the content; `xz -9` and `zstd --ultra -22` take this much
-or less."""
+"""The bytes that unpacking may take in addition to the content; `xz -9` and `zstd --ultra -22` take
+this much or less."""
 
 
 class _Xz:
@@ -79,12 +79,12 @@ class _Xz:
 
 MOST_BYTES = 256 << 20
 MOST_MEMBERS = 200_000
-"""An archive that unpacks to more is not a captured machine."""
+"""The most members of an archive; a captured machine has fewer."""
 _LONGEST_PATH, _MOST_STEPS = 1024, 64
 _MARKS = ("sys", "proc", "linkgauge")
-"""Folders of which the top of a tree has one."""
+"""The folders of which the top of a tree has at least one."""
 _DEEPEST = 2
-"""So many folders may lie above it: an archive's own, and one in which it was put."""
+"""The most folders above the top of a tree: the archive's own, and one that contains it."""
 _MOST_TOPS = 1000
 _OPENERS: tuple[tuple[bytes, Callable[[BinaryIO], Readable]], ...] = (
     (b"\x1f\x8b", gzip.open),

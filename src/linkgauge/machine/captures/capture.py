@@ -103,8 +103,8 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts that a tree does not have as files of the machine: its devices as backends describe
-    them, the Python packages that measure them, and which tools were run."""
+    """Facts of a tree that are not in files of the machine: its devices as backends describe them,
+    the Python packages that measure them, and the tools that were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__

@@ -19,9 +19,9 @@ from .anonymizer import REMOVED, Anonymizer, FieldRule
 _REMOVED = REMOVED.encode()
 _HOSTNAME = "proc/sys/kernel/hostname"
 _DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
-"""Modules, their versions and kernels, as names of folders."""
+"""A pattern of the folders whose names are modules, their versions and kernels."""
 _FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
-"""Folders without names chosen by people; control groups are elsewhere."""
+"""A pattern of folders whose names people do not choose; control groups are elsewhere."""
 
 _OPTION = re.compile(r'(?:"[^"]*"|\S)+')
 """An option of the kernel's command line; it may contain spaces in quotes."""
@@ -56,13 +56,14 @@ def _only(pattern: bytes) -> Callable[[bytes], bytes]:
 
 
 def _mounts(content: bytes) -> bytes:
-    """Keeps the root and control groups, without logins of file servers."""
+    """Keeps the mounts of the root and of control groups, and removes logins of file servers."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
-    """Keeps, of the first process, only what a container runtime states about itself."""
+    """Keeps only the variables of the first process by which container runtimes identify
+    themselves."""
     return b"".join(
         b"%s\0" % variable
         for variable in content.split(b"\0")
@@ -71,7 +72,8 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Keeps SMBIOS's memory devices: OEM strings may hold credentials, others serial numbers."""
+    """Keeps SMBIOS's memory devices. OEM strings may hold credentials, other structures serial
+    numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
@@ -132,7 +134,7 @@ _FIELDS = {
     **dict.fromkeys(("unknown", "notes", "problem", "unavailable"), _PROSE),
     **dict.fromkeys(("command", "file", "errors"), _STEPS),
 }
-"""linkgauge's own JSON: names of fields stay, and so do words outside sentences and paths."""
+"""Fields of linkgauge's own JSON whose names stay, like words outside sentences and paths."""
 
 
 def _own(who: Anonymizer, text: str) -> str:
@@ -213,7 +215,7 @@ RULES = (
     FileRule(r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", None, _SENTENCES),
     FileRule(r"(?s:.*)", None, _ANY),
 )  # fmt: skip
-"""The first whose path matches holds."""
+"""The rules; the first rule whose path matches applies."""
 
 
 def _rule(path: str) -> FileRule:
@@ -227,7 +229,7 @@ def without_secrets(path: str, content: bytes) -> bytes:
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
+    """The hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
     `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = read_text(tree, path) or ""
@@ -237,7 +239,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 
 
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
-    """The tree with pseudonyms in files, links and paths. `known`: see Anonymizer."""
+    """The tree with pseudonyms in files, links and paths. Anonymizer describes `known`."""
     who = Anonymizer(read_text(tree, _HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
@@ -254,7 +256,7 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """A path, each step replaced as it would be alone: the place of a file or a folder, or what the
+    """A path, each step replaced separately: the place of a file or a folder, or what the
     link at this place leads to. The kernel names all files, also those of a control group that
     somebody named."""
     if _DKMS.match(place):

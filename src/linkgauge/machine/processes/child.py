@@ -56,9 +56,9 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """Ends a worker that a profiler started, whose own end would be too soon: it ends some
-    seconds after the controller has left the socket, if it has not by itself, so that the profiler
-    has all that it saw."""
+    """Ends this process some seconds after the controller has left the socket. For a worker that a
+    profiler started, ending with its parent would be too soon: the profiler still has to fetch its
+    data."""
 
     def wait() -> None:
         left = select.poll()

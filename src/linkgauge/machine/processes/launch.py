@@ -71,7 +71,7 @@ _STARTERS = ("hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted"
 _NAME = 15
 _ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
 LEAST_TOKEN = 8
-"""Characters of a secret that is not guessed."""
+"""The least characters of a secret that cannot be guessed."""
 
 
 def launched(
@@ -131,7 +131,7 @@ def starter(root: Root, process: int) -> int | None:
 
 
 def status_of(root: Root, process: int) -> dict[str, str]:
-    """The kernel's facts about a process, by name; empty if there is no such process."""
+    """The fields of a process's status file, by name; empty if there is none."""
     status = read_text(root, f"proc/{process}/status") or ""
     pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
     return {name: value.strip() for name, value in pairs}

@@ -20,9 +20,11 @@ AGAIN_SECONDS = 0.05
 """Delay before the next attempt to connect."""
 TOKEN_BYTES = 16
 _KEEP_ALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 6}
-"""Seconds of silence before the kernel asks the other end, between its questions, and how many."""
+"""The seconds of silence before the kernel asks the other end, the seconds between its questions,
+and their number."""
 LONGEST_JOB = 64
-"""Bytes of a launch's name that is used as it is: names of sockets have 107 at most."""
+"""The most bytes of a launch's name that is used as it is: names of sockets have at most 107
+bytes."""
 _CREDENTIALS = struct.Struct("3i")
 """Linux' ucred: process, user and group."""
 
@@ -126,7 +128,7 @@ def connect_there(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def accepted(listening: socket.socket) -> socket.socket:
-    """Waits for a connection, and returns it."""
+    """Accepts the next connection."""
     return _prompt(listening.accept()[0])
 
 

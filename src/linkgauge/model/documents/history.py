@@ -86,7 +86,7 @@ def figure_of(result: Result, cell: CellResult, of: SheetId, repeat: int = 0) ->
 
 
 DESCRIPTION = "description"
-"""Among the settings of a simulated machine: the digest of its description."""
+"""The name, among the settings of a simulated machine, of the digest of its description."""
 
 
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):

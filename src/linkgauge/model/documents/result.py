@@ -34,10 +34,10 @@ Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
-"""Why a figure is not judged: nothing is known to limit it; what its bytes cross is not known; only
-a bound is, which it stays well below; starting takes so few bytes about as long as moving them;
-others used its links; its median is low, but not all of its interval; nothing of its run is judged,
-as under a profiler; it has no figure, or no bytes."""
+"""The reason why a figure is not judged: nothing is known to limit it; the path of its bytes is
+unknown; only a bound is known, and the figure is well below it; starting takes about as long as
+moving so few bytes; others used its links; its median is low, but not all of its interval; nothing
+of its run is judged, as under a profiler; it has no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed: the sum of the rates while all transfers run; bytes over the span
 because they never all ran together; or bytes over the span as nvbandwidth times it."""
@@ -336,17 +336,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: What could be read of the machine at its end; null if it did not get there.
-    kernel_log: What the kernel logged meanwhile; null where nobody follows the log.
+    after: The inventory of the machine at the run's end; null if the run did not end.
+    kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: How it was measured.
-    results: What was measured.
-    lines: Hockney's lines of what was measured at several sizes.
-    profiler_files: Names of what a profiler left in the run's folder.
-    lost: The rank whose loss ended it; null of every other run.
-    soak: How it went over a time, if it repeated its benchmarks for that, else null; its cells
-        have the samples of some of their visits.
-    earlier: What earlier runs of the machine tell of it; left out where there are none.
-    tool: The other program that measured it; left out where linkgauge did.
+    results: The results that were measured.
+    lines: Hockney's lines of benchmarks that were measured at several sizes.
+    profiler_files: The names of a profiler's files in the run's folder.
+    lost: The rank whose loss ended the run; null for every other run.
+    soak: The course over time of a run that repeated its benchmarks, else null; the cells of
+        such a run have the samples of some of their visits.
+    earlier: The comparison with earlier runs of the machine; left out if there are none.
+    tool: The other program that measured the run; left out if linkgauge did.
     """
 
     schema: Literal["linkgauge.run/2"] = SCHEMA

@@ -15,7 +15,7 @@ from linkgauge.model.operations.collective import Collective
 from .result import Verdict
 
 Member = Literal["GPU", "node"]
-"""What takes part in a collective."""
+"""The kind of participants in a collective."""
 SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
 
 
@@ -40,13 +40,13 @@ class BusbwBound(msgspec.Struct, frozen=True):
     achievable: The limit after the overhead of protocols, in bytes/s; null if a part of the way is
         unknown, as `because` says.
     because: The arithmetic, or why there is none.
-    narrow: The pairs of devices that carry least.
-    over: What limits these; null if of nothing that they cross the rate is known.
-    least: What rings reach by themselves, in bytes/s: as many as links of their own allow if the
-        library is known to take them, else one as the devices are numbered; null if that is
+    narrow: The pairs of devices with the lowest limit.
+    over: The link or part that limits these; null if no rate on their way is known.
+    least: The rate that rings reach alone, in bytes/s: as many rings as have links of their own
+        if the library is known to use them, else one ring in the order of the devices; null if
         unknown.
-    reduced: What reductions in the switch reach with all that protocols take, in bytes/s; null
-        where no switch can, or rings reach as much.
+    reduced: The rate that reductions in the switch reach after the overhead of protocols, in
+        bytes/s; null if no switch can reduce, or rings reach as much.
     """
 
     theoretical: float | None = None

@@ -14,9 +14,10 @@ from linkgauge.model.cell_id import CellId
 from linkgauge.model.units import Better
 
 SLICES = 48
-"""Equal parts of the time that was asked for: figures over time are of these."""
+"""The number of equal parts of the requested time, to which figures over time belong."""
 SoakEnd = Literal["time", "temperature", "nothing"]
-"""The time is over, a device is too hot, or every cell is skipped by now."""
+"""The reason why a soak ended: the time is over, a device is too hot, or all cells are skipped by
+now."""
 
 
 class Soaking(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NEEDS_ROOT = "run as root"
-"""Ends a reason if root could read the value."""
+"""The end of a reason for values that root could read."""
 
 
 class Gap(str):

@@ -21,7 +21,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 Passing = Literal["all", "fabric", "none"]
-"""What a place forwards: everything; what stays within its fabric from end to end; nothing."""
+"""The traffic that a place forwards: all of it, only traffic that stays within its fabric from end
+to end, or none."""
 
 Routing = Literal["spread", "destination"]
 """How traffic is divided among several shortest paths: over all of them, packet by packet; or each
@@ -200,7 +201,8 @@ def _number(place: str) -> int:
 
 
 _SAME = 1 + 1e-12
-"""Levels that differ by less are one: sums of floating-point numbers are not exact."""
+"""The ratio below which two levels are equal, because sums of floating-point numbers are not
+exact."""
 
 
 Resource = Any

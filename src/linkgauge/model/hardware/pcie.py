@@ -114,8 +114,8 @@ class PciTree:
         return None if apart is None else sum(map(len, apart))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """The class of a path. None to itself, and if a place or, between host bridges, a NUMA node
-        is unknown."""
+        """The class of a path. None from a place to itself, and if a place is unknown or, between
+        host bridges, a NUMA node."""
         apart = self._apart(one, other)
         if apart is None or not any(apart):
             return None

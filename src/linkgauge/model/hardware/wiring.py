@@ -33,7 +33,7 @@ listed is assumed to be net of coding already."""
 
 
 _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
-"""Generations by signalling rate in MB/s, where the library tells no version."""
+"""The generations by signalling rate in MB/s, if the library reports no version."""
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
@@ -271,7 +271,7 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether a switch on the route may not be one."""
+        """Whether it is uncertain that each switch on the route is a switch."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:

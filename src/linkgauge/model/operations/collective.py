@@ -40,7 +40,7 @@ _SPLIT = re.compile(
 _ALIGNMENT = 16
 """Bytes of which each rank's share is a multiple (nccl-tests, `getCollByteCount`)."""
 _MOST = 1 << 24
-"""Numbers that data are made of are smaller, whatever the type."""
+"""The bound of the numbers that data consist of, whatever their type."""
 
 
 class NumberType(msgspec.Struct, frozen=True):
@@ -99,8 +99,8 @@ _SHAPES: Mapping[CollectiveName, _Shape] = {
     "hypercube": _Shape(sends_share=True, is_shared=True),
 }
 _NOT_IN_PLACE: tuple[CollectiveName, ...] = ("alltoall", "sendrecv")
-"""In place, one rank's bytes arrive where another's are still to be sent: what is left there is not
-defined, so that it cannot be checked."""
+"""The collectives in which, in place, one rank's bytes arrive where another's are still to be sent:
+the content there is then undefined and cannot be checked."""
 
 
 class Counts(msgspec.Struct, frozen=True):

@@ -25,15 +25,16 @@ import msgspec
 from .collective import Collective, no_hypercube
 
 Algorithm = Literal["ring", "tree", "nvls"]
-"""Rings; two trees; reductions and multicasts in a switch (NVLink SHARP)."""
+"""An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
+SHARP)."""
 Order = tuple[int, ...]
-"""Ranks, each of which sends to the next one."""
+"""The order of ranks in a ring: each sends to the next one."""
 SWITCH = -1
-"""The switch that joins all ranks, in place of one of them."""
+"""The number that stands for the switch that joins all ranks."""
 _SEARCHED = 16
-"""Ranks up to which rings with links of their own are searched for …"""
+"""The most ranks for which rings with links of their own are searched."""
 _STEPS = 100_000
-"""… in so many steps: eight ranks have seven after 1,152."""
+"""The most steps of this search: seven rings of eight ranks are found after 1,152 steps."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
@@ -59,9 +60,9 @@ def phases(
     algorithm: Algorithm = "ring",
     rings: int | Sequence[Order] = 1,
 ) -> tuple[Phase, ...]:
-    """The phases of one call of `size` bytes, one after another; none of a single rank: by the
-    algorithm if it can do that, else in so many `rings`, or in these. Raises ValueError for a
-    hypercube of a number of ranks that is no power of two."""
+    """The phases of one call of `size` bytes, one after another; none for a single rank. Uses the
+    algorithm if it can carry out the collective, else `rings` rings. Raises ValueError for a
+    hypercube if the number of ranks is no power of two."""
     if ranks < 2:
         return ()
     orders = ring_orders(ranks, rings) if isinstance(rings, int) else rings
@@ -106,8 +107,8 @@ def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=64)
 def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
-    """At most so many orders of the ranks, the first as they are numbered: as many as there are
-    found in which no two ranks follow each other twice."""
+    """Orders of the ranks, at most `rings`; the first is by number. There are as many as are found
+    such that no two ranks follow each other in two orders."""
     first = tuple(range(ranks))
     if rings == 1:
         return (first,)
@@ -130,9 +131,9 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def _apart(links: Sequence[Order], rings: int) -> list[Order]:
-    """So many rings that take no link twice; none if they are not found. Of ranks that are joined
-    once each, all there can be, ranks - 1, exist of every number but 4 and 6 (T. Tillson, A
-    Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""
+    """Rings without a common pair; empty if they are not found. The largest possible number, ranks
+    - 1, exists for every number of ranks but 4 and 6 (T. Tillson, A Hamiltonian decomposition of
+    K*2m, Journal of Combinatorial Theory B 29 (1980))."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS

@@ -34,8 +34,8 @@ MATRICES = 3
 BLOCK = 32
 """Columns of a product that are checked by one sum."""
 _DEVIATIONS = 8
-"""A sum may be wrong by so many standard deviations of what rounding makes of it: of the 2 million
-sums of an 8192 × 8192 product, none is beyond 6 by chance."""
+"""The standard deviations, of the error that rounding causes, by which a sum may be wrong: of the 2
+million sums of an 8192 × 8192 product, none is beyond 6 by chance."""
 _SINGLE = 2.0**-24
 """Relative rounding error of a single-precision number."""
 
@@ -102,14 +102,14 @@ OutsideOperation = Literal[
     "ib_read_lat", "ib_read_lat --use_cuda", "ib_read_lat --use_cuda_dmabuf",
     "ib_send_lat", "ib_send_lat --use_cuda", "ib_send_lat --use_cuda_dmabuf",
 ]  # fmt: skip
-"""Other tools, which move bytes of their own between two ranks, and what they are told of memory:
-that of GPU 0 which the driver lends (nvidia-peermem), or as a DMA buffer; else the host's."""
+"""The operations in which other tools move bytes of their own between two ranks. The name states
+the memory: GPU 0's, lent by the driver (nvidia-peermem) or as a DMA buffer; else the host's."""
 OUTSIDE: tuple[OutsideOperation, ...] = get_args(OutsideOperation)
 
 
 HostMode = Literal["stream", "peak"]
-"""`stream`: a linear walk with ordinary stores, as compilers make of STREAM's loops. `peak`: what
-was found to be the fastest on this machine."""
+"""The way in which host threads access memory. `stream` is a linear walk with ordinary stores, as
+compilers make of STREAM's loops; `peak` is the way found to be the fastest on this machine."""
 HOST_MODES: tuple[HostMode, ...] = get_args(HostMode)
 
 ArrayKind = Literal["copy", "scale", "add", "triad", "read", "write"]
@@ -129,7 +129,7 @@ ArrayOperation = Literal[
 ]
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
-"""What the host does to hand work over to a device, and to hear that it is done."""
+"""The ways in which the host hands work over to a device, and learns that it is done."""
 OperationName = (
     Literal[
         "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
@@ -138,12 +138,12 @@ OperationName = (
     ]
     | Collective
 )  # fmt: skip
-"""How a cell, and a file, names what it does: moves bytes, follows pointers, enqueues copies on a
-device, bounces a cache line, copies there and back, bounces flags between memories, times single
-copies by the device's events, hands over work that is nothing, copies while a kernel computes, has
-fresh memory handed out, searches prime numbers, stores what one memory holds in all others at once,
-carries out its AI workload, has another tool measure, works on arrays as STREAM does, multiplies
-matrices, or carries out a collective of all its ranks."""
+"""The name of an operation in cells and files. An operation moves bytes, follows pointers, enqueues
+copies on a device, bounces a cache line, copies there and back, bounces flags between memories,
+times single copies by the device's events, hands over empty work, copies while a kernel computes,
+has fresh memory allocated, searches prime numbers, stores the content of one memory in all others
+at once, carries out an AI workload, has another tool measure, works on arrays as STREAM does,
+multiplies matrices, or carries out a collective of all ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
@@ -261,7 +261,7 @@ ARRAYS: Mapping[object, ArrayWork] = {
 }
 ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
 PEAK_NAMES = tuple(name for name in ARRAY_NAMES if ARRAYS[name].mode == "peak")
-"""What kernels do with arrays."""
+"""The names of what kernels do with arrays."""
 PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
 
 COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)
@@ -337,7 +337,7 @@ _ALL: tuple[Operation, ...] = (
     ),
 )
 OPERATIONS: Mapping[OperationName, Operation] = {one.name: one for one in _ALL}
-"""All but the collectives, by name."""
+"""All operations except the collectives, by name."""
 
 
 def named(name: OperationName) -> Operation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ALL = 1.0
-"""The share of a time that is hidden whole."""
+"""The share of time that is hidden if all of it is."""
 
 
 def hidden(computing: float, copying: float, together: float) -> float:

@@ -1,4 +1,4 @@
-"""What bounds an AI workload: a roof for each part of the machine, at the rate that the part
+"""Finds what limits an AI workload: a roof for each part of the machine, at the rate that the part
 reaches alone (S. Williams, A. Waterman and D. Patterson, Roofline, Communications of the ACM 52
 (2009))."""
 
@@ -12,15 +12,15 @@ from .workload import WorkDone
 
 BoundKind = Literal["host link", "device link", "memory", "compute", "launch"]
 _ENOUGH = 0.5
-"""A part that would be busy for less than this share of the time does not explain it."""
+"""The share of the time for which a part must be busy to explain it."""
 _HELD_UP = 0.8
-"""The host hands over work for so much of a loop: the device waits for it."""
+"""The share of a loop in which the host launches work from which the device waits for launches."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """`kind` is what takes the most time of all, null if none of them explains half of it; `share`
-    is how much of a loop's time that part would take at the rate that it reaches alone, `shares`
-    those of all parts."""
+    """The part of the machine that limits a workload. `kind` is the part that takes the most time,
+    null if none explains half of it; `share` is the share of a loop's time that it would take at
+    the rate that it reaches alone, and `shares` are those of all parts."""
 
     kind: BoundKind | None
     share: float
@@ -28,9 +28,9 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def bound_of(done: WorkDone) -> Bottleneck | None:
-    """What bounds the work (roofline: Williams, Waterman and Patterson, 2009, with a roof for each
-    link); None where no rate is known. The device waits for launches if the host hands over work
-    for most of the loop: the rest of the roofs are then out of reach."""
+    """The bottleneck of the work, by a roofline with a roof for each link (Williams, Waterman and
+    Patterson, 2009); None if no rate is known. If the host needs most of the loop to launch work,
+    the device waits for launches, and the other roofs are out of reach."""
     needs, rates = done.demands, done.rates
     parts: tuple[tuple[BoundKind, float, float | None], ...] = (
         ("host link", needs.to_device, rates.to_device),

@@ -17,9 +17,9 @@ from linkgauge.model.documents.result import CellResult
 from .collective import Collective
 
 SIGNIFICANCE = 0.01
-"""How often a rank may be named of ranks that come last equally often."""
+"""The probability that a rank is named if all ranks come last equally often."""
 LEAST_WAIT = 0.01
-"""Shares of a collective's time below which a wait is none."""
+"""The least share of a collective's time that counts as a wait."""
 
 
 class Straggler(msgspec.Struct, frozen=True):

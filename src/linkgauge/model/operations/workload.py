@@ -23,9 +23,9 @@ ModelName = Literal["10m", "100m", "1b", "3b"]
 NumberKind = Literal["bf16", "fp16", "fp32"]
 NUMBER_BYTES: Mapping[NumberKind, int] = {"bf16": 2, "fp16": 2, "fp32": 4}
 _MULTIPLY_ADD = 2
-"""Operations of a multiplication and an addition."""
+"""The operations of a multiplication and an addition."""
 _PRODUCTS_OF_ATTENTION = 2
-"""Queries by keys, and what comes of that by values."""
+"""The products of attention: queries by keys, and the result by values."""
 KEY_AND_VALUE = 2
 BACKWARD = 2
 """The backward pass multiplies twice for each product of the forward pass: for the gradient of its

@@ -30,22 +30,24 @@ from .student import two_sided
 from .summary import robust_deviation
 
 LEAST = 3
-"""Runs on each side of a change."""
+"""The fewest runs on each side of a change."""
 LONGEST = 12
-"""Runs after which the level comes back. Of longer stretches, each end is found by itself."""
+"""The most runs of a stretch after which the level comes back as a whole; of longer stretches, each
+end is found separately."""
 SIGNIFICANCE = 0.01
 _OF_DIPS = 0.1
-"""Part of the significance for these."""
+"""The part of the significance that is used for such stretches."""
 _DECAY = 2.0
-"""√2, as in the paper, tries twice as many splits, of which each has to be more significant."""
+"""The decay of intervals. √2, as in the paper, tries twice as many splits, each of which must then
+be more significant."""
 _FAR = 4.0
 _NEAR = 5
-"""Runs on each side that show whether one is far off."""
+"""The runs on each side of a run that show whether it is far off."""
 _LEAST_TO_TAME = 8
-"""Fewer show no deviation well enough."""
+"""The fewest runs whose deviation is known well enough to tame outliers."""
 _CLEAR = 4.0
-"""Deviations between two levels that leave no doubt to which one a value belongs, if it is nearer
-to that than this part of their distance."""
+"""The least distance between two levels, in deviations, for values to belong clearly to one of
+them; a value must also be nearer to its level than `_NEAR_A_LEVEL` of the distance."""
 _NEAR_A_LEVEL = 0.25
 _MOST_TO_AND_FRO = 4
 _LIKELY = 3.84
@@ -317,8 +319,8 @@ def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
 
 
 def _standing(taken: Sequence[_Stretch], sums: _Sums) -> list[_Stretch]:
-    """The stretches that still count when each is tested between its neighbours; the weakest is
-    removed until all do."""
+    """The stretches that remain significant when each is tested between its neighbours. The
+    weakest one is removed until all of them are."""
     left = list(taken)
     while left:
         wider = sums.wider([at for one in left for at in one.ats])

@@ -27,16 +27,17 @@ Direction = Literal["better", "worse", "same", "unknown"]
 too few runs or figures to tell."""
 ChangedTo = Literal["better", "worse"]
 Basis = Literal["runs", "within"]
-"""What a difference is judged by: the variation between runs, or the intervals of single ones."""
+"""The basis on which a difference is judged: the variation between runs, or the intervals of single
+runs."""
 POWER = 0.9
 _EACH = 0.95
-"""A loss is found if it is significant and at least the least loss: each with this probability, so
-both with `POWER` however they depend on each other."""
+"""The probability with which a loss is significant, and with which it is at least the least loss: a
+loss is found if both hold, which has the probability `POWER` however they depend on each other."""
 _Z_EACH = 1.6448536
 MOST_RUNS = 100
-"""More are not asked for: the machine drifts meanwhile."""
+"""The most runs that are asked for; the machine drifts during more."""
 FEW = 2
-"""Degrees of freedom of a cell's own below which intervals of single runs count as well."""
+"""The degrees of freedom of a cell's own below which intervals of single runs count as well."""
 
 
 class RunChange(msgspec.Struct, frozen=True):

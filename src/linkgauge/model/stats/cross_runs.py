@@ -17,16 +17,16 @@ from statistics import fmean
 from typing import NamedTuple
 
 Deviation = Sequence[float]
-"""Of one set of runs: how far each is from their mean."""
+"""The distances of the runs of one set from their mean."""
 Gram = list[list[list[float]]]
-"""Of cells, for each set of runs: the sum over cells of products of two runs' deviations."""
+"""For each set of runs, the sum over cells of products of two runs' deviations."""
 _WITHIN, _BETWEEN = 2.0, 0.5
 """Standard errors that unlikeness exceeds before it counts. Simulated: alike cells with the noise
 recorded on two H200s seem unlike by one such error in every sixth comparison, which costs the
 power of all; cells that are truly unlike and not seen so are judged by themselves, too
 (`spread`), but kinds are not."""
 _VERY = 5.0
-"""Unlikeness where chance leaves no mean to hold it against."""
+"""The unlikeness that counts if chance leaves no mean with which to compare it."""
 
 
 class Unlikeness(NamedTuple):

@@ -18,7 +18,7 @@ from ..curves import SizeLine
 from .student import critical
 
 LEAST = 3
-"""Different sizes at least: two always lie on a line."""
+"""The fewest different sizes: two always lie on a line."""
 RANGE = 4
 """The largest size is at least this many times the smallest: what lies outside is extrapolated."""
 OFF = 0.15

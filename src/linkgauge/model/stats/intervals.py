@@ -41,8 +41,8 @@ _F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
 _SAME = 1 + 1e-9
 """Tolerance, so that rounding does not exclude a cell from its own pool."""
 _CERTAIN = 0.01
-"""Where the variance that the others show would make a cell as noisy as it is less often than this,
-it is not like them."""
+"""The probability below which a cell is not like the others: that of noise as large as the cell's,
+given the variance of the others."""
 _MEDIAN = math.pi / 2
 """Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
 _CHANCE = 4

@@ -12,9 +12,9 @@ import msgspec
 LEAST = 6
 """With fewer gates, two groups cannot be distinguished from chance."""
 _SHARE = 10
-"""The smaller group has at least a tenth of all, and two."""
+"""The least share of the smaller group, which also has at least two members."""
 _APART = 0.01
-"""Medians that differ by less are one for all practical purposes."""
+"""The ratio below which two medians are the same for all practical purposes."""
 _NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
 """By the number of gaps: each must exceed the greater of the first and the second ÷ n, in standard
 deviations within the groups. Fewer than one in 100 sets of normal, lognormal (σ to 1), drifting or

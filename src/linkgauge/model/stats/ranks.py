@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from .changes import holm
 
 MOST_ROUNDS = 200
-"""The exact distribution takes long for more."""
+"""The most rounds for which the exact distribution is computed; more take long."""
 
 
 class Change(msgspec.Struct, frozen=True):

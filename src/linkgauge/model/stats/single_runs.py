@@ -24,16 +24,16 @@ from .spread import Spread
 from .summary import robust_deviation
 
 _NOISIER = 9.0
-"""Ratio of variances from which on a cell is another one's noisy fellow."""
+"""The ratio of variances from which a cell is much noisier than another."""
 _UNSEEN = 0.25
-"""Of noisy cells, so many may pass for quiet ones: 2 of 14 on a simulated device that jitters by
-5 %, whose cells end as soon as two visits agree within 1 %."""
+"""The share of noisy cells that may look quiet: 2 of 14 on a simulated device that jitters by 5 %,
+whose cells end as soon as two visits agree within 1 %."""
 _LEAST_TO_CENTRE, _LEAST_TO_SCALE = 3, 12
-"""Cells of a kind about whose middle they are taken, and in all."""
+"""The fewest cells of a kind for a middle of their own, and the fewest cells in all."""
 _LEAST_TO_NARROW = 12
 _EXPECTED = 3
-"""Cells of a family that are needed, and how many that moved by one standard error are added to
-them, so that a few which agree by chance make no interval narrow."""
+"""The fewest cells of a family, and the number of cells, assumed to have moved by one standard
+error, that is added to them, so that a few cells that agree by chance make no interval narrow."""
 
 
 class Single(msgspec.Struct, frozen=True):

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 ERROR = 0.002
 """The relative error of a quantile."""
 MOST_BINS = 4096
-"""Of values that span so many bins, a factor of ten million, the least share one."""
+"""The most bins. If values span more, which is a factor of ten million, the lowest values share one
+bin."""
 _GAMMA = (1 + ERROR) / (1 - ERROR)
 _LOG = math.log(_GAMMA)
 

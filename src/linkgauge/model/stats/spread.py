@@ -44,11 +44,14 @@ _FAR = 2.5
 """Standard errors by which a cell varies more than expected before it counts as unlike its peers.
 These four were chosen by simulation (docs/gate.md, How often it errs)."""
 _FAR_BELOW = 6.0
-"""The same of a cell that varies less: few runs agree by chance more often than they are off."""
+"""The same for a cell that varies less than expected: few runs agree by chance more often than they
+are far off."""
 _TAILS = 1.5
-"""By how much runs that are far off may make variances larger than their logarithms let expect."""
+"""The factor by which runs that are far off may make variances larger than their logarithms
+suggest."""
 _UNSEEN = 2.0
-"""For each cell that is seen to be unlike its peers, so many may be."""
+"""The number of cells that may be unlike their peers unnoticed, for each cell that is seen to
+be."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -67,7 +70,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 Deviations = Mapping[int, float]
-"""By run, how far the logarithm of its figure is from the mean of its set of runs."""
+"""The distance of the logarithm of each run's figure from the mean of its set of runs, by run."""
 
 
 class CellSpread(msgspec.Struct, frozen=True):

@@ -10,11 +10,11 @@ _MANY = 1e8
 """Degrees of freedom from which on t is normal for every purpose here."""
 _TINY = 1e-300
 _STEPS = 300
-"""Of the continued fraction: a few dozen suffice for what is asked here."""
+"""The most steps of the continued fraction: a few dozen suffice here."""
 _POINTS = 160
-"""Of the integral over the estimated deviation: errors are below 1e-6."""
+"""The points of the integral over the estimated deviation: errors are below 1e-6."""
 _REACH = 9.0
-"""Standard deviations of that estimate which the integral covers on either side."""
+"""The standard deviations of that estimate that the integral covers on either side."""
 
 
 def two_sided(t: float, degrees: float) -> float:

@@ -66,7 +66,7 @@ def known_percentile(ordered: Sequence[float], fraction: float) -> float | None:
 
 
 _DEVIATIONS = 10
-"""Standard deviations below the mean: what lies farther out is less than floats can tell."""
+"""The standard deviations below the mean beyond which floats cannot represent the probability."""
 
 
 @lru_cache(maxsize=256)

@@ -72,7 +72,7 @@ PATIENCE = 60.0
 """Seconds that pictures of a report may take together."""
 _ROWS = "rows"
 _LETTER, _GAP = 6.4, 44
-"""Pixels of a letter in a legend, and of what stands between two names."""
+"""The pixels of a letter in a legend, and between two names."""
 
 
 class Drawer:
@@ -100,7 +100,7 @@ class Drawer:
             self._process.kill()
 
     def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
-        """A picture of each. The next one is defined while one is drawn."""
+        """Yields a picture of each chart; the next one is defined while one is drawn."""
         deadline = time.monotonic() + PATIENCE
         found: list[str | None] = []
         specs = map(_written, figures if self._process is not None else ())
@@ -129,13 +129,14 @@ def _written(figure: ChartFigure) -> str:
 
 
 def _columns(figure: ChartFigure) -> int:
-    """As many names of series as the chart is wide for stand side by side below it."""
+    """How many names of series fit side by side below the chart."""
     widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
     return max(1, min(4, int(charts.WIDTH / (_LETTER * widest + _GAP))))
 
 
 def spec_of(figure: ChartFigure) -> dict[str, Any]:
-    """The chart in Vega-Lite. Its rows are added last: altair would look at each of them."""
+    """The chart in Vega-Lite. Its rows are added last, because altair would look at each of
+    them."""
     import altair as alt
 
     chart = figure.draw(alt.NamedData(name=_ROWS))

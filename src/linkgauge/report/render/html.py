@@ -22,7 +22,8 @@ from .picture import style_of_pictures, svg_of
 
 
 def html_of(page: Page, drawer: Drawer) -> str:
-    """The page, with pictures that `drawer` draws; tables where it draws none."""
+    """The page as HTML, with pictures that `drawer` draws, or tables for charts that it cannot
+    draw."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     pictures = {
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py

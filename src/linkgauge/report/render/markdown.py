@@ -32,9 +32,9 @@ from linkgauge.report.results import without_empty
 from .steps import Block as Steps
 
 _LONGEST = 300
-"""Characters of one text: a table with more is not read."""
+"""The most characters of one text; nobody reads a table with longer texts."""
 _MARKS = re.compile(r"[\\`*\[\]|~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""What is a mark in the middle of a line; `_` within a word is none."""
+"""A pattern of characters that are marks in the middle of a line; `_` within a word is none."""
 _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 

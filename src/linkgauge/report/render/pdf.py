@@ -17,13 +17,13 @@ from .drawing import Drawer
 from .picture import alone, svg_of
 
 MOST_TEXT = 1500
-"""Characters of one text."""
+"""The most characters of one text."""
 MOST_ROWS = 120
-"""Of one table: paper has no scroll bars, and the page has the rest."""
+"""The most rows of one table: paper has no scroll bars, and the page has all rows."""
 MOST_COLUMNS = 72
 WIDE = 900
 _DRAWN = ("Figure", "Picture")
-"""Pixels of a picture of a machine: on paper its letters are then large enough."""
+"""The pixels of a picture of a machine, at which its letters are large enough on paper."""
 _DATA = "data.json"
 
 
@@ -73,7 +73,7 @@ def _data(value: Any) -> Any:
 
 
 def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
-    """Without what paper has no room for, and with a word where something is left out."""
+    """The block without what paper has no room for, and with a word where something is left out."""
     if isinstance(one, ChartFigure):
         return one._replace(rows=())
     if isinstance(one, Picture):

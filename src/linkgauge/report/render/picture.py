@@ -17,14 +17,14 @@ from linkgauge.model.printable import printable
 from linkgauge.report.blocks import DrawnLink, DrawnPart, Picture
 
 BAR, GAP, LANE, EDGE, INSET = 26, 56, 20, 10, 14
-"""Pixels: the height of a part, the room between parts that a link joins, that of a bracket, that
-around parts, and from a part's left end to its first link."""
+"""Pixels: the height of a part, the space between parts that a link joins, the width of a bracket,
+the margin around parts, and the distance from a part's left end to its first link."""
 LETTER = 6.7
 """Pixels of a letter, in nearly every font."""
 
 
 _Lanes = list[list[tuple[float, float]]]
-"""What is taken of each, from left to right."""
+"""The occupied intervals of each lane, from left to right."""
 
 
 class _Box(NamedTuple):

@@ -35,11 +35,11 @@ from .steps import Block as Steps
 GAP = 2
 LEAST_NAME = 4
 SHORT_NAME = 20
-"""Columns of names that stay beside their figures, even if the table goes on below."""
+"""The most columns of names that stay beside their figures, even if the table continues below."""
 LEAST_PROSE = 24
-"""Columns of a text that is wrapped beside others; with less room it stands below them."""
+"""The least columns of a text that is wrapped beside others; with less space it goes below them."""
 BELOW = 4
-"""Columns before what stands below the name of its row."""
+"""The columns before text that goes below the name of its row."""
 
 
 class Printed(NamedTuple):
@@ -206,11 +206,11 @@ STYLES: Mapping[Tone, str] = {
     "strong": "bold",
 }
 INDENT = 4
-"""Columns before what goes on of a line, and before what is said of a problem."""
+"""The columns before the continuation of a line, and before the explanation of a problem."""
 LABEL = 11
-"""Columns of what names a line of the verdict, such as `do first:`."""
+"""The columns of the label of a line of the verdict, such as `do first:`."""
 _ALOOF = (Table, Heat, Picture, Code)
-"""With blank lines around them."""
+"""The kinds of blocks with blank lines around them."""
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:

@@ -34,7 +34,7 @@ _FIGURES = ("time (µs)", "algbw", "busbw", "#wrong")
 _SINGLES = ("p50 (µs)", "p99 (µs)", "last, by µs")
 
 Side = Mapping[str, CellResult]
-"""Cells by size."""
+"""The cells of one side, by size."""
 Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 

@@ -16,10 +16,10 @@ from linkgauge.report.results import label
 from . import OneRun, Section
 
 FEWEST = 3
-"""Numbers of a curve."""
+"""The fewest numbers in a curve."""
 MOST_SERIES = 8
 ENOUGH = 0.95
-"""Of the most that any number reaches."""
+"""The share of the highest rate that counts as having reached it."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:

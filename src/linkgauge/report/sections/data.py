@@ -21,21 +21,23 @@ from linkgauge.report.tables import CELLS
 from . import OneRun, Section
 
 MOST_BYTES = 900_000
-"""Of all files, compressed: as text they take a third more."""
+"""The most bytes of all files, compressed: as text they take a third more."""
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""More never fit: nor do the figures of more cells than samples."""
+"""The most cells of a run whose data fit; more cells never do, and neither do more cells' figures
+than there are samples."""
 _FEWER = (256, 32, 0)
-"""Samples of one cell: cells with more come without, where not all fit."""
+"""The numbers of samples of a cell that are tried in turn until all data fit; cells with more
+samples come without any."""
 _DIGITS = 7
-"""Of the statistics in run.json, where not all fit."""
+"""The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
 _OF_FIGURE = (
     "benchmark", "backend", "size", "row", "column", "status", "verdict", "unit", "figure", "low",
     "high", "expected",
 )  # fmt: skip
-"""Fields of a cell of which there are very many."""
+"""The fields of figures, of which a run has very many."""
 
 Files = tuple[Attachment, ...]
 

@@ -11,9 +11,9 @@ from linkgauge.report.results import table
 from linkgauge.report.words.subjects import Subject, spans
 
 MOST = 16
-"""Most devices whose matrix is readable; of more, those that are close are listed in groups."""
+"""The most devices whose matrix is readable; with more, close devices are listed in groups."""
 MOST_COMPARED = 256
-"""Most devices whose pairs are looked at: of a thousand that takes minutes."""
+"""The most devices whose pairs are compared; a thousand devices would take minutes."""
 UNKNOWN = "?"
 _CLASSES = {
     "PIX": "at most one PCIe switch between them",
@@ -23,7 +23,7 @@ _CLASSES = {
     "SYS": "the link between NUMA nodes",
     UNKNOWN: "unknown: a hypervisor hides or emulates a bridge or a NUMA node",
 }
-"""From close to far; what links of a fabric join is closer."""
+"""The classes of distances, from close to far; devices joined by links of a fabric are closer."""
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:

@@ -35,17 +35,17 @@ from . import OneRun, Section, cells, collectives, many, summaries
 from .sizes import MOST_PATHS, chart_of_levels, line_lines
 
 MOST_LINES = 8
-"""Lines below a matrix of a page."""
+"""The most lines below a matrix of a page."""
 MOST_PLACES, FEW_PLACES = 50_000, 8_000
-"""Of the large matrices of a page, together; of a small page."""
+"""The most cells of all large matrices of a page together, and of a small page."""
 FEW_LINES = 4
-"""Of more paths, lines over sizes are summed up."""
+"""The most paths whose lines over sizes are shown; more are summed up."""
 SOME = 8
-"""Columns of a sweep that has too many of them."""
+"""The number of columns that are shown of a sweep with too many."""
 FAR_BELOW = 0.75
-"""Of the median of a matrix."""
+"""The share of a matrix's median below which a figure is far below it."""
 FEWEST = 6
-"""Figures of which a median tells something."""
+"""The fewest figures with a meaningful median."""
 WHOLE = "--all shows the whole"
 SHADES = (
     "Green is as expected, amber below (▼), what slow links allow (↓) or far from its peers (▽ △"

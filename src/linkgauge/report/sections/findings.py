@@ -18,7 +18,7 @@ from linkgauge.report.words.sentences import NAMED, first_of
 
 TO_FIX, TO_LOOK = "to fix it", "to look"
 MOST_STEPS = 40
-"""Lines of a remedy."""
+"""The most lines of a remedy."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True):

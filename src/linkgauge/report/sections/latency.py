@@ -23,12 +23,13 @@ from . import OneRun, Section
 PERCENTILES = (0.50, 0.95, 0.99, 0.999)
 MOST_CHARTS = 6
 MOST_CELLS = 48
-"""Cells with a line of percentiles each; of more, those of the first column."""
+"""The most cells that have a line of percentiles each; with more, those of the first column
+have."""
 POINTS = 120
-"""Of a curve; more lie close to its end, where it matters."""
+"""The points of a curve; more of them lie close to its end, where it matters."""
 _TAIL = tuple(1 - 10 ** (-step / 8) for step in range(8, 25))
 FEWEST = 64
-"""Samples of a cell that has a distribution to show."""
+"""The fewest samples of a cell whose distribution is shown."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:

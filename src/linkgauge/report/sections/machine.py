@@ -26,7 +26,7 @@ _HEADS: Sequence[str | Column] = (
     "", "kind", "active", Column("GB/s each, one way", True), Column("errors", True), "lead to",
 )  # fmt: skip
 _Ends = tuple[tuple[str, int], ...]
-"""Where links lead, and how many lead there."""
+"""The places to which links lead, each with the number of links."""
 
 
 def fabric_links(accelerators: Sequence[Accelerator]) -> Table:
@@ -76,7 +76,7 @@ def _listed(ends: _Ends) -> str:
 
 
 _Memory = tuple[str, str, int | None, Sequence[str]]
-"""A memory's notation, model, bytes, and what else is known of it."""
+"""The notation, the model and the bytes of a memory, and other known facts."""
 _STATES = {True: "up", False: "down", None: "unknown"}
 
 

@@ -16,10 +16,10 @@ from linkgauge.report.matrix import in_order
 from linkgauge.report.results import ends, figure, label, share, verdict, without_empty
 
 MOST_ROWS = 32
-"""Rows of a narrow matrix that a person still looks through."""
+"""The most rows of a narrow matrix that a person still reads."""
 WORST = 12
 _BOUNDS = (0.5, 0.75, 0.9, 0.97)
-"""Shares of the median at which the classes of figures end."""
+"""The shares of the median at which the classes of figures end."""
 
 
 def is_many(result: Result) -> bool:

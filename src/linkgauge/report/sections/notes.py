@@ -1,4 +1,4 @@
-"""What was not measured, with the reasons, and the notes on cells."""
+"""The section on cells that were not measured, with the reasons, and the notes on cells."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from linkgauge.report.words.run_notes import MORE, note_lines
 from . import OneRun, Section
 
 MOST_LINES = 40
-"""Of a page."""
+"""The most lines of a page."""
 MOST_REASONS = 6
-"""Of one status."""
+"""The most reasons for one status."""
 MOST_NAMED = 2
-"""Most benchmarks that are all named."""
+"""The most benchmarks that are all named."""
 _ORDER: tuple[Status, ...] = ("skip", "fail", "timeout", "error")
 
 

@@ -31,7 +31,7 @@ _SHOULD = {
     "part": "; what some of it should be is not known",
     "low": ", less than this hardware should",
 }
-"""By the word for all of the cells."""
+"""The sentences on what should be, by the word for all of the cells."""
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:

@@ -46,17 +46,19 @@ from linkgauge.report.words.worst import BROKEN
 from . import figures
 
 MOST_LINES = 24
-"""Of figures that are shown whole."""
+"""The most lines of figures that are shown whole."""
 FEW = 4
-"""So many benchmarks, too."""
+"""The most benchmarks that are shown whole."""
 MOST_ROWS = 22
-"""Of more benchmarks, those that do the same in several ways share a line."""
+"""The most benchmarks with a line each; of more, those that do the same in several ways share a
+line."""
 MOST_FAMILIES = 26
-"""Of still more, those stand on the screen whose figures mean the most."""
+"""The most lines for such families; of more, the screen shows those whose figures mean the most."""
 MATRIX = "--matrix shows percentiles and what is expected"
 MORE = "--all shows every figure, --matrix also percentiles and what is expected"
 _MUCH_THE_SAME = 1.2
-"""Of shares of what was expected: the first of these is shown."""
+"""The relative difference up to which shares of expected figures are much the same; only the first
+one is then shown."""
 _HEADS = (
     Column("benchmark"), Column("median", True), Column("least", True, 3), Column("most", True, 4),
     Column("unit"), Column("size", True, 7), Column("of expected", True, 6),

@@ -28,13 +28,15 @@ from linkgauge.report.results import label
 from . import OneRun, Section
 
 MOST_CURVES = 8
-"""Of one chart; of more, the lowest, the median and the highest figures."""
+"""The most curves in one chart; of more, the lowest, the median and the highest figures are
+shown."""
 MOST_CHARTS = 12
 MOST_LINES = 4
 MOST_PATHS = 16
-"""Of more paths, the lowest, the median and the highest figures are shown."""
+"""The most paths that are shown; of more, the lowest, the median and the highest figures are."""
 LEAST_SHOWN = 0.001
-"""A line that is closer to the times is said to be within this."""
+"""The least deviation of a line from the times that is shown; a closer line is said to be within
+this."""
 _NO_LINE = "no line fits"
 _UNTOLD = "these sizes do not separate latency from bandwidth"
 _LATENCY_ALONE = "a latency whatever the size"
@@ -80,7 +82,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def chart_of_levels(result: Result) -> ChartFigure:
-    """The curve of each row of latencies, with thick lines where it is flat: a plateau is a level
+    """The chart of each row of latencies, with thick lines where it is flat: a plateau is a level
     of the memory hierarchy."""
     unit = unit_of(result.unit)
     curves = dict(islice(curves_of([result]).items(), MOST_CURVES))

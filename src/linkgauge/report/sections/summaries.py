@@ -20,11 +20,11 @@ _HEADS = (
     Column("at", rank=2), Column("most", True), Column("at", rank=3), Column("verdict", rank=1),
 )  # fmt: skip
 _LEAST = 4
-"""Figures of which quartiles mean something."""
+"""The fewest figures with meaningful quartiles."""
 _FENCE = 1.5
-"""Of Tukey, in distances between the quartiles."""
+"""Tukey's fence, in distances between the quartiles."""
 _CLEARLY = 0.05
-"""A figure stands out by at least this share of the median."""
+"""The least share of the median by which a figure stands out."""
 
 Known = Sequence[tuple[float, CellResult]]
 """Figures with their cells, ascending."""

@@ -15,10 +15,10 @@ from linkgauge.report.words.sentences import first_of
 from . import OneRun, Section
 
 MOST_POINTS = 200
-"""Of one device."""
+"""The most points of one device."""
 MOST_DEVICES = 8
 MOST_ROWS = 128
-"""Devices that have a row each; of more, those that stand out."""
+"""The most devices with a row each; of more, those that stand out have one."""
 
 
 def _mega(clock: float | None) -> float | None:
@@ -42,7 +42,7 @@ _CURVES: Sequence[tuple[str, Read]] = (
     ("power (W)", lambda one: one.power_max),
 )
 Timed = tuple[float, Reading]
-"""Seconds of sampling before it, and what was read."""
+"""The seconds of sampling before a reading, and the reading."""
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:

@@ -56,7 +56,7 @@ from .findings import once, problem_of, steps_of
 MOST_LOW = 3
 DO_FIRST = "do first"
 DO_THERE = "do there"
-"""The same on a simulated machine, where nothing can be done here."""
+"""The words for the first step on a simulated machine, where nothing can be done."""
 _WHY_NOT: dict[NotJudged, str] = {
     "start": "too small",
     "shared": "links in use by others",
@@ -124,7 +124,7 @@ def of_machine(
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
-    """What is to be done here, or where the figures come from."""
+    """The heading of a remedy: for this machine, or for the one that the figures are from."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
     return DO_FIRST if is_here else DO_THERE
 
@@ -198,7 +198,7 @@ def _well(run: Run, ending: Ending | None) -> Problem:
 
 
 def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    """The lowest cells, what no figure shows, and where the precision was missed."""
+    """Lines on the lowest cells, on parts that no figure shows, and on missed precision."""
     if outcome.verdict:
         yield from _lowest(run)
     unseen = [f"a loss of {outcome.unseen}"] if outcome.unseen else []

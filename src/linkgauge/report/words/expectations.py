@@ -16,12 +16,13 @@ from linkgauge.report.matrix import shown
 from .sentences import first_of
 
 MOST = 3
-"""Most expectations shown per result, those of the most cells first."""
+"""The most expectations that are shown for a result, those of the most cells first."""
 CLEARLY = 0.9
-"""Below this part of a total's share of what is expected, a transfer's own is said instead; below
-this part of what links carry at their best, what is expected is marked."""
+"""The ratio below which a difference is shown: a transfer's own share if it is below this part of
+the total's share, and a mark if the expectation is below this part of what links carry at their
+best."""
 HELD = "↓"
-"""Marks figures of links that run below their best."""
+"""The mark of figures over links that run below their best."""
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:

@@ -15,7 +15,7 @@ from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import Tone, moved
 
 _FLAT = 1.002
-"""A course whose largest bar is no more than so many times the least has no valley."""
+"""The largest ratio of the highest bar to the lowest one of a chart without a valley."""
 
 
 def digits(value: float) -> str:
@@ -75,7 +75,7 @@ MOST_FACTS = 3
 TONES: dict[Direction, Tone] = {
     "worse": "bad", "better": "good", "same": "dim", "unknown": "warn",
 }  # fmt: skip
-"""Of what a comparison finds, wherever it is shown."""
+"""The tones of the results of a comparison, wherever they are shown."""
 SAME = "~"
 
 

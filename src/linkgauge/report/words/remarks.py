@@ -23,7 +23,7 @@ from .sentences import first_of
 # What the threads of a cell met with, as text, for work that each does by itself.
 
 STOLEN = 0.01
-"""A share of the time from which on it is said of a run."""
+"""The share of the time from which a run's report mentions stolen CPU time."""
 
 
 def thread_lines(result: Result) -> Iterator[Line]:
@@ -63,9 +63,9 @@ def _parts(counters: Counters, unit: str) -> Iterator[str]:
 
 
 _TELLING: tuple[Verdict, ...] = ("low", "high")
-"""Verdicts that make one ask what was expected, and why."""
+"""The verdicts that make a reader ask what was expected, and why."""
 MOST_MODES = 2
-"""Cells of two modes that are shown; of the others, how many there are."""
+"""The most cells with two modes that are shown; the others are counted."""
 
 
 def below_lines(
@@ -149,7 +149,7 @@ def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
 
 
 LEAST = 17
-"""Cells from which no matrix shows their sum."""
+"""The number of cells from which matrices do not show their sum."""
 
 
 def round_lines(result: Result) -> Iterator[Line]:

@@ -19,26 +19,26 @@ LOOKING = frozenset({
     "amd-smi", "cat", "coredumpctl", "dmesg", "echo", "grep", "head", "journalctl", "linkgauge",
     "ls", "lscpu", "lspci", "numactl", "nvidia-smi", "ps", "ras-mc-ctl", "rbln-smi", "top",
 })  # fmt: skip
-"""Programs that change nothing without root."""
+"""The programs that change nothing without root."""
 CHANGING = frozenset({"cpupower", "setpci", "systemctl", "tee", "ulimit", "virsh"})
 _SHOWING = {"cpupower": {"frequency-info"}, "systemctl": {"status"}, "virsh": {"dumpxml"}}
-"""What of these programs changes nothing."""
+"""The arguments with which these programs change nothing."""
 SETTING = frozenset({DEVICE, PORT_ABOVE})
-"""Lines that set a variable for those below them."""
+"""The lines that set a variable for the lines below them."""
 BY_HAND = frozenset({"top", "ulimit"})
-"""Programs that a person looks at, or that matter to the shell that starts them."""
+"""The programs with output that a person reads, or that affect the shell that starts them."""
 _AFTERWARDS = {"virsh": {"shutdown", "start"}, "systemctl": {"enable"}}
-"""What these programs do only once a person has done something else."""
+"""The actions of these programs that must follow an action of a person."""
 _WRITABLE = (
     "/sys/kernel/mm/", "/sys/devices/system/", "/sys/module/pcie_aspm/parameters/",
     "/sys/bus/pci/devices/",
 )  # fmt: skip
-"""Below these `tee` may write."""
+"""The folders below which `tee` may write."""
 _EXPANDING = frozenset("$`\\~*?{")
 _PUNCTUATION = frozenset("();<>|&")
 _VARIABLE = re.compile(r'"\$(?:DEVICE|\{PORT:\?\})"')
 _STANDS_FOR = {'"$DEVICE"': "\ue000", '"${PORT:?}"': "\ue001"}
-"""Variables while a line is split into words: no printable character is one of these."""
+"""The characters that stand for variables while a line is split into words; none is printable."""
 _VARIABLES = {sign: variable for variable, sign in _STANDS_FOR.items()}
 _COMMENT = re.compile(r"\s# ")
 _FILE_NAME = re.compile(r"[A-Za-z][\w.-]*")

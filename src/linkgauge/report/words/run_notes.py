@@ -22,10 +22,10 @@ from linkgauge.report.matrix import shown
 from .sentences import NAMED, QUIET, near_cache, sentence
 
 MOST_NOTES = 4
-"""Most notes at the end of a run."""
+"""The most notes at the end of a run."""
 MORE = "linkgauge show -v"
 _MORE = "show -v"
-"""The same behind a long line."""
+"""The option with which all notes are shown."""
 _NUMBER = re.compile(r"[0-9]+")
 
 

@@ -21,7 +21,7 @@ from linkgauge.model.units import approximate_size, format_size
 
 QUIET = "raise --max-time or quiet the machine"
 NAMED = 6
-"""Most cells or subjects that are named."""
+"""The most cells or subjects that are named."""
 
 
 def first_of(names: Sequence[str], separator: str = " ") -> str:

@@ -30,9 +30,9 @@ from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
 
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
 PIECES = 16
-"""Pieces of input of a pipeline."""
+"""The pieces of input of a pipeline."""
 BALANCES = (50, 100, 200)
-"""Percent of the time of copying that computing takes."""
+"""The time of computing in percent of the time of copying."""
 
 
 class _Scale(NamedTuple):
@@ -46,7 +46,7 @@ class _Scale(NamedTuple):
     prompts: tuple[int, ...]
     few: tuple[int, ...]
     batch: int
-    """Of a training step, of prompts of the longest kind."""
+    """The batch of a training step, or the number of prompts of the longest kind."""
 
 
 _CPU = _Scale("10m", "10m", ("fp32", "bf16"), (1, 4), (64,), (1,), 1)
@@ -194,7 +194,7 @@ def _pipeline(fabric: DeviceSet) -> Iterator[Cell]:
 
 NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
 AT_ONCE = (1, 2, 4, 8, 16)
-"""Requests under way at any time."""
+"""The numbers of requests that are under way at any time."""
 PROMPT_WORDS = 16
 
 

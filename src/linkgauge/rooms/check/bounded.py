@@ -35,8 +35,8 @@ COLLECTIVE = ("all_reduce",)
 PAIRS = ("device_to_device_memcpy_write_ce",)
 PROFILE = "quick"
 SHARE = 0.6
-"""Share of the time that the plan's estimate may fill: workers start, and cells in doubt are
-measured once more."""
+"""The share of the time that the plan's estimate may fill; the rest is for the start of workers,
+and for cells in doubt, which are measured once more."""
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
@@ -101,7 +101,7 @@ def _cells(plan: Plan) -> int:
 
 OUTPUT_FILE = "output.txt"
 _LEAST = 0.5
-"""What a killed group is given to be gone (seconds)."""
+"""The seconds that a killed group of processes has to disappear."""
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ Reason = Literal[
     "WrongBytes", "BelowLimit", "FaultFound", "SlowTransfer", "UnlikeBaseline", "Regression",
     "NotMeasured", "NothingMeasured",
 ]  # fmt: skip
-"""As a node condition words it; all but the first say that the node is not healthy."""
+"""The reason as a node condition states it; all but the first mean that the node is not healthy."""
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -139,7 +139,7 @@ def worst(lost: Sequence[GateCell]) -> GateCell:
 
 TYPE = "LinksHealthy"
 MOST_MESSAGE = 1024
-"""Characters; a message that is longer is cut."""
+"""The most characters of a message; a longer message is cut."""
 
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,5 +1,5 @@
-"""Other tools' command lines and output on top of linkgauge's measurements: a file a
-tool, or a few of its name."""
+"""Presents linkgauge's measurements with other tools' command lines and output: one file a tool, or
+a few files in a folder of its name."""
 
 from linkgauge.registry import Room
 
@@ -24,9 +24,9 @@ TOOLS = {
     ),
     "nccl_tests:run",
 )  # fmt: skip
-"""The function of each tool: it reads the arguments, measures with `linkgauge.cli.tool` if they
-ask for it, prints what the tool prints and returns an exit code. It raises only LinkgaugeError or
-UsageError."""
+"""The function of each tool. It reads the arguments, measures with `linkgauge.cli.tool` if they ask
+for measurements, prints what the tool prints and returns an exit code. It raises only
+LinkgaugeError or UsageError."""
 ROOM = Room(
     "compat",
     commands={"as": f"{__name__}.command:as_tool"},

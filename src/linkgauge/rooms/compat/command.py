@@ -1,4 +1,4 @@
-"""`linkgauge as`: takes another tool's command line and prints that tool's output."""
+"""Takes another tool's command line and prints that tool's output (`linkgauge as`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from linkgauge.cli.options import Options, argument, option
 from linkgauge.registry import loaded, named
 
 CONTEXT = {"allow_interspersed_args": False}
-"""Everything after the tool's name belongs to the tool, also -h."""
+"""The settings of the command's parser: everything after the tool's name belongs to the tool, also
+-h."""
 
 _OWN = ("--backend", "--machine", "--fault", "--wait")
 

@@ -23,29 +23,31 @@ from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 from linkgauge.report.words.sentences import sentence
 
 PARITY = EngineSettings(tuned=False, streams=1)
-"""One plain copy after another on one stream, as other tools do it."""
+"""The settings with which other tools copy: one plain copy after another on one stream."""
 NONE = "N/A"
 
 
 def shown(figure: float | None, form: str) -> str:
-    """A figure in this format, N/A if there is none."""
+    """A figure in this format; N/A if there is none."""
     return NONE if figure is None else format(figure, form)
 
 
 class Repetitions(msgspec.Struct, frozen=True):
-    """Seconds of each repetition and the bytes of one; no `times` if nothing was measured."""
+    """The seconds of each repetition, and the bytes of one repetition; `times` is empty if nothing
+    was measured."""
 
     times: tuple[float, ...]
     bytes: int
 
     @classmethod
     def of(cls, rates: Iterable[float], size: int) -> Repetitions:
-        """Repetitions of `size` bytes at these bytes/s."""
+        """The repetitions of `size` bytes at these rates in bytes/s."""
         return cls(tuple(size / rate for rate in rates), size)
 
     @classmethod
     def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
-        """One value for parts that run at the same time: each takes as long as the longest."""
+        """The repetitions of parts that run at the same time, as one: each takes as long as its
+        longest part."""
         times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
         return cls(times, sum(each.bytes for each in timings))
 
@@ -55,23 +57,23 @@ class Repetitions(msgspec.Struct, frozen=True):
 
     @property
     def rate(self) -> float | None:
-        """GB/s of the mean time."""
+        """The rate in GB/s of the mean time."""
         return None if self.mean is None else self.rate_of(self.mean)
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """GB/s of each repetition."""
+        """The rate in GB/s of each repetition."""
         return tuple(map(self.rate_of, self.times))
 
     def rate_of(self, seconds: float) -> float:
-        """GB/s, if it takes so long."""
+        """The rate in GB/s if a repetition takes this many seconds."""
         return self.bytes / seconds / 1e9
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A path from one memory to another, at least one of them a device's; null is the host, on the
-    node near the device. The source carries out a copy between two devices, or with `reads` the
-    destination; `kind` is the kind of host memory."""
+    """A path from one memory to another, at least one of them a device's. Null is the host's
+    memory, on the node near the device. A copy between two devices is carried out by the source, or
+    with `reads` by the destination; `kind` is the kind of host memory."""
 
     source: Device | None
     destination: Device | None
@@ -80,7 +82,7 @@ class CopyPath(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """H2D, D2H or D2D."""
+        """The direction: H2D, D2H or D2D."""
         return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
 
     def transfer(self, engine: EngineKind = "ce") -> Transfer:
@@ -103,7 +105,7 @@ WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 class Meter:
-    """Measures cells, one benchmark after the other, and tracks how all of them ended."""
+    """Measures cells, one benchmark after the other, and keeps how all of them ended."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -121,9 +123,9 @@ class Meter:
         size: int | None = None,
         optional: bool = False,
     ) -> tuple[CellResult, ...]:
-        """A result for each cell, in order, at `size` bytes (else the settings'); prints their
-        errors and notes on stderr. If all are skipped, that is a failure, unless `optional`. After
-        Ctrl-C whatever was not measured, and everything requested later, is skipped as
+        """Returns a result for each cell, in order, at `size` bytes (else the settings' size), and
+        prints errors and notes on stderr. If all cells are skipped, that is a failure, unless
+        `optional`. After Ctrl-C, cells that were not measured, and all later ones, are skipped as
         interrupted."""
         if not cells:
             return ()
@@ -176,14 +178,14 @@ class Meter:
 
     @property
     def exit_code(self) -> int:
-        """The worst of all that was measured: not 0 if nothing was."""
+        """The worst exit code of all that was measured; not 0 if nothing was."""
         return next((code for code in WORST_FIRST if code in self._codes), 4)
 
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """A meter on a machine opened like `opened`, for copies to and from devices. Raises InputError
-    if there is none."""
+    """Opens a machine like `opened`, for copies to and from devices, and yields a meter on it.
+    Raises InputError if there are no devices."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")
@@ -191,7 +193,7 @@ def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator
 
 
 def _trouble(cell: CellResult) -> str:
-    """Says what happened to a cell; its reason may already name the transfer."""
+    """Says what happened to a cell; the cell's reason may already name the transfer."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

@@ -30,7 +30,7 @@ _SHMOO = (
     (20_000, 1_000), (50_000, 2_000), (100_000, 10_000), (1_000_000, 100_000),
     (16_000_000, 1_000_000), (32_000_000, 2_000_000), (_LARGEST + 1, 4_000_000),
 )  # fmt: skip
-"""Below each size, the step to the next."""
+"""Pairs of a size and the step to the next size; each step applies below its size."""
 
 NOTE = (
     "\nNOTE: The CUDA Samples are not meant for performance measurements. "
@@ -88,7 +88,7 @@ class SampleOptions(msgspec.Struct, frozen=True):
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks and prints what the sample prints."""
+    """Measures what this command line asks for, and prints what the sample prints."""
     print("[CUDA Bandwidth Test] - Starting...")
     try:
         given = sample_arguments(arguments, HELP)
@@ -109,9 +109,10 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], text: str) -> dict[str, str]:
-    """Options as the samples' own parser takes them, behind any number of dashes or none: `name`,
-    `-name`, `--NAME`, `--name=value`; -h is --help. They are those of the help `text`, a line each.
-    Raises UsageError for another one, and for a value that is missing or too much."""
+    """Reads options as the samples' own parser does, with any number of dashes before the name or
+    none: `name`, `-name`, `--NAME`, `--name=value`; -h is --help. The known options are those in
+    the help `text`, one a line. Raises UsageError for other options, and for a value that is
+    missing or not allowed."""
     has_value = dict(re.findall(r"(?m)^--(\w+)(=?)", text))
     known = {name.lower(): name for name in has_value} | {"h": "help"}
     given: dict[str, str] = {}
@@ -152,7 +153,7 @@ def _options(given: Mapping[str, str]) -> SampleOptions:
 
 
 def whole(name: str, written: str, least: int | None = 1) -> int:
-    """A whole number. Raises UsageError."""
+    """Reads a whole number. Raises UsageError."""
     try:
         number = base.whole(written)
     except ValueError:
@@ -214,7 +215,7 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """The device of this index, else the first as in the sample; all for null."""
+    """The device of this index, else the first one, as in the sample; all devices for null."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
@@ -229,7 +230,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 def _rate(
     gauge: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
-    """GB/s, the sum of all devices; None if any device has none."""
+    """The sum of the rates of all devices in GB/s; None if any device has none."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

@@ -30,7 +30,7 @@ from .copy_cells import PARITY, CopyPath, Meter, metered
 from .cuda_samples import NOTE, sample_arguments, whole
 
 _ELEMENT = 4
-"""Bytes of an int."""
+"""The bytes of an int."""
 _ELEMENTS = 40_000_000
 _LOOPS = 5
 _LATENCY_SIZE, _LATENCY_LOOPS = 16, 100
@@ -60,7 +60,7 @@ class PeerTestOptions(msgspec.Struct, frozen=True):
 
 @hinting("See --help for more information")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks and prints what the sample prints."""
+    """Measures what this command line asks for, and prints what the sample prints."""
     given = sample_arguments(arguments, HELP)
     elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
     if "help" in given:
@@ -84,8 +84,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class WithoutAccess(msgspec.Struct, frozen=True):
-    """How devices copy without peer access: `driver` measures the copies that are left to CUDA's
-    driver; without it, a copy has two legs through the host."""
+    """The way in which devices copy without peer access. `driver` measures copies that are left to
+    CUDA's driver; without it, a copy has two legs through the host."""
 
     driver: Meter | None
 
@@ -94,7 +94,7 @@ class WithoutAccess(msgspec.Struct, frozen=True):
         return 0 if self.driver is None else self.driver.exit_code
 
     def rates(self, gauge: Meter, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """GB/s of each cell's copies, from one device to the other."""
+        """The rate in GB/s of each cell's copies, from one device to the other."""
         if self.driver is not None:
             return _rates(
                 self.driver, {at: [_copy(*p) for p in pairs] for at, pairs in cells.items()}
@@ -168,7 +168,7 @@ def _latencies(
 
 
 def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
-    """Times of copies through the host, and within a device."""
+    """The times of copies through the host, and within a device."""
     up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
@@ -177,7 +177,7 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """Prints one matrix of rates, or two of times: that of the devices, then that of the host."""
+    """Prints one matrix of rates, or two matrices of times: the devices' times, then the host's."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -185,7 +185,7 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """A copy by the row's device: it writes to the column's, or reads from it."""
+    """A copy by the row's device, which writes to the column's device or reads from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
@@ -204,8 +204,8 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """GB/s of all of a cell's copies, times `factor`: nan if an error prevented it, nothing if a
-    pair cannot be measured."""
+    """The rate in GB/s of all of a cell's copies together, times `factor`: nan if an error
+    prevented it; pairs that cannot be measured are left out."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -215,13 +215,14 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Microseconds of each copy; missing values as in _rates."""
+    """The microseconds of each copy; missing values as in _rates."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Microseconds in which the host enqueues each copy; nothing if that is not available."""
+    """The microseconds in which the host enqueues each copy; empty if the backend does not report
+    them."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:
@@ -259,7 +260,7 @@ def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterat
 
 
 def _address(device: Device) -> tuple[int, int, int]:
-    """PCI domain, bus and device; zeros if unknown."""
+    """The PCI domain, bus and device; zeros if unknown."""
     parts = (device.pci or "0:0:0.0").partition(".")[0].split(":")
     domain, bus, slot = (int(part, 16) for part in parts)
     return domain, bus, slot

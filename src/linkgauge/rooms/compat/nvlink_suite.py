@@ -26,11 +26,12 @@ from linkgauge.report.files import SIMULATED
 from .copy_cells import CopyPath, metered, shown
 
 MOST = 1_000_000
-"""Iterations."""
+"""The most iterations."""
 
 
 class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """Bytes of a copy, how many copies, and the table's file; null is stdout."""
+    """The checked command line: the bytes of a copy, the number of copies, and the table's file
+    (null is stdout)."""
 
     size: int
     iterations: int
@@ -38,7 +39,8 @@ class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
 
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """The options of a tool, with what its help says of the size and of the number of copies."""
+    """The options of a tool; `size` and `copies` are the texts of its help on the size and on the
+    number of copies."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", str),
         ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
@@ -64,8 +66,8 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 
 
 def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
-    """Writes a table in place of what the file held before, and says whether it did: without rows
-    the file stays as it is. Raises ResultsError if it cannot be written."""
+    """Replaces the content of the file by a table. Returns False if there are no rows: the file
+    then stays as it is. Raises ResultsError if it cannot be written."""
     rows = list(rows)
     if stream is not sys.stdout and not rows:
         return False
@@ -81,9 +83,9 @@ def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """The file `out`, else stdout. Opened before measuring, since it may not be
-    writable: what the file holds stays until there is something to write, and a new one is removed
-    if nothing is. Raises InputError."""
+    """Opens the file `out`, or stdout if it is null, before anything is measured, since the file
+    may not be writable. The content stays until there is something to write; a new file is removed
+    if nothing was written. Raises InputError."""
     if out is None:
         yield sys.stdout
         return
@@ -123,7 +125,7 @@ BANDWIDTH_COLUMNS = (
 
 @helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks and writes the table."""
+    """Measures what this command line asks for, and writes the table."""
     asked = parse(arguments, BANDWIDTH_OPTIONS, size="256M", iterations=10)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
     # The table first: it may not be writable.
@@ -178,7 +180,7 @@ PERCENTILES = (0.50, 0.95, 0.99)
 
 @helpful(LATENCY_HELP)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks, writes the table and prints percentiles."""
+    """Measures what this command line asks for, writes the table and prints percentiles."""
     try:
         asked = parse(arguments, LATENCY_OPTIONS, size="64", iterations=10_000)
     except UsageError as error:
@@ -199,7 +201,7 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """From the first device to the second, or from the host to the only one."""
+    """The path from the first device to the second, or from the host to the only device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 
@@ -211,7 +213,8 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """Between what, how much, and the percentiles that the samples tell."""
+    """Yields the ends, the size and the number of copies, and the percentiles that the samples
+    allow."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

@@ -1,7 +1,6 @@
-"""`linkgauge as sailbandwidth`: PPU's adaptation of nvbandwidth, v2.1.0.
+"""Runs sailbandwidth, PPU's adaptation of nvbandwidth, v2.1.0: `linkgauge as sailbandwidth`.
 
-Source: "PCCL: sailbandwidth user guide (v2.1)".
-"""
+Source: "PCCL: sailbandwidth user guide (v2.1)"."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from .nvbandwidth import OPTIONS, WRITES_AS_READS, Dialect, number, speak
 
 
 def _number(text: str, allowed: range, what: str) -> int | None:
-    """None for -1, which leaves the choice to the backend."""
+    """Reads a number; None for -1, which leaves the choice to the backend."""
     return None if text == "-1" else number(text, allowed, what)
 
 

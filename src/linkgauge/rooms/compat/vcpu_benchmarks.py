@@ -1,7 +1,8 @@
-"""setup_vcpu_benchmarks of the vCPU benchmark suite: what the benchmarks use, and what is missing.
+"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks says what the benchmarks use,
+and what is missing.
 
-The suite's script installs it. This changes nothing: it says which commands root would give.
-"""
+The suite's setup script installs what is missing. This one changes nothing; it prints the commands
+that root would enter."""
 
 from __future__ import annotations
 
@@ -48,16 +49,17 @@ nothing. Exits with 1 if there is a GPU that cannot be measured, else with 0."""
 _DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 _NAMES = {NVIDIA: "NVIDIA", AMD: "AMD"}
 _CLASSES = (0x03, 0x12)
-"""PCI classes: display controllers and processing accelerators."""
+"""The PCI classes of display controllers and processing accelerators."""
 
 
 State = Literal["ok", "missing", "optional", "none"]
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """Something that is used: there, `missing`, `optional` (not there, which costs what `found`
-    says), or `none` to install. `packages` of the system and other `commands` of root's install it;
-    `own` are commands of the user's."""
+    """Something that the benchmarks use. `state` says whether it exists, is `missing`, is
+    `optional` (missing; `found` says what that costs), or has nothing to install (`none`). It is
+    installed with `packages` of the system and other `commands` of root, and with the user's `own`
+    commands."""
 
     name: str
     state: State
@@ -69,7 +71,7 @@ class NeededTool(msgspec.Struct, frozen=True):
 
 @helpful(SETUP_HELP)
 def run_setup(arguments: Sequence[str], where: Where) -> int:
-    """Prints what is there and what is missing."""
+    """Prints what exists and what is missing."""
     Parser().given(arguments)
     if where.simulation is not None:
         print(f"SIMULATED {where.simulation.machine}: nothing to install")
@@ -163,7 +165,7 @@ def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Ne
 
 
 def lines(needs: Sequence[NeededTool], manager: Manager | None) -> Iterator[str]:
-    """A line for each need, then the commands that root would give, and the user."""
+    """A line for each need, then the commands for root, and those for the user."""
     yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)

@@ -117,7 +117,7 @@ def _write(page: MetricsPage, path: Path) -> int:
 
 
 _ONCE = 10.0
-"""Seconds that a file waits for what there is to read."""
+"""The seconds that a file waits for readings."""
 
 
 def _serve(page: MetricsPage, listen: str | None) -> int:

@@ -84,7 +84,7 @@ REASONS = (
     "software thermal slowdown", "hardware thermal slowdown", "power brake",
     "display clock setting",
 )  # fmt: skip
-"""Why a clock is held down: always shown, so that an alert sees 0 before it sees 1."""
+"""The reasons for low clocks. All are always shown, so that an alert sees 0 before it sees 1."""
 _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "accelerator",
           0x12: "accelerator"}  # fmt: skip
 
@@ -239,7 +239,7 @@ FIGURES = {
     "requests/s": ("requests_per_second", "requests a second that are answered"),
     "s (step)": ("step_seconds", "seconds of one training step of all devices"),
 }
-"""By the unit of a result: the end of a metric's name, and what it counts."""
+"""By the unit of a result, the end of a metric's name and the meaning of its values."""
 STATUSES: tuple[Status, ...] = get_args(Status)
 VERDICTS: dict[Verdict, float] = {"low": -1.0, "ok": 0.0, "high": 1.0}
 RUN = ("host", "simulated", "label")

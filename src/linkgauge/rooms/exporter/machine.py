@@ -18,12 +18,12 @@ from linkgauge.model.settings import EngineSettings, Simulation
 
 T = TypeVar("T")
 PATIENCE = 0.5
-"""Seconds that a scrape waits for readings in progress; those that took longer are not waited for
-again."""
+"""The seconds that a scrape waits for readings in progress. Readings that took longer are not
+waited for again."""
 HANGS = 5.0
 """Seconds after which a reading that does not return makes its source stale."""
 FORGET = 300.0
-"""Seconds after which what was read is no longer shown: Prometheus forgets after as many."""
+"""The seconds after which a reading is no longer shown, as in Prometheus."""
 
 
 class TimedReading(NamedTuple, Generic[T]):
@@ -37,7 +37,7 @@ class TimedReading(NamedTuple, Generic[T]):
 
 
 IDLE = 10.0
-"""Seconds without a question after which a reader's thread ends."""
+"""The seconds without a question after which a reader's thread ends."""
 
 
 class PeriodicReader(Generic[T]):
@@ -129,7 +129,7 @@ class PeriodicReader(Generic[T]):
 
 
 RETRY = 60.0
-"""Seconds after which a management library that was not there is looked for again."""
+"""The seconds after which a missing management library is searched for again."""
 Say = Callable[[str], object]
 
 

@@ -91,13 +91,13 @@ def _read(path: Path, run: str, _changed: int, _size: int) -> Expectations:
 
 
 SECOND = 1e-6
-"""In microseconds."""
+"""The seconds in a microsecond."""
 DAYS = 30
-"""Cells that the last run of their label did not measure are shown as of an earlier run, if that
-is not older than this."""
+"""The most days of age of an earlier run from which cells are shown that the last run with the same
+label did not measure."""
 EACH = 500
 MOST_FIGURES = 20_000
-"""Of a label, so many earlier runs are looked at, with so many figures in all."""
+"""The most figures, in earlier runs with a label, that are searched."""
 
 
 class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Shown = tuple[ShownRun, Figure]
-"""The last that is known of a cell under a label."""
+"""The last known figure of a cell under a label, with its run."""
 
 
 class Results(NamedTuple):

@@ -130,12 +130,13 @@ def _own_text(results: Results, readings: Mapping[str, TimedReading[Any]]) -> by
 
 
 PORT = 9410
-"""NVIDIA's dcgm-exporter has 9400."""
+"""The default port; NVIDIA's dcgm-exporter has 9400."""
 LOOPBACK = "127.0.0.1"
 MOST_CONNECTIONS = 256
-"""At the same time; of the files that the process may open, a quarter at most."""
+"""The most connections at the same time; they are at most a quarter of the files that the process
+may open."""
 SECONDS = 30.0
-"""What a request and its answer may take, the time before the request included."""
+"""The most seconds of a request and its answer, including the time before the request."""
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):)?(?P<port>[0-9]{1,5})")
 _INDEX = b"""<!doctype html><html lang="en"><title>linkgauge exporter</title>
 <h1>linkgauge exporter</h1><p><a href="/metrics">Metrics</a></p></html>

@@ -33,11 +33,12 @@ from linkgauge.report.words.figures import SAME, TONES, said_of, signed, with_re
 from .words import a_loss, lacking, more_runs, p_value, why
 
 FEW = 16
-"""Cells that are shown without being asked for."""
+"""The number of cells that are shown without a request for more."""
 MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
-"""Cells of each verdict that a terminal shows, and of those that lack runs; cells of an outlier."""
+"""The most cells with each verdict, and the most cells that lack runs, that a terminal shows; the
+most cells of an outlier."""
 SHORT = 12
-"""Characters of a side's name where there is little room."""
+"""The characters of a side's name if there is little space."""
 _WAYS: dict[Direction, str] = {"same": "unchanged", "unknown": "undecided"}
 _CODES: dict[int, tuple[str, Tone]] = {
     0: ("pass", "good"),

@@ -116,7 +116,7 @@ _GATE = (
 _SKIPPED: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
 _LIMITS = "# Made of a baseline by linkgauge: medians of runs, and room for what they vary by."
 _FAR = 3.0
-"""Deviations of runs from their median that a limit leaves room for, at least."""
+"""The least deviations of runs from their median that a limit allows."""
 
 
 def comparison_json(one: RunComparison) -> str:

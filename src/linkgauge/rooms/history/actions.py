@@ -57,7 +57,7 @@ def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
 
 
 LATEST = 20
-"""Runs that a list shows unless it is asked for more; documents hold all."""
+"""The runs that a list shows by default; documents hold all."""
 
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:

@@ -1,4 +1,4 @@
-"""Judges what other tools measured, by their output and by what texts tell of the machine."""
+"""Judges figures of other tools, from their output and from texts that describe the machine."""
 
 from linkgauge.registry import Room
 

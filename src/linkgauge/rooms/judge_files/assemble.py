@@ -1,5 +1,5 @@
-"""A run of what logs tell: their figures as cells of benchmarks over the machine that was
-described, to be judged and shown like any other."""
+"""Makes a run of the figures in logs: they become cells of benchmarks over the described machine,
+which are judged and shown like any others."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from .told import Facts, HostFigure, ToldFigure
 
 
 def machine_of(described: Described, backend: str) -> Machine:
-    """The described machine, with what texts and products tell of it: what a simulation makes up
-    besides is left out. Its accelerators are named as `backend` names them."""
+    """The described machine, with the facts from texts and products; whatever else a simulation
+    adds is left out. Its accelerators are named as `backend` names them."""
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
     nodes = tuple(
@@ -79,8 +79,8 @@ def machine_of(described: Described, backend: str) -> Machine:
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
-    """The accelerators of several hosts, each like this machine, as ranks of one run; what joins
-    the hosts is not known. Ranks are numbered host by host."""
+    """The accelerators of several hosts, each like this machine, as ranks of one run, numbered host
+    by host. The links between the hosts are unknown."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
     numbered = [(host, device) for host in hosts for device in own][:ranks]
     devices = tuple(
@@ -99,7 +99,7 @@ def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> 
 
 
 def _named(place: str, backend: str) -> str:
-    """A simulated accelerator's name, as of this backend; others as they are."""
+    """The name that this backend gives a simulated accelerator; other names are unchanged."""
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
@@ -107,8 +107,8 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
 def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunction, ...]:
-    """The functions of the accelerators and the bridges above them, with what texts tell of them:
-    a bridge whose address none tells has a name that shows that."""
+    """The functions of the accelerators and of the bridges above them, with the facts from texts. A
+    bridge whose address no text gives has a name that shows this."""
     known = {gpu.pci for gpu in told.gpus.values()}
     counts = Counter[str]()
     names: dict[str | None, str] = {}
@@ -129,7 +129,9 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunct
 
 
 def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
-    """Where copy engines are known to reach less than the memory, copies are held against peers."""
+    """The accelerator with only the facts that texts and products give. If its copy engines are
+    known to reach less than its memory does, it has no memory rate, so that its copies are compared
+    with their peers."""
     links = (
         replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
         for link in one.links
@@ -150,7 +152,7 @@ def run_of(
     tool: ToolRun,
     command: Sequence[str],
 ) -> Run:
-    """The run that these figures make."""
+    """The run that consists of these figures."""
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_benchmark = grouped((_key(one), one) for one in told)
     results = tuple(
@@ -166,14 +168,15 @@ def run_of(
 
 
 def _key(one: ToldFigure) -> tuple[str, int | None, int]:
-    """Figures with the same key are in one table: a collective's of all sizes."""
+    """A key that is equal for figures in one table; a collective's figures of all sizes are in
+    one."""
     return one.benchmark, None if one.work is not None else one.size, one.ranks
 
 
 def _result(
     told: Sequence[ToldFigure], devices: Sequence[Device], machine: Machine, backend: str
 ) -> Result | None:
-    """None if the machine has not the devices that the figures are of."""
+    """The result with these figures; None if the machine lacks their devices."""
     first = told[0]
     if first.work is not None:
         return _collective(told, devices, backend)
@@ -223,7 +226,7 @@ def _of_host(told: Sequence[ToldFigure], first: HostFigure, backend: str) -> Res
 
 
 def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> CellResult:
-    """Of several figures of one cell, each is a sample."""
+    """The cell with these figures; if there are several figures, each is a sample."""
     samples = tuple(one.figure for one in told if one.part is None)
     counted = cell.counted(size)
     parts = tuple(_parts(told, counted, unit))
@@ -246,8 +249,8 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
 
 
 def _by_host(transfer: Transfer) -> Transfer:
-    """The transfer as the driver stages it, whatever links join the two: by an engine that is at
-    neither."""
+    """The transfer as the driver stages it, whatever links join the two ends: its engine is at
+    neither of them."""
     engine = Engine(node_memory(0), transfer.engine.kind)
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 

@@ -1,4 +1,4 @@
-"""The doctor's checks of what another tool's output tells."""
+"""The doctor's checks of another tool's output."""
 
 from __future__ import annotations
 

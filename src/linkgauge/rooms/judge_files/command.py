@@ -1,4 +1,4 @@
-"""`linkgauge judge`: whether what another tool measured is normal, by its output alone."""
+"""Judges whether another tool's figures are normal, from its output alone (`linkgauge judge`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The description of a machine, made of what texts tell of it; products fill in what they do not,
-and what is assumed so is said."""
+"""Describes a machine from texts. Products fill in what no text says; the report names these
+assumptions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .readers import ReadText, read_text
 from .told import Clash, Facts, ToldFigure, ToldGpu, merged
 
 MOST_BYTES = 64 << 20
-"""No log is larger: what is may be cut."""
+"""The largest log in bytes that is read whole; a larger one may be cut."""
 
 
 class Described(NamedTuple):
-    """A machine as texts and products describe it: what was assumed, and what texts contradict
-    each other about; `facts` are all that was told."""
+    """A machine as texts and products describe it, with the assumptions, and the contradictions
+    between texts (`clashes`). `facts` are all facts that were read."""
 
     name: str
     description: Description
@@ -47,9 +47,9 @@ class Described(NamedTuple):
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """The name and the YAML of a machine that `--machine` names: files (`topo.txt,lspci.txt`), or
-    a product and how many (`8 x H100 SXM`); None of anything else, as of a file that tells nothing
-    of accelerators. Raises InputError of several such files."""
+    """The name and the YAML of a machine that `--machine` names: files (`topo.txt,lspci.txt`), or a
+    product and its number (`8 x H100 SXM`). None for anything else, such as a single file without
+    facts on accelerators. Raises InputError if several files have none."""
     paths = [Path(one) for one in text.split(",")]
     if all(path.is_file() for path in paths):
         read = [read_file(path) for path in paths]
@@ -74,14 +74,15 @@ FORMS = (
 
 
 def of_product(model: str, count: int) -> Facts:
-    """The facts that a product and a number tell. Raises InputError for a number that is none."""
+    """The facts that follow from a product and a number. Raises InputError if the number is not
+    possible."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
     return Facts(gpus={index: ToldGpu(model) for index in range(count)})
 
 
 def read_file(path: Path) -> ReadText:
-    """What is in a file. Raises InputError for one that cannot be read."""
+    """Everything that the readers find in a file. Raises InputError if it cannot be read."""
     try:
         return read_text(path.name, read_given(path, MOST_BYTES).decode("utf-8", "replace"))
     except OSError as error:
@@ -92,8 +93,8 @@ def read_file(path: Path) -> ReadText:
 
 
 def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
-    """The machine that these facts are of. Raises InputError for more accelerators than one machine
-    has. Which of them lie together is seen by the figures `told`, where no text says it."""
+    """The machine that these facts describe. If no text says which accelerators share a node, the
+    figures in `told` decide. Raises InputError for more accelerators than one machine has."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:

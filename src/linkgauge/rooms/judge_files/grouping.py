@@ -1,4 +1,4 @@
-"""Which accelerators lie at one node, as the figures of all pairs show it."""
+"""Finds which accelerators share a node, from the figures of all pairs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from statistics import median
 from .told import ToldFigure
 
 _APART = 0.95
-"""Pairs at different nodes reach less than this share of what pairs at one node do."""
+"""The share of the figures of pairs at one node that pairs at different nodes stay below."""
 
 
 def nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
-    """The node of each accelerator, where the pairs of the first benchmark of pairs fall into fast
-    ones, which form two groups alike or more, and slow ones between these groups; else none.
-    Copies over the host are slower within a group: they cross what its members share twice."""
+    """The node of each accelerator; empty if the figures do not show it. The pairs of the first
+    benchmark over pairs must consist of fast pairs, which form two or more groups of equal size,
+    and slow pairs between these groups. Copies over the host are instead slower within a group,
+    because they cross the links that its members share twice."""
     for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
         pairs = {
             (int(one.row), int(one.column)): one.figure

@@ -1,4 +1,5 @@
-"""From texts to a run: reads them, describes the machine, and gives each figure its cell."""
+"""Turns texts into a run: reads them, describes the machine, and assigns each figure to its
+cell."""
 
 from __future__ import annotations
 
@@ -32,11 +33,12 @@ from .told import Facts, Log, ToldFigure, merged
 _STDIN = "-"
 _MOST_HOSTS = 64
 _MOST = 1e18
-"""No figure of any unit is larger; what a tool prints as 0 it could not measure."""
+"""The largest figure that is accepted in any unit. Tools print 0 for what they could not
+measure."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
-    """What is in the files; `-` is stdin. Raises InputError."""
+    """Everything that the readers find in the files; `-` is stdin. Raises InputError."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
     return [_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths]
@@ -50,8 +52,8 @@ def _from_stdin() -> ReadText:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """The run that texts tell of. Raises InputError where they have no figure, or tell of no
-    machine that they could be judged by."""
+    """The run that the texts describe. Raises InputError if they have no figures, or describe no
+    machine by which the figures could be judged."""
     logs = [log for text in texts for log in text.logs]
     told = [figure for log in logs for figure in log.figures if 0 < figure.figure < _MOST]
     if not told:
@@ -80,7 +82,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 
 def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
-    """The same of as many hosts as the ranks need, of which the texts tell nothing."""
+    """The tool's run on as many equal hosts as its ranks need, although the texts do not mention
+    these hosts."""
     names = tuple(f"host{number}" for number in range(hosts))
     said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
     return replace(about, hosts=names, assumed=(*about.assumed, said))
@@ -106,7 +109,7 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
 def _described(
     texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
 ) -> Described:
-    """The machine: as it was given, and as the texts tell where that leaves it open."""
+    """The machine: as it was given with `--machine`, completed from the texts."""
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
     if machine is not None:
@@ -156,6 +159,6 @@ def _tells(facts: Facts) -> bool:
 
 
 def keep(run: Run, out: Path) -> Path:
-    """Keeps a judged run as any other is kept; returns the path of its run.json."""
+    """Keeps a judged run like any other run; returns the path of its run.json."""
     folder = create_run_folder(out, accelerator_of(run.machine), run.label, run.started)
     return write_run(folder, replace(run, id=folder.name))

@@ -1,4 +1,4 @@
-"""The parts of a described machine, and how they are joined, made of facts and of products."""
+"""Lays out the parts of a described machine and the links between them, from facts and products."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .products import Product, product_of
 from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode
 
 ON_SHEET = " (data sheet)"
-"""What ends an assumption that a product's data sheet makes."""
+"""The end of an assumption that follows from a product's data sheet."""
 GIB = 1 << 30
 _SWITCHED = ("PIX", "PXB")
-"""What `nvidia-smi topo -m` calls pairs below one PCIe switch."""
+"""The words of `nvidia-smi topo -m` for pairs below one PCIe switch."""
 _NVLINK = re.compile(r"NV(\d{1,3})")
 _MOST_LINKS = 18
 _OVER = 1.03
-"""A figure above this share of what a link carries at a speed refutes the speed."""
+"""The share of a link's rate at a speed above which a figure refutes that speed."""
 
 
 class MachineLayout:
@@ -109,7 +109,7 @@ class MachineLayout:
         self._assumed.append(f"{name}: {what}{ON_SHEET}")
 
     def _kind(self, name: str, **about: Any) -> str:
-        """The name of a kind of link like this: one that is there, or a new one."""
+        """The name of a kind of link with these properties: an existing kind, or a new one."""
         number = 2
         own = name
         while own in self._kinds and self._kinds[own] != about:
@@ -149,8 +149,8 @@ class MachineLayout:
         return self._kind("pcie_not_told", **about, speed=16, width=16)
 
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
-        """The speed of its link: one below its best may have been read while it was idle, and
-        counts only if no figure of copies with the host refutes it."""
+        """The speed of an accelerator's link. A speed below its best may have been read while the
+        link was idle; it counts only if no figure of copies with the host refutes it."""
         if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
             return gpu.max_speed or gpu.speed
         rates = [
@@ -165,8 +165,8 @@ class MachineLayout:
     # Switches of PCIe.
 
     def _groups(self) -> list[set[int]]:
-        """Accelerators below one switch: by their bridges where these are told, else by what joins
-        them."""
+        """The groups of accelerators below one switch: from their bridges if these are known, else
+        from the links between them."""
         groups: list[set[int]] = []
         for (a, b), how in self._joins.items():
             if how in _SWITCHED:
@@ -244,7 +244,8 @@ class MachineLayout:
         )  # fmt: skip
 
     def _link_kind(self) -> tuple[str, float, int, tuple[float, float]]:
-        """Kind, GB/s of one link, the most of one accelerator, and shares that are reached."""
+        """The kind of link, the rate of one link in GB/s, the most links of one accelerator, and
+        the shares of the rate that copies reach."""
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
         if product is None or product.links is None:
@@ -257,7 +258,7 @@ class MachineLayout:
         return kind, (told or each * 1e9) / 1e9, most, product.reach
 
     def _is_switched(self, counts: Mapping[tuple[int, int], int], most: int) -> bool:
-        """Whether the links of one accelerator to all others would be more than it has."""
+        """Whether one accelerator would need more links to all others than it has."""
         own: dict[int, int] = {}
         for pair, count in counts.items():
             for place in pair:
@@ -265,7 +266,8 @@ class MachineLayout:
         return max(own.values(), default=0) > most
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
-        """How the product's usual server joins them, where no text tells."""
+        """Yields the pairs and links of the product's usual server, for accelerators whose links no
+        text gives."""
         product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
         if product is None or product.links is None or len(self._gpus) < 2:
             return

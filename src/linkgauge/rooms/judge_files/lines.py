@@ -1,5 +1,4 @@
-"""Lines of a log as its tool wrote them: without colours, and without what launchers and log
-collectors put before them."""
+"""Cleans the lines of a log: removes colours, and the prefixes of launchers and log collectors."""
 
 from __future__ import annotations
 
@@ -17,20 +16,23 @@ _SURE = re.compile(
     r"|> "  # a quotation
 )
 _LABEL = re.compile(r"\s{0,6}([A-Za-z0-9][\w.-]{0,80}):(?: |$)")
-"""What Slurm (a rank) or pdsh (a host) puts before a line."""
+"""The prefix of Slurm (a rank) or pdsh (a host) before a line."""
 _MOST_LABELS = 4096
 _LEAST_SHARE = 0.6
-"""So many of the lines have a label where it is one: a log has few other lines that begin so."""
+"""The least share of lines with a label if labels are used; few other lines of a log begin like a
+label."""
 
 
 class Labelled(list[str]):
-    """The lines of the host or rank that wrote the most; `others` counts the lines of others."""
+    """The lines of the host or rank that wrote the most; `others` is the number of lines of all
+    others."""
 
     others: int = 0
 
 
 def cleaned(text: str) -> Labelled:
-    """The lines of a text. Of several hosts' or ranks', those of the one that wrote the most."""
+    """The lines of a text. If several hosts or ranks wrote it, the lines of the one that wrote the
+    most."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     lines = [_bare(line) for line in re.split(r"\r\n|\r|\n", text)]
     return _without_labels(lines)
@@ -68,12 +70,12 @@ def words_of(line: str) -> list[str]:
 
 
 def blocks_of(lines: Sequence[str]) -> list[list[str]]:
-    """The lines between empty ones."""
+    """The groups of lines between empty lines."""
     return [list(some) for filled, some in groupby(lines, bool) if filled]
 
 
 def and_all(names: Iterable[str]) -> str:
-    """`one, two and three`."""
+    """The names in words: `one, two and three`."""
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -82,7 +84,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d
 
 
 def number_of(word: str) -> float | None:
-    """The number that a word is, if it is one."""
+    """The number that a word states; None if it is no number."""
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
@@ -99,8 +101,8 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
-    """The matrix whose line of column numbers is the first one from `start` on that is not empty.
-    Lines may be wrapped, and empty ones may stand between them."""
+    """The matrix whose line of column numbers is the first line from `start` on that is not empty.
+    Its lines may be wrapped, with empty lines between them."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1

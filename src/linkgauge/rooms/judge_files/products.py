@@ -1,4 +1,5 @@
-"""What a product is, where only its name is told: `products.yml`, a line for each."""
+"""Describes products of which only the name is known, from `products.yml`, which has an entry for
+each."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ _BESIDE = re.compile(
     r"(?i)(?:\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
     r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
 )
-"""What may stand beside a product's own name."""
+"""The words that may surround a product's own name."""
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What products.yml says of one."""
+    """The entry of a product in products.yml."""
 
     name: str
     count: int
@@ -43,13 +44,13 @@ def products() -> tuple[Product, ...]:
 
 
 def product_of(model: str | None) -> Product | None:
-    """The product that a name is of."""
+    """The product that a name means; None if it is not listed."""
     found = _found(model or "")
     return found[0] if found is not None else None
 
 
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
-    """The product that is named in a text, and what else is there."""
+    """The product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)
     for one in products():
         for name in written:
@@ -60,14 +61,14 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 
 def model_of(device: str) -> str | None:
-    """The name of the accelerator that has this number as a PCI device, in hexadecimal."""
+    """The name of the accelerator with this PCI device number, in hexadecimal."""
     names = (one.ids.get(device.lower().removeprefix("0x")) for one in products())
     return next(filter(None, names), None)
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """A product's name and how many there are: what is said, else those of its usual server. None
-    of what names no product, or anything else besides."""
+    """A product's name and the number of accelerators: the stated number, else that of its usual
+    server. None if the text names no product, or contains anything else."""
     match = _COUNTED.fullmatch(text)
     found = _found(match[2], re.IGNORECASE) if match is not None else None
     if match is None or found is None or not _BESIDE.fullmatch(found[1]):

@@ -1,5 +1,5 @@
-"""What explains a figure that another tool printed, beside its verdict: one small function for each
-explanation, from a judged run to a sentence, or to nothing."""
+"""Explains figures of another tool in addition to their verdict. Each explanation is one small
+function from a judged run to a sentence, or to nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from linkgauge.model.units import format_size
 from .products import product_of
 
 _RISES = 1.04
-"""A curve that gains so much with its last doubling has not reached its end."""
+"""The ratio by which a curve must gain with its last doubling to count as still rising."""
 _ENOUGH = 64 << 20
-"""Below this size a collective says little about links."""
+"""The size in bytes below which a collective says little about links."""
 
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
-    """All that explain something, in the order of what a person would check first."""
+    """All explanations that apply, in the order in which a person would check them."""
     return [said for each in _ALL for said in each(run, tool)]
 
 
@@ -33,7 +33,8 @@ def _by_host(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
-    """GeForce cards of these generations have no peer access over PCIe with NVIDIA's driver."""
+    """Remarks that GeForce cards of these generations have no peer access over PCIe with NVIDIA's
+    driver."""
     models = {one.model for one in run.machine.known.accelerators}
     found = sorted(m for m in models if any(name in m for name in ("RTX 4090", "RTX 5090")))
     between = any(len(_places(cell)) > 1 for cell in _cells(run))
@@ -45,7 +46,7 @@ def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _staged(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Copies between accelerators all of which go over the host (nccl issue 1086)."""
+    """Remarks that all copies between accelerators go over the host (nccl issue 1086)."""
     pairs = [r.benchmark for r in run.results if r.benchmark.startswith("device_to_device")]
     if pairs and all(name.endswith("_staged") for name in pairs):
         yield (
@@ -60,7 +61,7 @@ def _places(cell: CellResult) -> set[str]:
 
 
 def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Of the largest collective's curve: whether it still rises at its end."""
+    """Remarks that the curve of the largest collective still rises at its end."""
     for result in run.results:
         curve = _curve(result.cells)
         if len(curve) < 2 or not curve[-2][1]:
@@ -86,7 +87,7 @@ def _alone(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
-    """Sizes and bytes/s on the bus of collectives out of place, over the most ranks."""
+    """The sizes and the bytes/s on the bus of collectives out of place, over the most ranks."""
     found = []
     most = max((len(cell.transfers) for cell in cells), default=0)
     for cell in cells:
@@ -101,7 +102,8 @@ def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
 
 
 def _in_switches(run: Run, tool: ToolRun) -> Iterator[str]:
-    """NVLS: switches that reduce, since NVLink 4 (nccl-tests issues 212 and 366)."""
+    """Remarks on reductions in switches (NVLS), which exist since NVLink 4 (nccl-tests issues 212
+    and 366)."""
     able = any(
         link.kind == "nvlink" and (link.version or "0") >= "4" and link.remote == "nvswitch"
         for one in run.machine.known.accelerators
@@ -142,7 +144,7 @@ def _slow_copies(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
-    """What lspci says of relaxed ordering, where both directions at once are slow."""
+    """Remarks on relaxed ordering as lspci shows it, if both directions at once are slow."""
     slow = any(
         cell.verdict == "low" and "bidirectional" in result.benchmark
         for result in run.results
@@ -164,7 +166,7 @@ def _network(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Low figures of links that no text tells of."""
+    """Remarks on low figures over links that no text describes."""
     low = any(cell.verdict == "low" and len(_places(cell)) > 1 for cell in _cells(run))
     if low and any("usual server" in one or "nothing tells" in one for one in tool.assumed):
         yield (

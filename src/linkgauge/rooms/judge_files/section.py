@@ -1,5 +1,5 @@
-"""What a report says of a run that another tool measured: how its output was read, what was
-assumed, and what explains its figures."""
+"""The section on a run that another tool measured: how its output was read, what was assumed, and
+what explains its figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .lines import and_all
 from .remarks import remarks
 
 _FEW = 4
-"""Settings and assumptions that are shown one by one."""
+"""The most settings and assumptions that are shown one by one."""
 
 
 def blocks(one: OneRun) -> Iterable[Block]:
@@ -56,7 +56,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """What figures should be, and why: the largest of each benchmark."""
+    """Lines on the expected figures with their reasons: the largest size of each benchmark."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results
@@ -68,7 +68,8 @@ def _expected(run: Run) -> Iterator[Line]:
 
 
 def _on_sheet(assumed: str) -> tuple[str, str]:
-    """The product and what is assumed of it, where that comes of its data sheet."""
+    """The product and the assumption about it, if the assumption follows from its data sheet; else
+    an empty name and the assumption."""
     product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")
     return (product, what) if assumed.endswith(ON_SHEET) else ("", assumed)
 

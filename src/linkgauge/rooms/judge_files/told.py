@@ -1,5 +1,5 @@
-"""What texts tell: figures of a tool, and facts about a machine. Readers make these values; nothing
-else of a text is kept."""
+"""Values that readers make of texts: the figures of a tool, and facts about a machine. Nothing else
+of a text is kept."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ MIB = 1 << 20
 
 
 class ToldGpu(msgspec.Struct, frozen=True):
-    """An accelerator as texts describe it; null is what they do not tell.
+    """An accelerator as texts describe it. Null means that no text gives the value.
 
-    pci: Its address, as far as it is told: `0000:1b:00.0`, or a bus alone (`1b`).
+    pci: Its address, as far as it is known: `0000:1b:00.0`, or a bus alone (`1b`).
     node: The NUMA node that it is near.
     speed, width: Its PCIe link as trained: GT/s of a lane, and lanes.
-    max_speed, max_width: What the link could do.
+    max_speed, max_width: The maxima of this link.
     links: The number of links of its own fabric that are up.
     link_rate: The rate of one of these one way, in bytes/s.
-    memory: Bytes of its memory.
-    above: The bridges above it, the nearest first.
-    """
+    memory: The bytes of its memory.
+    above: The bridges above it, the nearest first."""
 
     model: str | None = None
     pci: str | None = None
@@ -49,8 +48,8 @@ class ToldGpu(msgspec.Struct, frozen=True):
 
 
 class Bridge(msgspec.Struct, frozen=True):
-    """A port of a PCIe switch, or a root port. `acs`: it redirects what its devices send each other
-    to the host bridge."""
+    """A port of a PCIe switch, or a root port. `acs` says whether it redirects traffic between its
+    devices to the host bridge."""
 
     speed: float | None = None
     width: int | None = None
@@ -61,21 +60,21 @@ class Bridge(msgspec.Struct, frozen=True):
 
 
 class ToldNode(msgspec.Struct, frozen=True):
-    """A NUMA node: how many CPUs, and bytes of memory."""
+    """A NUMA node: its number of CPUs, and the bytes of its memory."""
 
     cpus: int | None = None
     memory: int | None = None
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What texts tell of a machine.
+    """The facts about a machine that texts give.
 
     gpus: The accelerators, by their index.
-    joins: What joins two of them (`NV12`, `PIX`, `SYS`, `XGMI`), by both indices, the lower first.
-    settings: What is set in the environment, by name: `NCCL_P2P_LEVEL`.
-    ways: The ways that a library says that it takes: `SHM`, `P2P`, `NET`.
-    relaxed: Whether relaxed ordering is on at all accelerators.
-    """
+    joins: The link between two of them (`NV12`, `PIX`, `SYS`, `XGMI`), by both indices, the lower
+        first.
+    settings: The settings in the environment, by name: `NCCL_P2P_LEVEL`.
+    ways: The transports that a library reports: `SHM`, `P2P`, `NET`.
+    relaxed: Whether relaxed ordering is on at all accelerators."""
 
     gpus: Mapping[int, ToldGpu] = {}
     joins: Mapping[tuple[int, int], str] = {}
@@ -136,7 +135,7 @@ class ToldFigure(NamedTuple):
 
 class Log(msgspec.Struct, frozen=True):
     """The output of one call of a tool. `hosts` are the names of the hosts that took part; `failed`
-    says what it reports to have failed."""
+    lists what the output reports as failed."""
 
     tool: str
     figures: tuple[ToldFigure, ...]
@@ -146,7 +145,7 @@ class Log(msgspec.Struct, frozen=True):
 
 
 class Found(NamedTuple):
-    """What a reader made of a text, and the numbers of the lines that it understood."""
+    """The values that a reader made of a text, and the numbers of the lines that it understood."""
 
     logs: tuple[Log, ...] = ()
     facts: Facts = Facts()
@@ -154,11 +153,11 @@ class Found(NamedTuple):
 
 
 Reader = Callable[[Sequence[str]], Found | None]
-"""Reads lines; None where nothing in them is its own."""
+"""A function that reads lines; None if none of them belongs to its tool."""
 
 
 class Clash(NamedTuple):
-    """Two texts that say different things of one part."""
+    """A contradiction between two texts about one part."""
 
     what: str
     one: str
@@ -169,7 +168,7 @@ class Clash(NamedTuple):
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
-    """All facts as one, the first text's where they contradict one another, and what does."""
+    """All facts combined, and the contradictions between them, in which the first text wins."""
     whole, clashes = Facts(), list[Clash]()
     for facts in found:
         whole = _joined(whole, facts, "machine", clashes)
@@ -177,7 +176,7 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
 
 
 def _summed(clashes: Iterable[Clash]) -> Iterator[Clash]:
-    """Those of several accelerators that say the same, as one."""
+    """Yields the contradictions; equal ones about several accelerators become one."""
     alike = grouped(
         ((re.sub(r"\d+$", "", one.what), one.one, one.other), one.what) for one in clashes
     )
@@ -194,7 +193,7 @@ def _joined(one: Facts, other: Facts, what: str, clashes: list[Clash]) -> Facts:
 
 
 def _value(one: object, other: object, what: str, clashes: list[Clash]) -> object:
-    """One of two values of a field; of mappings, all that either has."""
+    """One of two values of a field; for mappings, the entries of both."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         both = {**one}
         for key, value in other.items():
@@ -218,8 +217,8 @@ def _value(one: object, other: object, what: str, clashes: list[Clash]) -> objec
 
 
 def _is_alike(one: object, other: object) -> bool:
-    """Whether two texts may mean the same: an address in full and in part, a name and a longer
-    one, the size of a memory by two tools."""
+    """Whether two texts may mean the same: a full address and a part of it, a name and a longer
+    one, or the size of a memory by two tools."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

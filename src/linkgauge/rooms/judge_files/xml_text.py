@@ -1,4 +1,4 @@
-"""XML that stands among other lines of a text, which is untrusted."""
+"""Finds XML among other lines of an untrusted text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 _MOST = 16 << 20
-"""Bytes of an element; lstopo's of a host with 256 CPUs has 1 MiB."""
+"""The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
 
 
 def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:

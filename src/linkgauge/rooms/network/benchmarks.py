@@ -25,13 +25,13 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 SIZE = 64 << 20
-"""Bytes if none are asked for: a network of 10 Gb/s takes 54 ms for them."""
+"""The default bytes of a transfer: a network of 10 Gb/s takes 54 ms for them."""
 STREAMS = 8
 PERFTEST_BYTES, PERFTEST_FLAG_BYTES = 1 << 20, 8
 PERFTEST_MEMORIES = (
     ("host", ""), ("GPU, peermem", " --use_cuda"), ("GPU, dmabuf", " --use_cuda_dmabuf"),
 )  # fmt: skip
-"""Columns of perftest's tables, and what the tool is told."""
+"""The columns of perftest's tables, and the arguments for the tool."""
 
 
 class Port(NamedTuple):
@@ -47,7 +47,7 @@ class Port(NamedTuple):
 
 
 Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]]
-"""The rows and columns of cells, and in each from which port to which."""
+"""A function that yields the rows and columns of cells, and the ports of each cell."""
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):

@@ -29,11 +29,12 @@ from linkgauge.model.ranks import nic_ends
 from .ucx import Mapped
 
 CONNECT_SECONDS = 10.0
-"""What all connections of a cell have to be there in."""
+"""The seconds in which all connections of a cell must be established."""
 SILENT_SECONDS = 15.0
-"""A connection over which no byte comes or goes for so long is dead."""
+"""The seconds without a byte in either direction after which a connection is dead."""
 _HELLO = struct.Struct(f"={TOKEN_BYTES}sQII")
-"""The secret of the rank that listens, the number of the copy's source, its place, its stream."""
+"""The first message of a connection: the secret of the listening rank, the number of the copy's
+source, its place and its stream."""
 _WORD = b"\x01"
 _TIMEVAL = struct.Struct("@ll")
 

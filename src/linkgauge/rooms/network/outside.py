@@ -21,13 +21,15 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 LEAST_RATE = 100e6
-"""Bytes/s at which a tool's run must move on, beside the seconds that any may take."""
+"""The rate in bytes/s at which a tool's run must proceed, in addition to the seconds that any run
+may take."""
 PACE = Pace(seconds=0.5, loops=2, most=4)
-"""A run of a tool costs a few tenths of a second beside what it measures."""
+"""The pace of measurements with tools: a run costs a few tenths of a second in addition to the
+measurement."""
 _POLL = 0.01
 _MOST_SAID = 300
 _LISTENS = "0A"
-"""A socket's state in /proc/net/tcp, of TCP_LISTEN."""
+"""The state of a listening socket in /proc/net/tcp (TCP_LISTEN)."""
 
 
 class ToolCall(NamedTuple):

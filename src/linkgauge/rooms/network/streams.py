@@ -21,7 +21,7 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 _WORD = 1
-"""Bytes of the word that ends a copy, or asks for one."""
+"""The bytes of the word that ends a copy, or requests one."""
 
 
 class TcpConnection(NamedTuple):

@@ -19,9 +19,9 @@ from linkgauge.model.operations.operation import OutsideOperation
 from .outside import Tool, ToolCall
 
 LEAST_LOOPS = 5
-"""perftest takes no fewer."""
+"""The fewest loops that perftest accepts."""
 IPERF_SECONDS = 1
-"""What a run of iperf3 lasts. Told a few bytes, its server has counted none when it ends."""
+"""The seconds of a run of iperf3. A run of a few bytes ends before its server has counted any."""
 _BY_TIME = Pace(seconds=0.0, loops=1, most=4)
 _MIB = 1 << 20
 
@@ -45,9 +45,9 @@ class IperfReport(msgspec.Struct, frozen=True):
 class _Results(msgspec.Struct, frozen=True):
     size: int | None = msgspec.field(name="MsgSize", default=None)
     average: float | str | None = msgspec.field(name="BW_average", default=None)
-    """MiB/s. Words are inf, nan and the like."""
+    """The average rate in MiB/s. Texts are inf, nan and the like."""
     t_avg: float | str | None = None
-    """Microseconds; of writes and sends, half of a round trip."""
+    """The average latency in microseconds; for writes and sends, half of a round trip."""
 
 
 class PerftestReport(msgspec.Struct, frozen=True):

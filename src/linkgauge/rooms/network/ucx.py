@@ -30,12 +30,13 @@ _MEMORY_TYPES = {"host": 0, "cuda": 1}
 """ucs_memory_type_t, by the space of a memory."""
 MISSING = f"no UCX here (libucp.so.0): {pip_install('linkgauge[ucx]')}"
 _OF_SYSTEM = "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY"
-"""The wheel's own variable, which has the system's library used in place of it."""
+"""The wheel's own variable that selects the system's library in its place."""
 NO_RDMA = f"the wheel's UCX has no RDMA: {_OF_SYSTEM}=true uses the system's (Debian: libucx0)"
 
 _TELLS_IPV4 = (1, 19)
-"""Versions before it take packets over IPv4 for others, through all devices but NVIDIA's: they drop
-them, and end the process at last (UCX's commit 7de57ad9), unless destinations are not compared."""
+"""The first version that sends packets over IPv4 correctly on all devices. Earlier versions mistake
+them on all but NVIDIA's: they drop them, and at last end the process (UCX's commit 7de57ad9),
+unless destinations are not compared."""
 
 
 class _Params(ctypes.Structure):
@@ -83,7 +84,7 @@ _TIMED = (
     "ucp_put_nbx", "ucp_get_nbx", "ucp_ep_flush_nbx", "ucp_tag_send_nbx", "ucp_tag_recv_nbx",
     "ucp_worker_progress", "ucp_request_check_status", "ucp_request_cancel", "ucp_request_free",
 )  # fmt: skip
-"""What the native core calls."""
+"""The functions that the native core calls."""
 
 
 @cache

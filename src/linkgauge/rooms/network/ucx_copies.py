@@ -14,11 +14,13 @@ from linkgauge.model.transfer import Engine, Transfer
 from .ucx import Mapped, Worker, check, timed
 
 BY_UCX = ("ucx", "rdma")
-"""Kinds of engines that it carries out."""
+"""The kinds of engines that UCX carries out."""
 WINDOW = 128
-"""Copies of one buffer under way at once: enough that the sender rarely waits for one to end."""
+"""The copies of one buffer that are under way at once: enough that the sender rarely waits for one
+to end."""
 BESIDE_GPUS = "cuda_copy"
-"""What UCX reaches GPU memory by, beside a transport of the network: cuda_ipc would go past it."""
+"""The transport with which UCX reaches GPU memory, in addition to one of the network; cuda_ipc
+would bypass the network."""
 
 
 class UcxWorkers:

@@ -25,11 +25,11 @@ from linkgauge.model.units import format_size
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""A plateau below this share of the best so far is a knee, and a pair below this share of the
-median of those of which as much is expected is slow: busbw of healthy rings of NCCL within one
-fabric varies by a few percent with their length."""
+"""The share of the best plateau so far below which a plateau is a knee; also the share of the
+median of equally expected pairs below which a pair is slow. The busbw of healthy rings of NCCL
+within one fabric varies by a few percent with their length."""
 ALIKE = 0.8
-"""A pair of which nothing is expected is slow below this share of the median of all."""
+"""The share of the median of all pairs below which a pair without an expectation is slow."""
 
 
 def scaling_of(run: Run) -> Scaling:
@@ -128,8 +128,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _verdict(count: Count, least: float) -> Verdict:
-    """As of a cell: low below the `least` share of what rings reach by themselves; where only a
-    bound is known, ok or nothing."""
+    """The verdict on a number of devices: low if below the `least` share of the achievable rate; if
+    only an upper limit is known, ok or nothing."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"

@@ -33,11 +33,11 @@ from linkgauge.report.words.worst import Ending
 from .scaling import FALLEN
 
 BAR = 20
-"""Characters of an efficiency of 100 %."""
+"""The characters of an efficiency of 100 %."""
 MOST_PROBLEMS = 8
-"""Of more that did not pass, the first are shown."""
+"""The most cells that did not pass that are shown."""
 MOST_PAIRS = 16
-"""Of more pairs measured alone, a terminal shows the slow ones."""
+"""The most pairs measured alone that a terminal shows; of more, it shows the slow ones."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 _VERDICTS: dict[str, Tone] = {"ok": "good", "low": "bad"}
 

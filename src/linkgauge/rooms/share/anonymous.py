@@ -40,11 +40,11 @@ _STRUCTURE = frozenset((
     "linkgauge", "python", "driver", "firmware", "library", "version", "architecture", "isa",
     "sha256",
 ))  # fmt: skip
-"""Fields that hold words of linkgauge's own, notation, times and versions."""
+"""The fields that hold linkgauge's own words, notation, times and versions."""
 _NAMED = re.compile(r"serial|uuid|guid|asset|owner|contact|user|site|rack|tag|name", re.IGNORECASE)
-"""Keys of what a person stated (hardware.yml) whose values are names."""
+"""A pattern of the keys of hardware.yml, which a person wrote, whose values are names."""
 _USUAL = ("default", "copy", "latency", "traffic", "vary", "scale", "as", "sim", "linkgauge", "run")
-"""Labels and words that say nothing of anybody."""
+"""Labels and words that identify nobody."""
 _HARMLESS = re.compile(r"--?[a-z][a-z-]*|[a-z0-9_]+:[0-9]+|[0-9.]+[a-zA-Z%]{0,3}", re.ASCII)
 _VALUE = re.compile(r"--[a-z-]+=")
 """An option before its value in the same argument."""
@@ -54,7 +54,7 @@ _PATH = re.compile(
     r"""|(?<![\w.:<>%*/~+-])(?P<path>(?:~[\w.-]*|\.{1,2})?/(?![\s/])[^\s"'<>|;,:()\[\]{}]+)"""
 )
 _SYSTEM = re.compile(r"/(?:proc|sys|dev|usr|etc|lib|lib64|bin|sbin|boot)(?:/|$)")
-"""Folders whose names nobody chose."""
+"""A pattern of folders whose names nobody chose."""
 _ENVIRONMENT = ("USER", "LOGNAME", "SUDO_USER")
 
 
@@ -90,8 +90,8 @@ def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 class RunAnonymizer(Anonymizer):
-    """Pseudonyms for a run and for `texts`, its files as they are: users are found in their
-    paths."""
+    """Pseudonyms for a run and for `texts`, the contents of its files, in whose paths names of
+    users are found."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
         others = {rank.host for rank in run.machine.ranks}
@@ -181,4 +181,4 @@ CHANGES: dict[str, Change] = {
     ".jsonl": RunAnonymizer.lines,
     ".txt": lambda who, content: who.prose(content.decode(errors="replace")).encode(),
 }
-"""How files of these suffixes are anonymised; others cannot be."""
+"""The functions that anonymise files, by suffix; other files cannot be anonymised."""

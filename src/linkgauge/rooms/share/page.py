@@ -36,13 +36,13 @@ from linkgauge.report.words.remedies import Command, RemedyText
 from .anonymous import anonymised
 
 MOST_BYTES = 1_000_000
-"""The most bytes of a page: tickets and mail take as many."""
+"""The most bytes of a page, as tickets and mail accept them."""
 MOST_LETTERS = 100
-"""Of a line of the card."""
+"""The most characters in a line of the card."""
 _ROOM = MOST_LETTERS - len("verdict: ")
-"""Of what stands behind its name."""
+"""The most characters after the name in such a line."""
 _WORDS = 4_000
-"""Bytes of what is said of files inside the page."""
+"""The bytes reserved for the description of files inside the page."""
 _STAYS = ("verdict", "machine", "benchmarks", "notes", "bill")
 """Sections that are never left out."""
 ANONYMOUS = (
@@ -56,7 +56,7 @@ _KINDS = {
     "host->host": ("host_to_host_memcpy_copy_cpu", "memory_stream_triad"),
     "in a device": ("device_local_copy", "gpu_bandwidth_best_of"),
 }
-"""What of a run matters most, by the first of these benchmarks that it has."""
+"""The most important kind of figure of a run, by the first of these benchmarks that it has."""
 _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 

@@ -9,7 +9,7 @@ from linkgauge.model.stats.change_points import change_points, holding
 from linkgauge.model.stats.changes import ChangedTo, changed_to
 
 LEAST = 0.01
-"""Smaller changes of level are left out."""
+"""The least change of level that is reported."""
 
 
 class LevelShift(NamedTuple):

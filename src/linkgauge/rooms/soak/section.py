@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 FEW_ROWS, FEW_MOMENTS, FEW_FAILED = 12, 3, 5
-"""Of a terminal."""
+"""The most rows, moments and failed samples that a terminal shows."""
 MOST_CURVES = 8
 MOST_BARS = 24
 REST = "run.json has the others"

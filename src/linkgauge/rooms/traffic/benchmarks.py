@@ -30,8 +30,7 @@ PAYLOADS = (128, 256, 512)
 LARGEST_PIECE = 1 << 20
 MOST_STREAMS = 1 << 16
 _SMALL = 4
-"""A node whose CPUs are fewer than the largest node's by this factor is a device's gateway, not a
-host."""
+"""The ratio to the largest node's CPUs below which a node is a device's gateway, not a host."""
 
 # The device's transfer is the first of a cell. s is the staging buffer, d the device's memory.
 _DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} -> {s} by {D}"}

@@ -113,7 +113,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """How to measure: a fixed number of transfers with tiles, else a fixed duration."""
+    """The settings: with tiles a fixed number of transfers, else a fixed duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)

@@ -31,7 +31,7 @@ from .differences import can_compare, compare
 from .rounds import RoundRun, Rounds, RoundsRequest, measure_rounds, plan_all
 
 MOST = 36
-"""Characters before the bar: the whole has 80."""
+"""The most characters before the bar: the whole line has 80."""
 
 
 class LiveRounds(Rounds):

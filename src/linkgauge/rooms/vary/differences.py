@@ -18,7 +18,7 @@ from linkgauge.model.units import Better
 from .rounds import RoundRun
 
 ALL = "all threads"
-"""The column of a cell that uses every CPU that its setting has."""
+"""The column of a cell that uses every CPU of its setting."""
 _Own = Sequence[CellFigure | None]
 """A cell under one setting, by round."""
 

@@ -17,9 +17,9 @@ from linkgauge.report.console import make_console
 from linkgauge.report.formats import Format
 
 EACH_NODE = "each"
-"""Stands for each NUMA node of the machine."""
+"""The word that stands for each NUMA node of the machine."""
 LIST = "list"
-"""The name that shows the others."""
+"""The name of the experiment that lists the others."""
 _TO_AND_FRO = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce")
 _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce")
 

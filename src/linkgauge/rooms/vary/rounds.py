@@ -23,7 +23,7 @@ from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
 
 KEPT = 2000
-"""Characters that are kept of what it prints: the last ones."""
+"""The number of characters of a command's output that are kept: the last ones."""
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:

@@ -28,9 +28,9 @@ from linkgauge.report.words.figures import SAME, TONES
 from linkgauge.report.words.sentences import first_of
 
 FINE = 0.002
-"""Of an interval that is narrower than this, another digit is shown."""
+"""The width of an interval below which another digit is shown."""
 VAGUE = 0.1
-"""Of an interval that reaches further, no difference found does not mean that there is none."""
+"""The reach of an interval beyond which a difference may exist although none was found."""
 COLUMNS = (
     "benchmark", "backend", "size", "row", "column", "unit", "better", "setting", "values",
     "rounds", "median", "ratio", "ratio_low", "ratio_high", "p", "p_holm", "direction", "reason",

@@ -46,7 +46,7 @@ _FIELDS = {
     "--engine": (_REQUEST, "engine"),
     "--graph": (_REQUEST, "graphs"),
 }
-"""What each option sets: a field of the request itself, or of a part of its settings."""
+"""The field that each option sets: one of the request itself, or of a part of its settings."""
 
 
 class Choice(NamedTuple):

@@ -21,14 +21,15 @@ from linkgauge.model.units import Better
 from .events import Degraded, Recovered, Why
 
 LEAST = 5
-"""Earlier figures that it takes to know what is usual."""
+"""The fewest earlier figures that show what is usual."""
 MOST = 60
-"""Of these, the latest count."""
+"""The most earlier figures that count: the latest ones."""
 IN_A_ROW = 2
 _FAR = 5.0
-"""Deviations from the usual figure that are not chance."""
+"""The deviations from the usual figure that are not chance."""
 _FEW = 4.0
-"""Of few earlier figures, the scatter is less sure than of many: of these, it counts twice."""
+"""The weight that makes the scatter of few earlier figures larger, because it is less certain: with
+this number, it counts twice."""
 
 
 class WatchedCell(NamedTuple):

@@ -18,7 +18,8 @@ from linkgauge.report.results import mark
 from linkgauge.report.words.sentences import first_of
 
 Why = Literal["history", "expected", "fail", "error", "timeout"]
-"""Slower than it was, below what is expected, wrong bytes, an error, or no answer."""
+"""The reason of an event: slower than before, below the expectation, wrong bytes, an error, or no
+answer."""
 
 
 class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -153,7 +154,7 @@ class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
 
 
 SCHEMA = "linkgauge.watch/1"
-"""What its lines are, though none of them says so."""
+"""The schema of its lines, although no line states it."""
 Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | ProbeFailed | WatchEnded
 
 

@@ -41,7 +41,7 @@ from .events import (
 from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, by_host, is_free
 
 EARLIER = 300
-"""Runs of the history that show what is usual."""
+"""The runs of the history that show what is usual."""
 Tell = Callable[[Event], None]
 
 

@@ -20,11 +20,11 @@ from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"
 AT_WORK = 0.05
-"""A device that works for more than this share of the time is busy."""
+"""The share of time above which a working device is busy."""
 CPUS_AT_WORK = 0.5
-"""The same of the host's CPUs: cells of host threads then wait."""
+"""The share of time above which the host's CPUs are busy; cells of host threads then wait."""
 SPAN = 0.25
-"""Seconds over which the host's CPUs are looked at."""
+"""The seconds over which the load of the host's CPUs is read."""
 
 
 def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
@@ -84,9 +84,10 @@ def is_free(cell: PlannedCell, busy: Mapping[str, str]) -> bool:
 
 
 MARGIN = 0.9
-"""Of the time that is left, so much is planned: estimates are none too exact."""
+"""The share of the remaining time that is planned, because estimates are not exact."""
 _NEW = 0.3
-"""Weight of the latest duration in an estimate that falls; one that rises does so at once."""
+"""The weight of the latest duration in an estimate that falls; an estimate that rises does so at
+once."""
 
 
 class Rota:
@@ -101,7 +102,7 @@ class Rota:
         self._turns = deque(_Turn(sheet, cell) for sheet, cell in able(plan))
         self._costs: dict[int, float] = {}
         self._known: set[int] = set()
-        """The sheets that a cell was measured of, by their identity."""
+        """The tables of which a cell was measured, by their identity."""
 
     def __len__(self) -> int:
         return len(self._turns)

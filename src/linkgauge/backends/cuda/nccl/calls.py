@@ -185,7 +185,8 @@ _FUNCTIONS: Mapping[CollectiveName, str] = {
     "scatter": "ncclScatter",
 }
 _SINCE_2_28 = ("ncclAlltoAll", "ncclGather", "ncclScatter")
-"""Before, they are made of what sends and receives, as the others always are."""
+"""The calls that exist since NCCL 2.28. Before, they are made of sends and receives, like the other
+patterns always are."""
 _MOVES: Mapping[
     CollectiveName, Callable[[Nccl, CollectivePart], Iterator[Sequence[LibraryCall]]]
 ] = {

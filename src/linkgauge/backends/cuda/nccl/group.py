@@ -21,7 +21,7 @@ from .library import Nccl
 # The numbers that collectives move, written and checked on a device (kernels/content.cu).
 
 _THREADS, _BLOCKS = 512, 8
-"""Threads of a block, blocks of a multiprocessor."""
+"""The threads of a block, and the blocks of a multiprocessor."""
 _WORD = 8
 
 
@@ -88,7 +88,7 @@ class RankData:
 
 _NANO, _MILLI = 1e-9, 1e-3
 _GRAPHED = 512
-"""Iterations of one graph at most."""
+"""The most iterations of one graph."""
 
 
 class NcclGroup(CollectiveGroup):

@@ -20,7 +20,7 @@ _REMEDY = f"{pip_install('linkgauge[nccl13]')} (nccl12 for drivers of CUDA 12)"
 _SUCCESS, _INVALID_ARGUMENT = 0, 4
 _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 _HOST_IMMEDIATE = 1
-"""Where the factor of a scaled sum is: in the host's memory, read at once (nccl.h)."""
+"""NCCL's constant for a scaling factor in the host's memory, which is read at once (nccl.h)."""
 _SYMMETRIC = 1
 """NCCL_WIN_COLL_SYMMETRIC."""
 
@@ -37,7 +37,7 @@ class Nccl:
         number = c_int()
         self.call("ncclGetVersion", byref(number))
         self.number = number.value
-        """As ncclGetVersion has it: 22809 is 2.28.9."""
+        """The version as ncclGetVersion returns it: 22809 is 2.28.9."""
 
     @property
     def version(self) -> str:

@@ -58,7 +58,8 @@ def _parent(pid: int, root: Root) -> int | None:
 
 
 TRANSFERS_A_CLOCK = 2
-"""Of HBM and GDDR, per clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s (H200)."""
+"""The transfers of HBM and GDDR for each clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s
+(H200)."""
 _REASONS = {
     0x002: "clocks set by the user",
     0x004: "power cap",

@@ -163,10 +163,11 @@ def _value(library: Any, field: Any) -> int | float | None:
 _STATES = ("not supported", "not started", "in progress", "completed")
 _UUID_BYTES = 16
 _FORM_FACTORS = (("SXM", re.compile("SXM")), ("PCIe", re.compile(r"PCIE|\bNVL$")))
-"""By the model's name: NVIDIA A100-SXM4-80GB, NVIDIA H100 PCIe, NVIDIA H100 NVL."""
+"""The form factors with patterns of model names: NVIDIA A100-SXM4-80GB, NVIDIA H100 PCIe, NVIDIA
+H100 NVL."""
 _PARTS = (("SXM", re.compile(r"692-2G5")), ("PCIe", re.compile(r"(?:699|900)-2(?:1|G133|G193)")))
-"""By the board's part number, where the name does not say: an H200 of an HGX board is
-692-2G520-0282-001, an H100 PCIe 900-21010-0000-000."""
+"""The form factors with patterns of the board's part number, for names without one: an H200 of an
+HGX board is 692-2G520-0282-001, an H100 PCIe 900-21010-0000-000."""
 
 
 def board(asked: Questions, model: str) -> dict[str, str | None]:

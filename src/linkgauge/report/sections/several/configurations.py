@@ -33,8 +33,8 @@ _KINDS: dict[str, tuple[str, Tone]] = {
     "noise": (" ≈ {}", "dim"),
     "not proven": (" ({})", "dim"),
 }
-"""How a figure differs from that of the first configuration, the form in which that is shown, and
-its tone: by `noise` within the interval, by what is `not proven` without one."""
+"""The kinds of difference between a figure and that of the first configuration, with their form on
+the screen and their tone: `noise` is within the interval, `not proven` has no interval."""
 _WORDS: dict[int, tuple[str, Tone]] = {
     0: ("ok", "good"),
     1: ("failed", "bad"),

@@ -24,11 +24,11 @@ from linkgauge.model.operations.workload import Demands, Rates, Server, Stage, W
 from linkgauge.model.stats.summary import summarize
 
 REQUESTS_EACH, LEAST_REQUESTS = 4, 8
-"""Requests of a sample for each that is under way at once, and at least."""
+"""The requests of a sample for each concurrent request, and the fewest."""
 OPEN_SECONDS, MOST_REQUESTS = 2.0, 4096
-"""How long requests of an open loop come in a sample, and how many at most."""
+"""The seconds in which the requests of an open loop arrive in a sample, and the most requests."""
 CLOSED_SECONDS = 0.5
-"""A sample of a closed loop lasts at least as long."""
+"""The least seconds of a sample of a closed loop."""
 MOST_THREADS = 256
 
 
@@ -160,8 +160,8 @@ _ABSENT = (404, 405, 501)
 _WORDS = ("red", "two", "sun", "cat", "run", "box", "sky", "tea")
 _KEY = "OPENAI_API_KEY"
 MOST_BYTES, MOST_BYTES_OF_TOKEN = 4 << 20, 4 << 10
-"""What an answer may have, and how much more for each token that was asked for. Its events have
-some hundred bytes each."""
+"""The most bytes of an answer, and the additional bytes for each requested token, whose event has
+some hundred bytes."""
 _MOST_SAID = 300
 
 

@@ -14,7 +14,7 @@ from linkgauge.model.operations.workload import Server, Workload
 from .openai import Answer
 
 _MOST_NUMBERS = 1 << 24
-"""Of an input. Each takes up to 8 bytes, and as many once more while they are drawn."""
+"""The most numbers of an input. Each takes up to 8 bytes, and 8 more while it is drawn."""
 
 
 class TritonClient:

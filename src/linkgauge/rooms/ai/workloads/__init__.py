@@ -23,7 +23,7 @@ from .streaming import CacheMove, Streamed, streamed_bytes
 from .training import Training, training_bytes
 
 LONGEST = 4096
-"""Positions of a decoder's table of rotations, at least."""
+"""The least number of positions in a decoder's table of rotations."""
 
 
 class Workloads:
@@ -147,4 +147,5 @@ _MAKERS: dict[str, _Maker] = {
     "training": (_training, training_bytes),
     "pipeline": (_pipeline, _little),
 }
-"""What makes each kind, and about how many bytes of device memory it takes."""
+"""The maker of each kind of workload, and the approximate bytes of device memory that the workload
+takes."""

@@ -18,9 +18,9 @@ from .site import Site
 
 EPSILON = 1e-5
 _DEVIATION = 0.02
-"""Of the weights, as transformers initialises them."""
+"""The standard deviation of the weights, as in transformers."""
 _BASE = 10000.0
-"""Of the frequencies of rotary positions."""
+"""The base of the frequencies of rotary positions."""
 
 
 class Layer(NamedTuple):

@@ -23,9 +23,10 @@ from .group import Work, times_of
 from .site import first_line
 
 TOLERANCE = {"bf16": 0.05, "fp16": 0.01, "fp32": 1e-3}
-"""Norm of the difference of two vectors of scores by the norm of one: rounding over all layers."""
+"""The tolerance of scores: the norm of the difference of two vectors over the norm of one, after
+rounding in all layers."""
 _CHECKED = 2
-"""Sequences of a batch that are checked, by a pass without a cache."""
+"""The sequences of a batch that are checked, by a pass without a cache."""
 _TRIALS = 3
 
 
@@ -102,7 +103,7 @@ class Decode(Work):
             scores = decoder.run(self._prompts, self._cache)
         size = (asked.batch, asked.tokens + 1)
         self._made = torch.zeros(size, dtype=torch.long, device=site.device)
-        """The first is of the prompt."""
+        """The generated tokens; the first follows from the prompt."""
         self._made[:, 0] = scores.argmax(-1)
         self._scores = torch.zeros_like(scores)
         self._steps: list[Callable[[], object]] = []
@@ -275,7 +276,7 @@ def no_compiler() -> str | None:
 
 _ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficient attention",
               3: "cuDNN attention"}  # fmt: skip
-"""By torch.nn.attention.SDPBackend."""
+"""The names of the ways to compute attention, by torch.nn.attention.SDPBackend."""
 
 
 def attention_kind(decoder: Decoder, tokens: int) -> str:

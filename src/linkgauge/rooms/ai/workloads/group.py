@@ -35,8 +35,9 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                   "splitk", "linear")),
     ("optimiser", ("adam", "multi_tensor", "foreach")),
 )  # fmt: skip
-"""Words in the names of kernels, and of torch's own operators where the host computes. What has
-none of them is element by element: norms, rotations, activations."""
+"""The kinds of kernels, by words in their names and, if the host computes, in those of torch's own
+operators. Kernels without any of these words work element by element: norms, rotations,
+activations."""
 REST = "other kernels"
 
 
@@ -217,12 +218,12 @@ def times_of(
 
 
 SLOTS = 3
-"""Pieces on the device: one that arrives, one that computes and one that leaves."""
+"""The pieces on the device: one arrives, one computes and one leaves."""
 PIECE, CPU_PIECE = 64 << 20, 1 << 20
-"""Bytes of a piece, on a device and on the CPU."""
+"""The bytes of a piece, on a device and on the CPU."""
 _MOST_TRIES, _CLOSE, _MOST_PRODUCTS = 8, 1.05, 512
 _SCALE = 0.5
-"""Of the weights: N(0, (scale²) / order) keeps numbers from growing."""
+"""The scale of the weights: N(0, (scale²) / order) keeps numbers from growing."""
 
 
 class Pipeline(Work):

@@ -38,7 +38,7 @@ _LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
 )
 PORT = "29511"
-"""Where ranks of mpiexec meet, unless MASTER_ADDR and MASTER_PORT say otherwise."""
+"""The port at which mpiexec's ranks meet, unless MASTER_ADDR and MASTER_PORT name another place."""
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
@@ -57,11 +57,11 @@ def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
 _TIMEOUT = timedelta(seconds=120)
 _STDERR = 2
 _END = 10.0
-"""Seconds that a rank has to end by itself."""
+"""The seconds that a rank has to end by itself."""
 END = 0
 COMMUNICATE = -1
-"""What other ranks are asked for instead of a number of steps: to end the workload, or to take part
-in its collectives alone."""
+"""A value in place of a number of steps that asks other ranks to end the workload, or to take part
+only in its collectives."""
 
 
 class Join(msgspec.Struct, frozen=True):

@@ -151,7 +151,7 @@ _ORDER, _CPU_ORDER = 8192, 768
 _READ, _CPU_READ = 4 << 30, 64 << 20
 _COPIED, _CPU_COPIED = 1 << 30, 32 << 20
 _MOST_OF_MEMORY = 8
-"""Buffers take at most one part in so many of what is free."""
+"""Buffers take at most one part in this many of the free memory."""
 
 
 def measure_rates(site: Site, numbers: NumberKind) -> Rates:

@@ -16,7 +16,7 @@ from .group import Work
 from .site import Site
 
 SLOTS = 2
-"""Layers on the device: one that computes while the next one arrives."""
+"""The layers on the device: one computes while the next one arrives."""
 
 
 class Streamed(Work):

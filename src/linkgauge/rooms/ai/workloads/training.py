@@ -33,9 +33,9 @@ from .site import Site
 STAGES = ("input", "forward", "backward", "synchronisation", "optimiser")
 _WARM_UPS = 2
 _COMMUNICATED = 3
-"""Tries of the collectives alone."""
+"""The number of times that the collectives alone are tried."""
 _MASTER = 4
-"""Bytes of a number of the weights, of their gradients and of both moments."""
+"""The bytes of a number in the weights, their gradients and both moments."""
 _COPIES = 4
 _RATE = 1e-4
 

@@ -1,8 +1,7 @@
-"""`linkgauge as all_reduce_perf` and its nine siblings: NCCL's own tests, nccl-tests 2.19.6.
+"""Runs nccl-tests 2.19.6, NCCL's own tests: `linkgauge as all_reduce_perf` and its nine siblings.
 
 A sample is what they time: `-n` iterations, one after another, the average of the ranks. Without
-GPUs, processes that mpirun started measure the memories of their hosts, by MPI.
-"""
+GPUs, processes that mpirun started measure the memories of their hosts, by MPI."""
 
 from __future__ import annotations
 
@@ -53,9 +52,9 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line of this program asks, and prints what it prints. Exit codes: 1
-    for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests can do and this
-    cannot, else those of `linkgauge run`."""
+    """Measures what this command line of the program asks for, and prints what the program prints.
+    Exit codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests can
+    do and linkgauge cannot, else those of `linkgauge run`."""
     program = where.name
     with printing_once():
         try:
@@ -74,8 +73,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int | None:
-    """The version of the library of collectives as NCCL writes it (22809 of 2.28.9); None where
-    nothing tells."""
+    """The version of the library of collectives as NCCL writes it (22809 for 2.28.9); None if it is
+    unknown."""
     if context.backend != "cuda":
         return None
     from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -87,13 +86,14 @@ def library_version(context: Context) -> int | None:
 
 
 def _complain(line: str) -> None:
-    """Prints a line on stderr; of the processes that mpirun started, only the first prints it."""
+    """Prints a line on stderr. Among processes that mpirun started, only the first one prints
+    it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
 
 class _Test:
-    """One call of a program."""
+    """One call of a program of nccl-tests."""
 
     def __init__(self, program: str, arguments: Sequence[str], options: NcclOptions) -> None:
         self._program = program
@@ -149,8 +149,8 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Makes the largest size one that fits, as nccl-tests counts it: with a third buffer for
-        the result that is expected, less 1 GiB and what is reserved of each 16 GiB."""
+        """Reduces the largest size to one that fits, as nccl-tests computes it: with a third buffer
+        for the expected result, less 1 GiB and what is reserved of each 16 GiB."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -183,7 +183,7 @@ class _Test:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """Says on stderr what the verdict finds wrong: nccl-tests have none."""
+    """Prints on stderr what the verdict finds wrong; nccl-tests have no verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
@@ -206,7 +206,7 @@ def _settings(options: NcclOptions) -> Settings:
 
 
 def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
-    """The context with the devices that are asked for, and what is wrong if they are not there."""
+    """The context with the requested devices, and an error message if some do not exist."""
     if context.fabric.across_ranks:
         return context, None
     digits = re.match(r"\s*([+-]?[0-9]+)", os.environ.get("NCCL_TESTS_DEVICE", "-1"))
@@ -236,7 +236,7 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """The text in the brackets, and the name behind it."""
+    """The PCI address of a device without its function, or its memory; and its model."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -244,7 +244,7 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 def _least_bandwidth() -> float | None:
-    """NCCL_TESTS_MIN_BW in GB/s, as atof reads it; null without, and of -1."""
+    """NCCL_TESTS_MIN_BW in GB/s, as atof reads it; null if it is not set, or -1."""
     written = os.environ.get("NCCL_TESTS_MIN_BW")
     if written is None:
         return None
@@ -254,8 +254,8 @@ def _least_bandwidth() -> float | None:
 
 
 class _PrintedTable(Quiet):
-    """Prints a line as soon as both of its sides are measured. One that lacks a figure is not
-    printed: why stands on stderr."""
+    """Prints each line as soon as both of its sides are measured. A line without a figure is not
+    printed; stderr says why."""
 
     def __init__(
         self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
@@ -269,7 +269,7 @@ class _PrintedTable(Quiet):
         self._rates: list[float] = []
         self._runs: list[Run] = []
         self._said: set[object] = set()
-        """Notes, which a program of many types and operations says once."""
+        """Notes that were printed: a program with many types and operations prints each once."""
         self.wrong = 0
         self.reasons: list[str] = []
         self.is_complete = True
@@ -287,20 +287,20 @@ class _PrintedTable(Quiet):
 
     @property
     def run(self) -> Run | None:
-        """All that was measured; None if nothing was."""
+        """The run with all results; None if nothing was measured."""
         if not self._runs:
             return None
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
     def begin(self, part: LineBlock) -> None:
-        """The cells of this part come next."""
+        """Starts a part, whose cells come next."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}
         self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
 
     def end(self, measured: Run) -> bool:
-        """Whether that was the end."""
+        """Keeps a measured part and prints its notes. Returns whether measuring ended early."""
         self._runs.append(measured)
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons
@@ -341,8 +341,8 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """The average of the ranks, or what else of them was asked for. The ranks of one process
-        have one clock there, so that nothing is to choose."""
+        """The average over the ranks or, as `-a` asks, the time of rank 0, the least or the most.
+        The ranks of one process share a clock, so they all have the same time."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

@@ -26,8 +26,8 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """The file, new: of a name that is taken, with a number behind it. None if it cannot be
-    written, which is said."""
+    """Creates the file; if its name is taken, a number is added to the name. None if it cannot be
+    written, which is reported."""
     tried, number = asked, 0
     while True:
         try:
@@ -43,12 +43,12 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
 
 
 def is_json(name: str) -> bool:
-    """Whether the name of a file ends as one of JSON."""
+    """Whether the name of a file ends as that of a JSON file."""
     return Path(name).name.lower().endswith(_SUFFIX)
 
 
 class JsonCopy:
-    """Collects what is printed, and writes it to a file at the end, if there is one."""
+    """Collects what is printed and, if there is a file, writes it there at the end."""
 
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int | None) -> None:
         self._file = file
@@ -105,11 +105,11 @@ class JsonCopy:
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
     def error(self, problem: str) -> None:
-        """Keeps what went wrong."""
+        """Adds an error."""
         self._errors.append(problem)
 
     def close(self) -> None:
-        """Writes all of it."""
+        """Writes the document."""
         self._document |= {"errors": self._errors, "end_time": _now()}
         if self._file is not None:
             with self._file:

@@ -1,8 +1,7 @@
-"""The options of nccl-tests 2.19.6, read as it reads them, with its own words for what is wrong.
+"""Reads the options of nccl-tests 2.19.6 as that tool does, with its own words for errors.
 
 Source: src/common.cu of that version (`main`). Numbers are read as C's strtol does: what follows
-them is ignored, and what is none is 0.
-"""
+them is ignored, and what is none is 0."""
 
 from __future__ import annotations
 
@@ -18,26 +17,26 @@ from linkgauge.cli.tool_options import ToolOption, UsageError, getopt_long
 from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, NumberName, Reduction
 
 NOT_IMPLEMENTED = 5
-"""testNotImplemented."""
+"""The tool's result code testNotImplemented."""
 ALL = "all"
 _MI = 1 << 20
 _LARGEST = 1 << 60
 
 
 class Rejected(UsageError):
-    """Arguments that nccl-tests rejects."""
+    """Raised for arguments that nccl-tests rejects."""
 
     exit_code = 255
 
 
 class Unable(UsageError):
-    """Arguments that nccl-tests can carry out, and linkgauge cannot."""
+    """Raised for arguments that nccl-tests can carry out, and linkgauge cannot."""
 
     exit_code = NOT_IMPLEMENTED
 
 
 def long_of(written: str) -> int:
-    """A number as strtol reads it, with base 0."""
+    """The number that strtol reads with base 0."""
     found = re.match(r"[ \t-\r]*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", written)
     if not found:
         return 0
@@ -48,7 +47,7 @@ def long_of(written: str) -> int:
 
 
 def int_of(written: str) -> int:
-    """A number as `long_of` reads it, in 32 bits."""
+    """The number that `long_of` reads, in 32 bits."""
     return (long_of(written) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -61,8 +60,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def bytes_of(name: str) -> Callable[[str], int]:
-    """Reads the option's size as nccl-tests does: a decimal number, then K, M or G. Raises
-    Rejected."""
+    """Reads a size as nccl-tests does: a decimal number, then K, M or G. Raises Rejected."""
     return partial(_bytes_of, name)
 
 
@@ -159,8 +157,8 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The command line, checked. `number` and `reduction` null are all; sizes are bytes. What is
-    said on stderr is in `said`, on stdout in `printed`; with `help`, nothing is measured."""
+    """The checked command line. Null for `number` or `reduction` means all of them; sizes are
+    bytes. `said` goes to stderr, `printed` to stdout; with `help`, nothing is measured."""
 
     threads: int = 1
     gpus: int = 1
@@ -202,8 +200,8 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def nccl_options(program: str, arguments: Sequence[str]) -> NcclOptions:
-    """Reads a command line. Raises Rejected as nccl-tests would, Unable for what it can do and this
-    cannot."""
+    """Reads a command line. Raises Rejected where nccl-tests would reject it, and Unable for what
+    nccl-tests can do and linkgauge cannot."""
     reader = _Reader(program)
     for option, value, problem in getopt_long(arguments, OPTIONS):
         if problem or (option is not None and option.read is None):
@@ -219,11 +217,11 @@ _UNABLE = {
     "C": "linkgauge does not time the CPU side of launches",
     "u": "linkgauge does not misalign buffers",
 }
-"""Options that linkgauge cannot carry out unless they are 0, and why."""
+"""The options that linkgauge cannot carry out unless they are 0, with the reasons."""
 
 
 class _Reader:
-    """Takes one option after another."""
+    """Reads one option after another."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -235,8 +233,8 @@ class _Reader:
         self._said.append(f"{self._program}: {line}")
 
     def helping(self, problem: str) -> NcclOptions:
-        """Options that ask for the usage. An argument that is not understood does, too: as in
-        nccl-tests, that is no failure."""
+        """The options for a command line that asks for the usage. An argument that is not
+        understood has the same effect: as in nccl-tests, it is no failure."""
         if problem:
             self.say(problem)
             self._printed.append("invalid option '?'")
@@ -248,8 +246,8 @@ class _Reader:
         return msgspec.convert(self._values | own, NcclOptions)
 
     def take(self, option: ToolOption, written: str) -> None:
-        """Takes an option; the last of several alike counts. What has no effect here is said where
-        that matters, or is refused."""
+        """Reads an option; the last of several equal options counts. An option without an effect
+        here is reported where that matters, or refused."""
         letter = option.names[0]
         try:
             value = self._values[option.dest] = option.value_of(written)
@@ -335,5 +333,5 @@ def _check_counts(options: NcclOptions) -> None:
 
 
 def _either(most: int) -> str:
-    """`0, 1 or 2`."""
+    """The allowed numbers in words: `0, 1 or 2`."""
     return f"{', '.join(map(str, range(most)))} or {most}"

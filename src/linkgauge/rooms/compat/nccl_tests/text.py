@@ -1,5 +1,5 @@
-"""The lines that nccl-tests measures and prints: all sizes of each type, reduction and root, each
-out of place and in place."""
+"""Makes the lines that nccl-tests measures and prints: all sizes of each type, reduction and root,
+each out of place and in place."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ from .options import NcclOptions, Unable
 
 NO_ROOT = -1
 _AT_ONCE = 64
-"""Sizes that are planned at once: there may be any number of them."""
+"""The most sizes that are planned at once; a command line may ask for any number of them."""
 _LABELLED: tuple[CollectiveName, ...] = ("sendrecv",)
-"""Collectives whose lines have a reduction, and which take one, although they reduce nothing."""
+"""The collectives whose lines show a reduction, and that accept one, although they reduce
+nothing."""
 _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the table: a `size` that was asked for, measured by both `works`, out of place and
-    in place, by groups of so many `ranks`. `operation` is the reduction as it is shown."""
+    """A line of the table: a requested `size`, measured by both `works`, out of place and in place,
+    in groups of `ranks` ranks. `operation` is the reduction as the line shows it."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -51,7 +52,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """The bytes of a rank's larger buffer, of the elements that it has."""
+        """The bytes of a rank's larger buffer, as far as elements fill it."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -64,12 +65,12 @@ class Line(msgspec.Struct, frozen=True):
         return NO_ROOT if self.works[0].root is None else self.works[0].root
 
     def rates(self, seconds: float) -> tuple[float, float]:
-        """`algbw` and `busbw` in GB/s."""
+        """The `algbw` and the `busbw` in GB/s."""
         algorithm = self.works[0].bytes_counted(self.size, self.ranks) / 1e9 / seconds
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
     def cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Out of place, then in place."""
+        """The cells of the line: out of place, then in place."""
         for work in self.works:
             column = format_size(self.size)
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
@@ -85,8 +86,8 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """All that is measured; without end if so many cycles were asked for. Raises Unable for a root
-    that is no rank."""
+    """Yields all that is measured; without end if that many cycles are requested. Raises Unable if
+    the root is not one of the ranks."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -103,7 +104,7 @@ def _benchmark(name: str, fabric: DeviceSet, cells: tuple[Cell, ...]) -> Benchma
 
 
 def sizes(options: NcclOptions) -> Iterator[int]:
-    """The sizes that the steps reach, or the factors."""
+    """The sizes that the steps or factors reach."""
     size = options.least
     while size <= options.most:
         yield size
@@ -148,8 +149,8 @@ _SPLIT = re.compile(r"(AND|&|OR|\||MOD|%|DIV|/)\s*(0[xX][0-9a-f]+|0b[01]+|[0-9]+
 
 
 def split_of(environment: Mapping[str, str]) -> str | None:
-    """The groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT asks for, as a Collective has them;
-    None without. Raises Unable for what is not understood."""
+    """The groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT asks for, in the form of a
+    Collective; None if neither is set. Raises Unable for values that are not understood."""
     mask = environment.get("NCCL_TESTS_SPLIT_MASK")
     if mask is not None:
         found = re.match(r"\s*(?:0[xX])?([0-9a-fA-F]{1,8})", mask)
@@ -168,7 +169,7 @@ def split_of(environment: Mapping[str, str]) -> str | None:
 
 
 def _number(written: str) -> int:
-    """The number that strtoul reads with base 0, or a binary one."""
+    """The number that strtoul reads with base 0, or a binary number."""
     if written[:2].lower() == "0b":
         return int(written[2:34], 2)
     octal = written.startswith("0") and written.isdecimal()
@@ -196,8 +197,8 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank as the header shows it, by the names of its JSON: `device_hex` is the device's address
-    on the PCI bus, or the memory, and `device_info` its model."""
+    """A rank as the header shows it, with the names of the JSON. `device_hex` is the device's
+    address on the PCI bus, or the memory; `device_info` is its model."""
 
     rank: int
     group: int
@@ -215,8 +216,8 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """The seconds that single iterations took, each the longest of all ranks. The figures leave
-    out the first `skipped`."""
+    """The seconds of single iterations, each the longest of all ranks. The figures leave out the
+    first `skipped` iterations."""
 
     seconds: tuple[float, ...]
     skipped: int = 0
@@ -235,7 +236,7 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def variation(self) -> float:
-        """The deviation in per cent of the mean."""
+        """The standard deviation in per cent of the mean."""
         return 100 * self.deviation / self.mean if self.mean > 0 else 0.0
 
     def percentile(self, percent: int) -> float:
@@ -245,8 +246,8 @@ class Each(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The figures of one side of a line: seconds, GB/s, the wrong elements (null: unchecked), and
-    single iterations if they were asked for."""
+    """The figures of one side of a line: seconds, GB/s, the number of wrong elements (null:
+    unchecked), and single iterations if they were requested."""
 
     seconds: float
     algorithm: float
@@ -256,7 +257,7 @@ class Body(msgspec.Struct, frozen=True):
 
 
 def header(program: str, options: NcclOptions, library: int | None) -> Iterator[str]:
-    """Up to the devices."""
+    """The lines of the header down to the devices."""
     # The headers that it was built with are those of the library: there is none but that.
     version = library or 0
     yield f"# nccl-tests version {VERSION} nccl-headers={version} nccl-library={version}"
@@ -287,7 +288,7 @@ _EACH = tuple((f"i_{name}", unit, 7) for name, unit in
 
 
 def columns(options: NcclOptions) -> Iterator[str]:
-    """The heads of the table."""
+    """The column heads of the table."""
     yield "#"
     more = options.each_iteration
     sides = (
@@ -339,7 +340,7 @@ def _singles(each: Each | None) -> str:
 
 
 def number(value: float, width: int) -> str:
-    """A figure in so many columns, with as many decimals up to two as there is room for."""
+    """A figure in this many columns, with up to two decimals as there is room for."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text
@@ -347,8 +348,8 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, least: float | None) -> Iterator[str]:
-    """`wrong` counts sides of lines with wrong elements; `mean` is the bus bandwidth in GB/s, of
-    which at least 0.9 of `least` was asked for."""
+    """The last lines. `wrong` counts sides of lines with wrong elements; `mean` is the bus
+    bandwidth in GB/s, which must be at least 0.9 of `least`."""
     said = "" if least is None else "FAILED" if mean < least * 0.9 else "OK"
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"

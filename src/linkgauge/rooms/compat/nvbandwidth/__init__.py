@@ -56,11 +56,11 @@ from .cases import (
 from .text import JsonPrinter, TextPrinter, system_of
 
 DEFAULT_SIZE = 512
-"""MiB."""
+"""The default size in MiB."""
 
 
 def number(text: str, allowed: range, what: str) -> int:
-    """A number in the allowed range, which `what` describes."""
+    """Reads a number in the allowed range, which `what` describes."""
     found = digits(text)
     if found is None or found not in allowed:
         raise ArgumentTypeError(f"{text!r} is not {what}")
@@ -84,7 +84,7 @@ OPTIONS = (
     ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext."),
 )
 _UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
-"""Options that are not in its help."""
+"""The options that are not in the tool's help."""
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,7 +114,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Raises UsageError."""
+    """Reads a command line. Raises UsageError."""
     parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=OnceAction)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
@@ -129,14 +129,14 @@ def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> Nvbandwidt
 
 
 GIT_VERSION = f"linkgauge {__version__}"
-"""Shown where the tool names the commit that it was built from."""
+"""The text in place of the commit from which the tool was built."""
 Printer = TextPrinter | JsonPrinter
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The differences between nvbandwidth and the tools derived from it: `header` is printed first,
-    `options` are those of its help, `misprints` those of tests by name. With `has_bulk`, kernels
-    copy by the bulk copy unit unless the normal copy is asked for."""
+    """The differences between nvbandwidth and the tools derived from it. `header` is printed first,
+    `options` are those of the tool's help, and `misprints` are errors in its headings, by test.
+    With `has_bulk`, kernels copy by the bulk copy unit unless the normal copy is requested."""
 
     name: str
     version: str
@@ -150,7 +150,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, 31)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """How to measure: one stream, and never tuned settings."""
+        """The settings for measuring: one stream, and never tuned settings."""
         bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
         return Settings(
             sizes=(asked.buffer_size << 20,),
@@ -187,8 +187,9 @@ NVBANDWIDTH = Dialect(
 
 
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Executes the arguments, once if mpirun started several processes. Exit codes: 1 bad usage or
-    an unknown test, else those of `linkgauge run`: nvbandwidth itself exits with 0 after errors."""
+    """Executes the arguments; prints once if mpirun started several processes. Exit codes: 1 for
+    bad usage or an unknown test, else those of `linkgauge run`; nvbandwidth itself exits with 0
+    after errors."""
     with printing_once():
         return _speak(dialect, arguments, where)
 
@@ -234,8 +235,9 @@ def _list(cases: Sequence[Testcase]) -> None:
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
-    """The machine, which has devices. Raises InputError if there is none, with what to do if a test
-    between processes is asked for first: those can do without."""
+    """Opens the machine, which must have devices. Raises InputError if it has none; the message
+    says what to do if the first requested test is one between processes, since those need no
+    devices."""
     advice = ""
     several = launched().size > 1
     if not several:
@@ -256,7 +258,8 @@ def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iter
 def _asked(
     tool: str, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
-    """Names or indices of tests, each with the test or why there is none. Raises UsageError."""
+    """The names or indices of tests, each with the test or the reason why there is none. Raises
+    UsageError."""
     cases = cases_of(several=several)
 
     def advised(problem: str, option: str, asked: str) -> str:
@@ -275,8 +278,8 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """The row over the fabric. A test of one process is skipped where there are several, none of
-    which has all devices."""
+    """Lays out the row over the fabric. A test for one process is skipped if there are several
+    processes, because none of them has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)
@@ -319,7 +322,7 @@ def _measure(
 
 
 class _Reporting(Quiet):
-    """Reports results as they come, and tests that do not exist at their place in the request."""
+    """Reports results as they come, and nonexistent tests at their position in the request."""
 
     def __init__(
         self,
@@ -346,7 +349,7 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """Shows an outcome in the tool's own words, also where they are wrong: parsers know
+        """Shows an outcome in the tool's own words, even where they are wrong, because parsers know
         them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)
@@ -374,8 +377,8 @@ class _Reporting(Quiet):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """Percentages of the theoretical figures, for copies between devices of one process: what
-        joins those of several is not known."""
+        """The percentages of the theoretical figures, for copies between devices of one process;
+        the links between devices of several processes are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         shares = utilisation(judge_result(result, self._expectations))

@@ -1,8 +1,7 @@
-"""nvbandwidth's 35 tests of one process and the 13 that it has besides if there are several, with
-list texts and headings; benchmarks/copies.py and multinode.py define what they measure.
+"""Defines nvbandwidth's 35 tests for one process and its 13 additional ones for several, with list
+texts and headings. benchmarks/copies.py and multinode.py define what they measure.
 
-Names, order and headings are the interface of nvbandwidth 0.8.
-"""
+Names, order and headings are the interface of nvbandwidth 0.8."""
 
 from __future__ import annotations
 
@@ -113,7 +112,7 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         _OF_PROCESSES,
     ),
 }  # fmt: skip
-"""The line above the matrix, and the list text."""
+"""The line above the matrix, and the list text, by test."""
 
 
 class Testcase(msgspec.Struct, frozen=True):
@@ -135,7 +134,8 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """Includes the diagonal for copies between pairs of devices of one process."""
+        """The row of the benchmark, with the diagonal for copies between pairs of devices of one
+        process."""
         has_local = self.is_of_pairs and self.row.unit is BANDWIDTH and not self.row.across_ranks
         return replace(self.row, diagonal=has_local)
 
@@ -158,14 +158,14 @@ def _case(row: Row) -> Testcase:
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
-"""The tests of one process, in the order of their indices."""
+"""The tests for one process, in the order of their indices."""
 _OF_SEVERAL = tuple(map(_case, MULTINODE))
 BY_NAME = {case.name: case for case in (*CASES, *_OF_SEVERAL)}
 
 
 def cases_of(*, several: bool) -> tuple[Testcase, ...]:
-    """The tests of one process or of several, by index: nvbandwidth has the tests
-    between processes only where it is built for several, after all others."""
+    """The tests for one process or for several, by index. nvbandwidth has the tests between
+    processes only if it is built for several, after all others."""
     return (*CASES, *_OF_SEVERAL) if several else CASES
 
 
@@ -181,7 +181,7 @@ def hint(command: str, asked: str) -> str:
 
 
 def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
-    """The test of this name or index among `cases`, or why there is none."""
+    """The test of this name or index among `cases`, or the reason why there is none."""
     if (index := digits(asked)) is not None:
         return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
     case = BY_NAME.get(asked)
@@ -197,11 +197,12 @@ def with_prefixes(prefixes: Sequence[str], cases: Sequence[Testcase]) -> tuple[s
 
 
 NAMED = 3
-"""Maximum number of reasons reported for a failed test."""
+"""The most reasons that are reported for a failed test."""
 
 
 class TestMatrix(Matrix, frozen=True):
-    """A matrix in GB/s or ns below its heading, with what is shown in place of its rows' names."""
+    """A matrix in GB/s or ns below its heading, with the labels that replace the names of its
+    rows."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
@@ -215,7 +216,7 @@ class TestMatrix(Matrix, frozen=True):
 
     @property
     def known(self) -> list[float]:
-        """The figures that there are, in this order."""
+        """The figures that exist, in the same order."""
         return [figure for row in self.ordered for figure in row if figure is not None]
 
 
@@ -249,7 +250,8 @@ class Misprint(msgspec.Struct, frozen=True):
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
 ) -> TestOutcome:
-    """A test skipped altogether is Waived; failed cells have no figure."""
+    """The outcome of a test: it is Waived if it was skipped altogether, and failed cells have no
+    figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -266,7 +268,7 @@ def outcome(
 
 
 def _reasons(result: Result) -> Iterator[str]:
-    """Why it is not Passed."""
+    """Yields the reasons why the test is not Passed."""
     if result.status == "skip":
         yield from (result.reason,) if result.reason else (c.reason or "" for c in result.cells)
     for cell in result.cells:
@@ -292,20 +294,20 @@ def frame(result: Result, case: Testcase, devices: Sequence[Device]) -> TestMatr
 
 
 def _ends(transfer: Transfer, width: int) -> str:
-    """`0->2`: the numbers of both processes, as wide as the longest."""
+    """The numbers of both processes, as wide as the longest: `0->2`."""
     return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
 
 def _matrices(
     result: Result, case: Testcase, devices: Sequence[Device], use_mean: bool
 ) -> Iterator[TestMatrix]:
-    """The matrices of the parts, then the headline's: with parts, that is their sum."""
+    """The matrices of the parts, then the matrix of the headline (with parts, their sum)."""
     scale = unit_of(result.unit).scale
     over = frame(result, case, devices)
     passed = [cell for cell in result.cells if cell.status == "pass"]
 
     def figures(*parts: int) -> dict[Place, float]:
-        """The sum of these parts of each cell; of none of them, its headline."""
+        """The sum of these parts for each cell; without parts, the cell's headline."""
         summaries = (
             (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
             for cell in passed
@@ -335,7 +337,7 @@ def _samples(result: Result) -> Iterator[str]:
 
 
 def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
-    """The figures of one sample, with what each measured."""
+    """Yields each figure of one sample with the path that it measured."""
     routes = [_route(transfer) for transfer in cell.transfers]
     if cell.report.is_first:
         yield routes[0], cell.samples[number]
@@ -347,7 +349,8 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """`Host -> Device 0`; for a latency, from who accesses to what is accessed."""
+    """The path of a transfer: `Host -> Device 0`; for a latency, from the reader to the memory that
+    it reads."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"

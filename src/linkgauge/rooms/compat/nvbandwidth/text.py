@@ -17,8 +17,9 @@ from .cases import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device: its index on its host, and its model with the PCI address. `process` is the number
-    of the one that measures it, if there are several; then the host's name is null if unknown."""
+    """A device by its index on its host, and its model with the PCI address. `process` is the
+    number of the process that measures it, if there are several; the host's name is then null if
+    unknown."""
 
     index: int
     name: str
@@ -27,7 +28,8 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class System(msgspec.Struct, frozen=True):
-    """`cuda` is 1000 times the major version plus 10 times the minor, 0 without CUDA."""
+    """The host and its devices. `cuda` is 1000 times the major version plus 10 times the minor one,
+    0 without CUDA."""
 
     hostname: str
     cuda: int
@@ -63,7 +65,8 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """`NVIDIA H200 (00000000:1b:00)`: the domain with eight digits, without the function."""
+    """The name of a device: `NVIDIA H200 (00000000:1b:00)`, with eight digits for the domain, and
+    without the function."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -77,7 +80,7 @@ Value = dict[str, "Value"] | list["Value"] | str | int | float
 
 
 class JsonPrinter:
-    """Prints one document at the end. A test that is missing has the status Not Found."""
+    """Prints one document at the end. A test that does not exist has the status Not Found."""
 
     def __init__(self, root: str, version: str, git_version: str, *, verbose: bool) -> None:
         self._root = root
@@ -128,8 +131,8 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """With the number of the process that measures it, if there are several, in place of its
-    index, which another host's device may have, too."""
+    """A device in the list. With several processes, the number of its process replaces its index,
+    which a device of another host may have, too."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"
@@ -158,7 +161,7 @@ def styled(value: Value, indent: str = "") -> str:
 
 
 def _member(value: Value, indent: str) -> str:
-    """The text after a key: a value of several lines begins on the next."""
+    """The text after a key; a value of several lines begins on the next line."""
     text = styled(value, indent)
     return f"\n{indent}{text}" if "\n" in text else text
 
@@ -171,7 +174,7 @@ NOTE: The reported results may not reflect the full capabilities of the platform
 Performance can vary with software drivers, hardware clocks, and system topology.
 """
 _UNITS = {"higher": "+GB/s", "lower": "-ns"}
-"""For performance lines: the sign shows which direction is better."""
+"""The units in performance lines; the sign shows which direction is better."""
 
 
 class TextPrinter:
@@ -241,7 +244,8 @@ def _devices(system: System) -> Iterator[str]:
 
 
 def _processes(system: System) -> Iterator[str]:
-    """A line for each: its number, as wide as the last one's, its host if known, and its device."""
+    """Yields a line for each process: its number, as wide as the largest one, its host if known,
+    and its device."""
     width = len(str(len(system.devices) - 1))
     for device in system.devices:
         at = "" if device.hostname is None else f" ({device.hostname})"

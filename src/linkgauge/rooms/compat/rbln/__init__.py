@@ -1,10 +1,10 @@
-"""The seven test cases of rblnBandwidthLatencyTest: what each measures, as lines and their figures.
+"""Runs the seven test cases of rblnBandwidthLatencyTest: what each measures, as lines and their
+figures.
 
-Where the page is brief, it is read as follows: case 5 copies both ways at once; case 6 copies over
-several paths at once, first host to NPUs, then NPU to NPU (in pairs as they are listed), then NPUs
-to host. The sync latency is the time of one access to the other NPU's memory: a pointer chase
-through it.
-"""
+Where the tool's manual page is brief, we read it as follows: case 5 copies both ways at once; case
+6 copies over several paths at once, first host to NPUs, then NPU to NPU (in pairs as they are
+listed), then NPUs to host. The sync latency is the time of one access to the other NPU's memory: a
+pointer chase through it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from . import text
 from .text import PathFigure
 
 CHASE_SIZE = 2 << 20
-"""Bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
+"""The bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The command line's request of a case: the NPUs, source first; whether destinations pull
+    """The command line's request for a case: the NPUs, source first; whether destinations pull
     (`reads`), and whether the host takes part."""
 
     npus: tuple[Device, ...]
@@ -67,7 +67,7 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """`parts` return the lines below the case's banner and the figures in them, for which
+    """A test case. `parts` return the lines below its banner and the figures in them, for which
     --get_perf adds lines; cases `between` NPUs need two of them."""
 
     name: str
@@ -76,20 +76,20 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
-    """One path of a cell."""
+    """The figure of one path of a cell."""
     of = cell.parts[place] if cell.parts else cell
     ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
     return PathFigure(path.tag, ends, of.samples, of.bytes)
 
 
 def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
-    """Each path separately."""
+    """Measures each path separately."""
     cells = gauge.measure([[path.transfer()] for path in paths])
     return [_own(path, cell) for path, cell in zip(paths, cells, strict=True)]
 
 
 def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Each path separately, over all NPUs."""
+    """Measures each path between the host and all NPUs separately, and returns their matrix."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
@@ -118,7 +118,8 @@ def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """From the host to the source, from there to each other NPU, and from those to the host."""
+    """Yields the steps: from the host to the source, from there to each other NPU, and from these
+    to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -140,7 +141,7 @@ def _titled(
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Both ways at the same time, over each pair separately."""
+    """Measures both ways of each pair at the same time, one pair after the other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -154,7 +155,7 @@ def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure
 
 
 def _parallel(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Several paths at the same time."""
+    """Measures several paths at the same time."""
     two_by_two = zip(asked.npus[::2], asked.npus[1::2], strict=False)
     between = tuple(CopyPath(one, other, asked.reads) for one, other in two_by_two)
     groups = [between] if between else []
@@ -172,8 +173,8 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """For each group of paths that are measured at the same time: each path's figure, then that of
-    all of them."""
+    """Measures groups of paths, the paths of each at the same time: returns each path's figure,
+    then that of the whole group."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
@@ -202,7 +203,7 @@ DEFAULT_SIZE = "512M"
 
 
 def _whole(written: str) -> int:
-    """A whole number, also hexadecimal (0xa5)."""
+    """Reads a whole number, also a hexadecimal one (0xa5)."""
     try:
         return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
     except ValueError:
@@ -273,7 +274,7 @@ class RblnOptions(msgspec.Struct, frozen=True):
 
 @helpful(HELP, "Try 'rblnBandwidthLatencyTest --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks and prints what the tool prints."""
+    """Measures what this command line asks for, and prints what the tool prints."""
     options = parse(arguments)
     if options.test_list:
         show(("List of tests:", *(case.name for case in CASES)))
@@ -314,8 +315,8 @@ def _run_in(gauge: Meter, options: RblnOptions) -> int:
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
-    """The requested NPUs, the source first. Raises UsageError for one that does not exist, or if a
-    case between NPUs has only one."""
+    """The requested NPUs, the source first. Raises UsageError if one does not exist, or if a case
+    between NPUs has only one."""
     there = {device.index: device for device in devices}
     source = () if options.source is None else (options.source,)
     for index in (*options.npus, *source):
@@ -330,7 +331,8 @@ def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
 
 
 def parse(arguments: Sequence[str]) -> RblnOptions:
-    """Raises UsageError for unknown options, and for options that contradict each other."""
+    """Reads a command line. Raises UsageError for unknown options, and for options that contradict
+    each other."""
     given = Parser(OPTIONS).given(arguments)
     _check(given)
     given |= {

@@ -16,7 +16,7 @@ from ..copy_cells import NONE, shown
 
 LATENCY = "Device P2P sync latency (us)"
 _CORNER = r"S \\ D"
-"""The page has both backslashes."""
+"""The corner of the matrix; the manual page has both backslashes."""
 _BAR = "=" * 78
 _RULE = "-" * 33
 _INDENT = " " * 35
@@ -24,7 +24,8 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """The measurement of a path: bytes/s of `bytes` per iteration, or (null) seconds."""
+    """The figures of a path, one for each iteration: bytes/s while `bytes` are moved, or seconds if
+    `bytes` is null."""
 
     tag: str
     path: str
@@ -33,7 +34,7 @@ class PathFigure(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """None if nothing was measured."""
+        """The mean of the figures; None if nothing was measured."""
         return statistics.fmean(self.samples) if self.samples else None
 
 
@@ -43,7 +44,7 @@ def label(end: Device | None) -> str:
 
 
 def banner(what: str, name: str) -> str:
-    """Three lines: `what` is Run, PASS or FAIL."""
+    """The banner of a case, three lines; `what` is Run, PASS or FAIL."""
     return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
 
 
@@ -52,7 +53,7 @@ def title(heading: str) -> tuple[str, ...]:
 
 
 def bandwidth_line(figure: PathFigure) -> str:
-    """[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29"""
+    """A line of bandwidths: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
     most, least = max(figure.samples), min(figure.samples)
@@ -63,7 +64,7 @@ def bandwidth_line(figure: PathFigure) -> str:
 
 
 def latency_line(figure: PathFigure) -> str:
-    """rbln0 -> rbln1 2.07 (us)"""
+    """A line of a latency: `rbln0 -> rbln1 2.07 (us)`."""
     return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
@@ -82,7 +83,8 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """Bytes/s in GB/s, source by row, destination by column."""
+    """A matrix of rates, which are given in bytes/s and shown in GB/s; rows are sources, columns
+    destinations."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -91,7 +93,7 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
-    """Hops over PCI between all NPUs, one row each."""
+    """The hops over PCI between all NPUs, one row for each."""
     tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
@@ -106,7 +108,8 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
-    """The processor, and the devices below their PCI bridges; with `links` also their links."""
+    """Lines on the processor and on the devices below their PCI bridges; with `links` also on their
+    links."""
     found = machine.known
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
@@ -129,7 +132,8 @@ def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5 Switch (rev b0)"""
+    """A line on a bridge: `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5
+    Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -175,7 +179,7 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """GB/s as the tool computes them (before encoding, 32 GT/s × 16 lanes ÷ 8 = 64.0), the
-    generation and the lanes."""
+    """The link's rate in GB/s as the tool computes it (before encoding, 32 GT/s × 16 lanes ÷ 8 =
+    64.0), its generation and its lanes."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

@@ -1,4 +1,4 @@
-"""The command line of rocm-bandwidth-test, as getopt reads it."""
+"""Reads the command line of rocm-bandwidth-test as getopt does, and runs it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ OPTIONS = (
         "-K", "Pairs of devices that copy at the same time, both ways", str, "together both ways"
     ),
 )
-"""An option with a field asks for what the field names; two of them exclude each other."""
+"""The options. An option with a field asks for what the field names; two such options exclude each
+other."""
 _LINES = "\n".join(f"\t {option.written}    {option.about}" for option in OPTIONS)
 HELP = f"""\
 
@@ -76,8 +77,9 @@ _MOST_MB = 1 << 24
 
 
 class RocmOptions(msgspec.Struct, frozen=True):
-    """The checked command line. Sizes are bytes; devices are their numbers; `together` are pairs,
-    flat; `pattern` is the 64-bit word of the number that sources hold, null if none is given."""
+    """The checked command line. Sizes are bytes, and devices are numbers. `together` are pairs,
+    flattened; `pattern` is the 64-bit word, made of the given number, that sources hold; null if
+    none is given."""
 
     what: str
     sizes: tuple[int, ...] = (ONE_SIZE,)
@@ -91,12 +93,12 @@ class RocmOptions(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether it is about all devices."""
+        """Whether all devices take part."""
         return self.what in _WHOLE
 
     @property
     def both(self) -> bool:
-        """Whether copies between devices that are named go both ways at once."""
+        """Whether copies between the named devices go both ways at once."""
         return self.what in ("pairs both ways", "together both ways")
 
     @property
@@ -105,7 +107,7 @@ class RocmOptions(msgspec.Struct, frozen=True):
 
 
 def parse(arguments: Sequence[str]) -> RocmOptions:
-    """Raises UsageError for what the tool refuses, too."""
+    """Reads a command line. Raises UsageError, also for combinations that the tool refuses."""
     given: dict[str, str] = {}
     for option, value, problem in getopt_long(arguments, OPTIONS):
         if option is None:
@@ -131,7 +133,8 @@ def parse(arguments: Sequence[str]) -> RocmOptions:
 
 
 def _what(given: dict[str, str]) -> str:
-    """Finds what is asked for. Raises UsageError for options that exclude each other."""
+    """The name of what the options ask for. Raises UsageError for options that exclude each
+    other."""
     primary = [letter for letter in given if letter in _PRIMARY]
     pair = {"s", "d"} & given.keys()
     if len(pair) == 1:
@@ -185,7 +188,7 @@ def _pattern(written: str) -> int:
 
 @hinting("'rocm-bandwidth-test -h' prints its options")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures as this command line asks and prints what the tool prints."""
+    """Measures what this command line asks for, and prints what the tool prints."""
     options = parse(arguments)
     command = " ".join((where.name, *arguments))
     if options.help:
@@ -216,7 +219,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class _Tested:
-    """The devices of the machine by their numbers, and what is measured between them."""
+    """The devices of the machine by their numbers, and the measurements between them."""
 
     def __init__(self, gauge: Meter, options: RocmOptions) -> None:
         self._context = context = gauge.context
@@ -231,7 +234,7 @@ class _Tested:
                 raise UsageError(f"no device {number}: there are 0 to {len(self._memories) - 1}")
 
     def matrices(self, command: str) -> int:
-        """Over all devices; with -v of what was asked."""
+        """Measures and prints matrices over all devices, or with -v over the requested ones."""
         count = len(self._memories)
         sources = ends = tuple(range(count))
         if not self._options.whole:
@@ -257,7 +260,7 @@ class _Tested:
         return self._gauge.exit_code
 
     def tables(self, command: str) -> int:
-        """One for each path between the devices that are named."""
+        """Measures and prints a table for each path between the named devices."""
         options, both = self._options, self._options.both
         if options.together:
             pairs = zip(options.together[::2], options.together[1::2], strict=True)
@@ -280,7 +283,8 @@ class _Tested:
         return self._memories[number].is_device
 
     def _counts(self, path: Path, both: bool) -> bool:
-        """Whether the tool measures it: not between two nodes, nor both ways within a device."""
+        """Whether the tool measures the path: it measures none between two nodes, and no path
+        within a device both ways."""
         return any(map(self._is_device, path)) and not (both and path[0] == path[1])
 
     def _pairs(self, sources: Sequence[int], ends: Sequence[int], both: bool) -> list[Path]:
@@ -300,7 +304,7 @@ class _Tested:
     def _measured(
         self, paths: Sequence[Path], both: bool, size: int | None = None
     ) -> list[tuple[Path, CellResult]]:
-        """Each path by itself."""
+        """Measures each path by itself."""
         cells = [tuple(self._transfers(path, both)) for path in paths]
         return list(zip(paths, self._gauge.measure(cells, size=size), strict=True))
 
@@ -327,8 +331,8 @@ def _copy(source: Memory, destination: Memory) -> Transfer:
 
 
 def _timing(cell: CellResult, path: Path, both: bool) -> Repetitions:
-    """What a path took by itself. Within a device every byte counts twice: it is read and
-    written."""
+    """The repetitions of a path that was measured by itself. Within a device every byte counts
+    twice, because it is read and written."""
     found = Repetitions.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
     doubled = path[0] == path[1] and not both
     return Repetitions(found.times, found.bytes * 2) if doubled else found

@@ -14,15 +14,15 @@ from ..copy_cells import NONE, Repetitions, shown
 
 VERSION = "2.6.0"
 SAMPLES = 5
-"""The tool's four iterations and one, of which the mean leaves out the longest."""
+"""The number of iterations: the tool's four, and one because the mean leaves out the longest."""
 _INDENT = " " * 10
 _HEADS = ("Data Size", "Avg Time(us)", "Avg BW(GB/s)", "Min Time(us)", "Peak BW(GB/s)")
 Path = tuple[int, int]
-"""The numbers of source and destination."""
+"""The numbers of the source and the destination."""
 
 
 def mean(record: Repetitions) -> float:
-    """The mean time, without the longest."""
+    """The mean time without the longest one."""
     return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
 
@@ -46,7 +46,7 @@ def banner(path: Path, kinds: Sequence[str], *, both: bool) -> Iterator[str]:
 
 
 def table(sizes: Sequence[int], records: Sequence[Repetitions]) -> Iterator[str]:
-    """A line a size; of one that was not measured, N/A."""
+    """The table, with a line for each size; sizes that were not measured show N/A."""
     yield "".join(f"{head:<15}" for head in _HEADS)
     for size, record in zip(sizes, records, strict=True):
         figures = [NONE] * 4
@@ -77,7 +77,7 @@ def _bdf(device: Device) -> str:
 
 
 def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -> Iterator[str]:
-    """A matrix over so many devices, with an empty line after each row."""
+    """A matrix over `count` devices, with an empty line after each row."""
     yield from (f"{_INDENT}{title}", "")
     yield _INDENT + f"{'D/D':<10}" + "".join(f"{n:<{width}}" for n in range(count))
     yield ""
@@ -88,7 +88,7 @@ def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -
 
 
 def matrix(count: int, records: Mapping[Path, Repetitions], *, both: bool) -> Iterator[str]:
-    """Peak rates; both ways at once, the matrix is symmetric."""
+    """A matrix of peak rates; if copies go both ways at once, it is symmetric."""
     known = {path: record for path, record in records.items() if record.times}
     if both:
         known |= {path[::-1]: record for path, record in known.items()}
@@ -114,8 +114,8 @@ def validation(count: int, cells: Mapping[Path, CellResult]) -> Iterator[str]:
 def access(
     count: int, cells: Mapping[Path, CellResult], is_device: Callable[[int], bool]
 ) -> Iterator[str]:
-    """1 where a copy is possible, 0 where it is not, N/A where none was tried. Nodes reach each
-    other; between the host and a device, the device's engine copies."""
+    """A matrix of access: 1 if a copy is possible, 0 if it is not, N/A if none was tried. Nodes
+    reach each other; between the host and a device, the device's engine copies."""
 
     def reached(one: int, other: int) -> str:
         cell = cells.get((one, other), cells.get((other, one)))
@@ -131,7 +131,7 @@ def access(
 
 
 def distances(context: Context) -> Iterator[str]:
-    """The kernel's distances of the nodes, and of a device those of the node near it."""
+    """The kernel's distances between nodes; a device has the distances of the node near it."""
     inventory = context.machine.known
     known = {} if inventory.host is None else inventory.host.distances
     nodes = [node.index for node in context.machine.host.nodes]
@@ -146,7 +146,7 @@ def distances(context: Context) -> Iterator[str]:
 
 
 def topology(context: Context, *, links: bool) -> Iterator[str]:
-    """All devices with their memory, then the kinds of links between them."""
+    """Lines on all devices with their memory, then the kinds of links between them."""
     yield ""
     nodes = context.machine.host.nodes
     name = context.machine.host.cpu_model or "CPU"
@@ -174,7 +174,8 @@ def _device(
 
 
 def _link_kinds(context: Context) -> Iterator[str]:
-    """X for a fabric of the devices' own (xGMI, NVLink and the like), as far as it is known."""
+    """The matrix of links: X for a fabric of the devices' own (xGMI, NVLink and the like), as far
+    as it is known."""
     inventory = context.machine.known
     ends = {
         accelerator.memory: {link.remote for link in accelerator.links if link.remote}

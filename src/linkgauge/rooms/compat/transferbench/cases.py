@@ -1,5 +1,5 @@
-"""The notation in which TransferBench 1.66 writes transfers: a line is a test, whose transfers run
-at the same time.
+"""Reads the notation in which TransferBench 1.66 writes transfers: a line is a test, whose
+transfers run at the same time.
 
     test     = count executors { transfer }            as in `1 4 (G0->G0->G1)`
              | "-" count { transfer executors bytes }  as in `-2 (G0 G0 G1 4 1M) (G1 D1 G0 1 2M)`
@@ -8,8 +8,7 @@ at the same time.
     executor = letter index
 
 Brackets and arrows are blanks. A line that does not begin with a number is a comment.
-Source: ROCm/TransferBench: transfer definition syntax (docs of 1.66.02), examples/example.cfg.
-"""
+Source: ROCm/TransferBench: transfer definition syntax (docs of 1.66.02), examples/example.cfg."""
 
 from __future__ import annotations
 
@@ -31,14 +30,16 @@ from linkgauge.model.transfer import Engine, EngineKind, Transfer
 from ..copy_cells import Meter, Repetitions
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
-"""Host memory by NUMA node, with linkgauge's kind: default, coherent, non-coherent, unpinned."""
+"""Host memory by NUMA node, with linkgauge's kind of it: default, coherent, non-coherent,
+unpinned."""
 NEAREST, NULL_LETTER = "P", "N"
 DEVICE_LETTERS = ("G", "F")
 ALIKE = {"B": "C", "D": "C", "F": "G"}
-"""Memories that linkgauge does not tell apart: by their coherence."""
+"""Letters of memories that differ only in coherence, which linkgauge does not distinguish, with the
+letter that stands for both."""
 MEMORY_LETTERS = (*HOST_LETTERS, NEAREST, *DEVICE_LETTERS, NULL_LETTER)
 EXECUTORS = {"C": "CPU", "G": "GPU", "D": "DMA"}
-"""In the order in which results list them."""
+"""The executors, in the order in which results list them."""
 _REFUSED = {
     "U": "uncached GPU memory is not measured (before 1.66 U was unpinned host memory: now H)",
     "K": "uncached host memory is not measured",
@@ -53,7 +54,7 @@ MOST_TRANSFERS = 4096
 
 
 class NotMeasured(UsageError):
-    """A transfer that the notation allows, and that is not measured here."""
+    """Raised for a transfer that the notation allows, and that linkgauge does not measure."""
 
 
 class TransferEnd(msgspec.Struct, frozen=True):
@@ -67,8 +68,8 @@ class TransferEnd(msgspec.Struct, frozen=True):
 
 
 class AskedTransfer(msgspec.Struct, frozen=True):
-    """One transfer; a null end is no memory. `count` is SubExecutors, `size` bytes, 0 for those of
-    the command line."""
+    """One requested transfer; a null end means no memory. `count` is the number of SubExecutors.
+    `size` is in bytes; 0 means the size on the command line."""
 
     source: TransferEnd | None
     executor: TransferEnd
@@ -90,7 +91,8 @@ AskedTest = tuple[AskedTransfer, ...]
 
 
 def parse_size(written: str) -> int:
-    """Bytes: a number with K, M or G. Raises UsageError, also if it is no multiple of 4."""
+    """Reads a size in bytes: a number with K, M or G. Raises UsageError, also if it is no multiple
+    of 4."""
     found = _SIZE.fullmatch(written)
     if found is None:
         raise UsageError(f"'{written}' is not a number of bytes, such as 64M")
@@ -111,7 +113,7 @@ def written(test: AskedTest) -> str:
 
 def parse_test(line: str) -> AskedTest:
     """The transfers of a line; none for a comment or an empty line. Raises UsageError for what the
-    notation does not allow, NotMeasured for what is not measured here."""
+    notation does not allow, and NotMeasured for what linkgauge does not measure."""
     line = line.strip()
     words = iter(_BLANKS.sub(" ", line).split())
     first = next(words, "")
@@ -173,7 +175,7 @@ def _count(word: str) -> int:
 
 
 def _memory(word: str) -> TransferEnd | None:
-    """Null for N."""
+    """Reads a memory; null for N."""
     found = _TOKEN.fullmatch(word)
     if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
         if word.upper().startswith("R"):
@@ -211,14 +213,15 @@ _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
 class MeasuredTest(msgspec.Struct, frozen=True):
-    """A test's transfers with their own times, and the whole of them, first start to last end."""
+    """A test's transfers with their own times, and the time of all together, from the first start
+    to the last end."""
 
     test: AskedTest
     timings: tuple[Repetitions, ...]
     whole: Repetitions
 
     def executors(self) -> Iterator[tuple[TransferEnd, tuple[int, ...], Repetitions]]:
-        """Each executor with the numbers of its transfers, which take as long as the longest."""
+        """Yields each executor with the numbers of its transfers, and their repetitions as one."""
         order = list(EXECUTORS)
         every = {transfer.executor for transfer in self.test}
         for executor in sorted(every, key=lambda end: (order.index(end.letter), end.index)):
@@ -227,7 +230,7 @@ class MeasuredTest(msgspec.Struct, frozen=True):
 
 
 class Bench:
-    """A machine's nodes and devices by TransferBench's numbers, and what measures on them."""
+    """A machine's nodes and devices by TransferBench's numbers, and the measurements on them."""
 
     def __init__(self, context: Context) -> None:
         self.nodes = tuple(node.index for node in context.machine.host.nodes)
@@ -238,8 +241,8 @@ class Bench:
         self.gauge = Meter(context)
 
     def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[MeasuredTest, ...]:
-        """The tests one after the other; transfers without a size of their own are of `size`
-        bytes. All the transfers of one call have the same common divisor of their sizes."""
+        """Measures the tests, one after the other; transfers without a size of their own are of
+        `size` bytes. All tests of one call to the meter have sizes with the same common divisor."""
         found: list[MeasuredTest] = []
         for unit, together in groupby(
             tests, lambda test: math.gcd(*(t.size or size for t in test))
@@ -251,7 +254,7 @@ class Bench:
         return tuple(found)
 
     def check(self, test: AskedTest) -> None:
-        """Raises UsageError for what is not there."""
+        """Raises UsageError if a memory or an executor of the test does not exist."""
         for transfer in test:
             self._transfer(transfer, 1)
 

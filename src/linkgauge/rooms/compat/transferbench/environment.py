@@ -1,4 +1,5 @@
-"""The environment variables that TransferBench is set by: what of them has a meaning here."""
+"""Reads the environment variables that control TransferBench, as far as they have a meaning
+here."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ _WITHOUT_MEANING = (
 )  # fmt: skip
 _UNITS = {"K": 10, "M": 20, "G": 30}
 _WORD = 8
-"""Bytes of the word that sources repeat."""
+"""The bytes of the word that sources repeat."""
 
 
 class Variables:
-    """The variables of an environment, read as the tool reads them; those of presets included.
-    `listed` has the variables that the tool lists, with their value and what it does."""
+    """The variables of an environment, read as the tool reads them, including those of presets.
+    `listed` has the variables that the tool lists, each with its value and its effect."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -53,9 +54,9 @@ class Variables:
         most: int = 1 << 31,
         says: str | Sequence[str] = "",
     ) -> int:
-        """Reads a number; K, M or G behind it is a power of 1024. The variable is listed with what
-        it `says`, a text for each value, or one for all. Raises UsageError for what is no number,
-        and for one out of bounds."""
+        """Reads a number; a K, M or G after it means a power of 1024. The variable is listed with
+        what it `says`: a text for each value, or one for all. Raises UsageError if it is no number,
+        or out of bounds."""
         written = self._environment.get(name, "")
         power = _UNITS.get(written[-1:].upper(), 0)
         try:
@@ -82,15 +83,15 @@ class Variables:
         return self._environment.get(name) or default
 
     def tell_ignored(self) -> None:
-        """Says on stderr which of them have no meaning here."""
+        """Prints on stderr which of the given variables have no meaning here."""
         for name in _WITHOUT_MEANING:
             if self._environment.get(name):
                 print(f"{TOOL}: {name} has no meaning here: ignored", file=sys.stderr)
 
 
 class Common(msgspec.Struct, frozen=True):
-    """The variables of all tests: `iterations`, if negative, are seconds; `pattern` is the 64-bit
-    word that sources hold, null if none is given; `threads` are of a kernel's block."""
+    """The variables of all tests. Negative `iterations` are seconds; `pattern` is the 64-bit word
+    that sources hold, null if none is given; `threads` is the number in a kernel's block."""
 
     iterations: int
     loops: int
@@ -105,7 +106,7 @@ class Common(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, variables: Variables) -> Common:
-        """Raises UsageError."""
+        """Reads the variables of all tests. Raises UsageError."""
         iterations = variables.number("NUM_ITERATIONS", 10, -86_400, 1_000_000)
         if not iterations:
             raise UsageError("NUM_ITERATIONS=0 would run without end: give a number")
@@ -135,7 +136,8 @@ class Common(msgspec.Struct, frozen=True):
         )
 
     def settings(self, blocks: int | None, size: int) -> Settings:
-        """How to measure kernels of so many blocks; null leaves their shape to the backend."""
+        """The settings for kernels with this many blocks; null leaves their shape to the
+        backend."""
         seconds = -self.iterations if self.iterations < 0 else None
         return Settings(
             sizes=(size,),
@@ -165,7 +167,7 @@ def _pattern(written: str) -> int | None:
 
 
 def index(variables: Variables, name: str, count: int) -> int:
-    """The number of one of so many devices. Raises UsageError."""
+    """Reads the number of one of `count` devices. Raises UsageError."""
     written = variables.text(name, "0")
     value = digits(written)
     if value is None or value >= count:

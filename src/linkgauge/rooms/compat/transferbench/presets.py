@@ -1,4 +1,4 @@
-"""TransferBench's preset p2p: copies between all nodes and devices."""
+"""TransferBench's presets p2p, a2a and one2all: copies between nodes and devices."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 class PeerToPeer(Preset):
     """Copies between all nodes and devices, one way and both ways at once. Host threads do not
-    reach the memory of devices: what they would have to copy there is N/A, as in the tool's build
-    for NVIDIA."""
+    reach the memory of devices, so such copies are N/A, as in the tool's build for NVIDIA."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         super().__init__(bench, common, variables, size)
@@ -95,8 +94,8 @@ class PeerToPeer(Preset):
         return end.letter in DEVICE_LETTERS
 
     def _row(self, source: TransferEnd, both: bool) -> list[tuple[Repetitions, ...]]:
-        """The timings of each direction from this source to all ends; without times where nothing
-        can be measured."""
+        """The timings of each direction from this source to all ends; without times if nothing can
+        be measured."""
         tests = {
             number: test
             for number, other in enumerate(self._ends)
@@ -194,11 +193,11 @@ REFUSED = {
     "wallclock": _ELSEWHERE,
 }
 _MOST_SUBSETS = 8
-"""Devices of which one2all measures all subsets: with 8, 127 of them."""
+"""The most devices of which one2all measures all subsets: 8 devices have 127."""
 
 
 class AllToAll(Preset):
-    """All pairs of devices at the same time."""
+    """Copies between all pairs of devices at the same time."""
 
     def lines(self) -> Iterator[str]:
         variables, count = self.variables, self.gpus
@@ -250,7 +249,7 @@ class AllToAll(Preset):
 
 
 class OneToAll(Preset):
-    """From one device to all subsets of the others."""
+    """Copies from one device to all subsets of the others."""
 
     def lines(self) -> Iterator[str]:
         variables, count = self.variables, self.gpus
@@ -324,7 +323,7 @@ class OneToAll(Preset):
 def lines(
     name: str, bench: Bench, common: Common, variables: Variables, size: int
 ) -> Iterator[str]:
-    """The preset's lines, while it measures. Raises UsageError for variables that do not fit,
+    """Yields the preset's lines while it measures. Raises UsageError for variables that do not fit,
     before anything is measured."""
     given = bench, common, variables, size
     if name == "p2p":

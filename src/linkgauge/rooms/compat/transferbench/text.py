@@ -1,4 +1,4 @@
-"""Tables as TransferBench draws them: with borders, without, or as CSV."""
+"""Draws tables as TransferBench does: with borders, without, or as CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252
 
 class Grid:
     """Rows of texts, each aligned to the right unless its column is one of `left`. Borders are
-    where they are drawn: `above` a cell, `before` a cell."""
+    drawn `above` a cell and `before` a cell."""
 
     def __init__(self, rows: Sequence[Sequence[str]], left: Sequence[tuple[int, int]] = ()) -> None:
         self.rows = [list(row) for row in rows]
@@ -32,15 +32,15 @@ class Grid:
         return range(len(self._widths))
 
     def rule(self, row: int) -> None:
-        """A border above the row, over all columns."""
+        """Adds a border above the row, over all columns."""
         self._above |= {(row, column) for column in self._columns}
 
     def bar(self, column: int) -> None:
-        """A border before the column, along all rows."""
+        """Adds a border before the column, along all rows."""
         self._before |= {(row, column) for row in range(len(self.rows))}
 
     def enclose(self, row: int, column: int, *, around: bool) -> None:
-        """Borders on all sides of a cell, or none but above it."""
+        """Adds borders on all sides of a cell, or only above it."""
         sides = {(row + 1, column)}, {(row, column), (row, column + 1)}
         self._above.add((row, column))
         if around:
@@ -126,7 +126,8 @@ def detected(bench: Bench) -> Iterator[str]:
 def listing(
     common: Common, heading: str = "", own: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> Iterator[str]:
-    """Variables with their values, those of a preset under its heading; none if they are hidden."""
+    """The variables with their values, those of a preset below its heading; nothing if they are
+    hidden."""
     if common.hide:
         return
     if common.csv:
@@ -149,7 +150,7 @@ def _variable(common: Common, name: str, known: tuple[str, str]) -> str:
 
 
 def results(common: Common, number: int, outcome: MeasuredTest) -> Iterator[str]:
-    """A test's table: each executor, its transfers, and all of them by the host's clock."""
+    """The table of a test: each executor, its transfers, and all of them by the host's clock."""
     if not common.csv:
         yield f"Test {number}:"
     rows: list[tuple[str, ...]] = []
@@ -183,7 +184,7 @@ def _row(name: str, timing: Repetitions, last: str) -> tuple[str, ...]:
 
 
 def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
-    """The iterations, fastest first, and their standard deviations."""
+    """The iterations, the fastest first, and their standard deviations."""
     for time, number in sorted((time, number) for number, time in enumerate(timing.times, 1)):
         rate = timing.bytes / time / 1e9
         yield f"Iter {number:03d}    ", f"{rate:8.3f} GB/s ", f"{time * 1e3:8.3f} ms ", "", ""
@@ -193,7 +194,7 @@ def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
 
 
 def _overhead(outcome: MeasuredTest) -> str:
-    """The time that the whole took beyond the slowest executor, in ms."""
+    """The time in ms by which the whole test took longer than the slowest executor."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
     return shown(None if whole is None else round((whole - slowest) * 1e3, 3) + 0.0, ".3f")
@@ -209,8 +210,8 @@ def all_to_all(
     rates: Mapping[tuple[int, int], float | None],
     whole: Repetitions,
 ) -> Iterator[str]:
-    """The matrix of all pairs, in GB/s: with what each source and each destination has in all, and
-    what a source reaches if all of its copies are as slow as its slowest."""
+    """The matrix of all pairs in GB/s, with the total of each source and destination, and the rate
+    of a source if all of its copies are as slow as its slowest one."""
     numbers = range(len(names))
     rows = [(" SRC\\DST ", *(f" {name} " for name in names), " STotal ", " Actual ")]
     totals: list[float] = []
@@ -261,7 +262,8 @@ GPU_TYPES = dict(enumerate(DEVICE_LETTERS))
 
 
 def blocks(name: str, variables: Variables) -> int | None:
-    """The blocks of the preset's kernels; null leaves them to the backend, or copy engines copy."""
+    """The number of blocks of the preset's kernels; null leaves it to the backend, or if copy
+    engines copy."""
     if name == "p2p":
         return (
             None if variables.switch("USE_GPU_DMA") else variables.number("NUM_GPU_SE", 0) or None
@@ -273,7 +275,7 @@ def blocks(name: str, variables: Variables) -> int | None:
 
 
 class Preset:
-    """A preset: it has a machine, and the variables that all presets have."""
+    """A preset with a machine, and the variables that all presets have."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         self.bench = bench
@@ -287,7 +289,7 @@ class Preset:
         self.separator = "," if common.csv else " "
 
     def reading(self) -> bool:
-        """Whether destinations execute."""
+        """Reads whether destinations execute the copies."""
         says = "Using SRC as executor", "Using DST as executor"
         return self.variables.switch("USE_REMOTE_READ", says=says)
 

@@ -1,5 +1,5 @@
-"""The readers, a file for each tool or kind of text: each is a function from lines to what it
-found in them. A text may hold what several understand."""
+"""The readers: one file for each tool or kind of text. Each reader is a function from lines to what
+it found in them. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from linkgauge.rooms.judge_files.told import Facts, Log, Reader
 
 
 def readers() -> tuple[Reader, ...]:
-    """All of them, by the names of their files."""
+    """All readers, by the names of their files."""
     names = sorted(module.name for module in iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}").read for name in names)
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """What was found in a text.
+    """Everything that the readers found in a text.
 
     name: The text's name.
     lines: The number of its lines that are not empty.
-    understood: How many of them a reader understood, or left to another host's.
-    others: How many lines of other hosts or ranks were left out.
-    missed: The first of those that no reader understood.
-    """
+    understood: The number of these that a reader understood, or skipped as another host's.
+    others: The number of lines of other hosts or ranks that were left out.
+    missed: The first lines that no reader understood."""
 
     name: str
     logs: tuple[Log, ...]
@@ -39,7 +38,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
 
 def read_text(name: str, text: str) -> ReadText:
-    """Everything that any reader finds in a text. Never raises for what a text says."""
+    """Everything that any reader finds in a text. No content of a text raises an error."""
     lines = cleaned(text)
     found = [one for read in readers() if (one := read(lines)) is not None]
     known = frozenset[int]().union(*(one.lines for one in found))
@@ -57,5 +56,5 @@ def read_text(name: str, text: str) -> ReadText:
 
 
 def is_any(lines: Sequence[str], *begins: str) -> bool:
-    """Whether one of the lines has one of these in it."""
+    """Whether one of the lines contains one of these words."""
     return any(one in line for line in lines for one in begins)

@@ -1,7 +1,7 @@
 """Reads CUDA's samples bandwidthTest and p2pBandwidthLatencyTest.
 
-Copies within a device count what is read and what is written: half of that is what a copy moves.
-"""
+The figures of copies within a device count the bytes read and written; a copy moves half of
+them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
 def _peers(
     title: re.Match[str], grid: PrintedGrid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ToldFigure]:
-    """Pairs that do not reach each other are copied over the host's memory in either case."""
+    """Yields the figures of pairs. Pairs that do not reach each other are copied over the host's
+    memory in either case."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
     reads = title[3] == "Reads"
     for (down, across), figure in grid.figures.items():
@@ -167,7 +168,8 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
 def _bandwidth(
     way: str, pinned: bool, figure: str, size: str, scale: float
 ) -> Iterator[ToldFigure]:
-    """Copies from and to memory that is not pinned say nothing of a link, and are left out."""
+    """Yields the figures of copies. Those with memory that is not pinned show nothing of a link,
+    and are left out."""
     if not way or not (pinned or way == "device_local_copy") or len(size) > 13:
         return
     local = way == "device_local_copy"

@@ -1,5 +1,5 @@
-"""Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): what its PCIe test measured, and
-which GPUs there are."""
+"""Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test, and
+the list of GPUs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
-    """Those whose numbers as PCI devices are listed."""
+    """The accelerators that are listed by their PCI device numbers."""
     for number, line in enumerate(lines):
         if re.search(r"(?i)gpu[ _]device[ _]ids", line):
             text = " ".join(lines[number : number + 64])

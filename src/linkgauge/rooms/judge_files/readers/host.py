@@ -1,4 +1,4 @@
-"""Reads what lscpu, numactl -H and lstopo's XML tell of a host's CPUs and nodes."""
+"""Reads the output of lscpu, numactl -H and lstopo (XML) on a host's CPUs and nodes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def count_of_list(text: str) -> int | None:
-    """How many CPUs are in `0-31,64-95`."""
+    """The number of CPUs in a list such as `0-31,64-95`; None if it is no list."""
     total = 0
     for part in text.replace(" ", ",").split(","):
         match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
@@ -114,7 +114,7 @@ def _lstopo(lines: Sequence[str]) -> Found | None:
 
 
 def _bits(mask: str) -> int | None:
-    """How many CPUs are in `0xffffffff,,0xf`."""
+    """The number of CPUs in a mask such as `0xffffffff,,0xf`; None if it is no mask."""
     digits = [part.removeprefix("0x") or "0" for part in mask.split(",")]
     if not mask or not all(re.fullmatch(r"[0-9a-f]{1,64}", one) for one in digits):
         return None

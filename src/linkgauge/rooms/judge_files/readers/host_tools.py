@@ -1,4 +1,4 @@
-"""Reads what tells of a host's memory and CPUs: STREAM, Intel's Memory Latency Checker, and
+"""Reads tools that measure a host's memory and CPUs: STREAM, Intel's Memory Latency Checker, and
 sysbench cpu."""
 
 from __future__ import annotations

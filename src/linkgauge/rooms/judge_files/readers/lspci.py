@@ -1,8 +1,7 @@
-"""Reads lspci -vv and -vvv: links, bridges and what redirects at them; and lspci -t (-tv): what
-lies below what.
+"""Reads lspci -vv and -vvv: links, bridges, and redirection by bridges. Reads also the tree of
+lspci -t (-tv).
 
-Accelerators are numbered in the order of their addresses, as nvidia-smi numbers them.
-"""
+Accelerators are numbered in the order of their addresses, as nvidia-smi numbers them."""
 
 from __future__ import annotations
 
@@ -113,7 +112,7 @@ def _model(name: str) -> str | None:
 
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
-    """The bridges whose buses hold its own, the nearest first."""
+    """The bridges whose buses include this function's bus, the nearest first."""
     ranges = []
     for address, bridge in bridges.items():
         if (match := _SECONDARY.search(bridge.body)) is not None and address[:4] == one.address[:4]:
@@ -140,7 +139,7 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(lines: Sequence[str]) -> Found | None:
-    """Each line's path follows from the columns at which its parts stand."""
+    """Reads the tree: a line's path follows from the columns at which its parts begin."""
     if not any(_ROOT.match(line) for line in lines):
         return None
     used, gpus, is_switch = set[int](), dict[str, ToldGpu](), set[str]()
@@ -171,7 +170,7 @@ def _tree(lines: Sequence[str]) -> Found | None:
 
 
 def piece_end(line: str) -> int:
-    """Where the last address of a line of the tree ends."""
+    """The column at which the last address in a line of the tree ends."""
     return max((match.end() for match in _PIECE.finditer(line)), default=0)
 
 

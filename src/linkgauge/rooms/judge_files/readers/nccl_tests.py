@@ -1,8 +1,8 @@
-"""Reads nccl-tests and rccl-tests: the list of ranks, the table of sizes, and what NCCL_DEBUG adds.
+"""Reads nccl-tests and rccl-tests: the list of ranks, the table of sizes, and the lines that
+NCCL_DEBUG adds.
 
-A row of the table is size, count, type, then the reduction and the root where that program or
-version has them, then time, algbw, busbw and errors, out of place and in place.
-"""
+A row of the table is size, count, type, then the reduction and the root if the program and its
+version have them, then time, algbw, busbw and errors, out of place and in place."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _version(line: str) -> str | None:
 
 
 def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[int]) -> Facts:
-    """The GPUs of the first host, and what NCCL says of its settings."""
+    """The GPUs of the first host, and NCCL's lines on its settings."""
     gpus, first = dict[int, ToldGpu](), None
     for match in ranks:
         first = first or match[1]
@@ -101,7 +101,7 @@ def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence
 
 
 def _address(text: str) -> str | None:
-    """`0x1b` is a bus; newer versions print `0000:1b:00`."""
+    """The address of a GPU: `0x1b` is a bus; newer versions print `0000:1b:00`."""
     text = text.lower().removeprefix("0x")
     if re.fullmatch(r"[0-9a-f]{1,2}", text):
         return f"{int(text, 16):02x}" if int(text, 16) else None
@@ -127,13 +127,15 @@ def _tables(
 
 
 def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
-    """How many ranks are listed for the table: since the one before it, or for all."""
+    """The number of ranks that are listed for a table: between the previous table and it, else in
+    the whole text."""
     own = sum(1 for number in ranks if earlier < number < head)
     return own or len(ranks)
 
 
 def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
-    """How many ranks took part, by the factor from algbw to busbw; 0 where it does not tell."""
+    """The number of ranks, from the ratio of busbw to algbw; 0 if the ratio does not determine
+    it."""
     algorithm, bus = max(speeds, default=(0.0, 0.0))
     for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
         if abs(algorithm * bus_factor(name, ranks) - bus) <= 0.011:
@@ -143,8 +145,8 @@ def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]
 
 
 def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> CollectiveName:
-    """The program that printed the table: the last that is named above, else the first below; by
-    the table alone, what it can be."""
+    """The program that printed the table: the last one named above it, else the first one below it,
+    else one that fits the columns."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])

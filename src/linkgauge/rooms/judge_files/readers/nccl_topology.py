@@ -21,7 +21,7 @@ _LINK_RATE = {
     "90": 25.0,
     "100": 50.0,
 }
-"""GB/s of an NVLink one way, by the number of the architecture."""
+"""The rate of an NVLink one way in GB/s, by the number of the architecture."""
 _SWITCH = "0x068000"
 _DEEPEST = 32
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -119,7 +119,7 @@ def _target(link: Element) -> tuple[str, int]:
 
 
 def _cpus(mask: str) -> int | None:
-    """How many CPUs are in `ffffffff,00000000`."""
+    """The number of CPUs in a mask such as `ffffffff,00000000`; None if it is no mask."""
     digits = mask.replace(",", "")
     return (
         (int(digits, 16).bit_count() or None) if re.fullmatch(r"[0-9a-f]{1,1024}", digits) else None

@@ -1,5 +1,5 @@
-"""Reads what tells of a network between two hosts: perftest (text and JSON), iperf3's JSON, and the
-OSU micro-benchmarks. What a network should reach, these do not tell."""
+"""Reads tools that measure a network between two hosts: perftest (text and JSON), iperf3's JSON,
+and the OSU micro-benchmarks. Their output does not say what the network should reach."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _perftest_json(lines: Sequence[str]) -> Found | None:
 
 
 def _float(value: Any) -> float | None:
-    """A number that is finite and above 0."""
+    """The finite number above 0 in a value; None if there is none."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < 1e30 else None
 

@@ -1,8 +1,9 @@
-"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, made of it.
+"""Reads the text and the JSON of nvbandwidth 0.2 to 0.10, and of sailbandwidth, which derives from
+it.
 
-A test is `Running NAME.`, a heading, a line of column numbers, rows, and `SUM NAME VALUE`; a paste
-may lack the first or the last. The size of buffers is not printed: 512 MiB, its own, is assumed.
-"""
+A test is `Running NAME.`, a heading, a line of column numbers, rows, and `SUM NAME VALUE`; a pasted
+text may lack the first or the last. The size of buffers is not printed; the tool's default of 512
+MiB is assumed."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _ROWS = {row.name: row for row in NVBANDWIDTH} | {
 
 
 def row_of(name: str) -> Row | None:
-    """The row of a test by its name; those that use bulk copies (`tma`) are kernels."""
+    """The row of the test with this name. Tests with bulk copies (`tma`) are rows of kernels."""
     if name in _ROWS or not name.endswith("_tma"):
         return _ROWS.get(name)
     row = _ROWS.get(f"{name.removesuffix('_tma')}_sm")
@@ -118,7 +119,7 @@ _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 
 
 def _base(key: str) -> str:
-    """The test's name in what its sum is called."""
+    """The test's name within the name of its sum."""
     return _PART.sub("", key)
 
 
@@ -130,7 +131,7 @@ def _figures(name: str, heading: str, grid: PrintedGrid) -> Iterator[ToldFigure]
 def told(
     name: str, figures: Mapping[tuple[int, int], float | None], part: int | None = None
 ) -> Iterator[ToldFigure]:
-    """The figures of a test's matrix: of one that is not known here, none."""
+    """Yields the figures of a test's matrix; none for an unknown test."""
     row = row_of(name)
     if row is None:
         return
@@ -143,7 +144,8 @@ def told(
 
 
 def gpu_of(text: str) -> ToldGpu:
-    """`NVIDIA H200 (00000000:1b:00)`, with or without the address and the host."""
+    """The GPU in a text such as `NVIDIA H200 (00000000:1b:00)`, with or without the address and the
+    host."""
     match = _ADDRESS.search(text)
     model = text.partition(" (0")[0].strip() if match else text.strip()
     pci = f"{match[1][-4:].lower()}:{match[2].lower()}:{match[3].lower()}.0" if match else None
@@ -154,7 +156,7 @@ def gpu_of(text: str) -> ToldGpu:
 
 
 def documents(lines: Sequence[str], key: str) -> Iterator[tuple[dict[str, Any], frozenset[int]]]:
-    """The JSON objects in a text that have this key in their first part, with their lines."""
+    """The JSON objects in a text that have this key near their beginning, with their lines."""
     if not any(f'"{key}"' in line for line in lines):
         return
     text = "\n".join(lines)
@@ -209,8 +211,8 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
-    """Of a test that reports parts, the matrices of both and of the total stand one below the
-    other."""
+    """Yields the figures of a test. If it reports parts, the matrices of both parts and of the
+    total follow each other."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
     row = row_of(name)
     if row is None or not rows:

@@ -1,4 +1,4 @@
-"""Reads nvidia-smi: its first screen and -L, `topo -m`, `-q`, and `nvlink -s`."""
+"""Reads nvidia-smi: its first screen, -L, `topo -m`, `-q`, and `nvlink -s`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def _joins(
 
 
 def _node(rest: Sequence[str]) -> int | None:
-    """The NUMA affinity, which stands behind that of the CPUs; of several nodes, the first."""
+    """The node in the column of NUMA affinities, which follows that of CPUs; of several nodes, the
+    first."""
     if len(rest) < 2:
         return None
     match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1])
@@ -87,7 +88,7 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _cpus(text: str) -> int | None:
-    """How many CPUs are in `0-31,64-95`."""
+    """The number of CPUs in a list such as `0-31,64-95`; None if it is no list."""
     total = 0
     for part in text.split(","):
         match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
@@ -98,7 +99,7 @@ def _cpus(text: str) -> int | None:
 
 
 def _links(lines: Sequence[str]) -> Found | None:
-    """`nvlink -s` and `-L`."""
+    """Reads `nvlink -s` and `-L`."""
     gpus, used, own = dict[int, ToldGpu](), set[int](), None
     for number, line in enumerate(lines):
         if match := _LISTED.match(line):
@@ -120,7 +121,7 @@ def _links(lines: Sequence[str]) -> Found | None:
 
 
 def _screen(lines: Sequence[str]) -> Found | None:
-    """The first screen, whose names may be cut."""
+    """Reads the first screen, whose names may be cut."""
     gpus, used = dict[int, ToldGpu](), set[int]()
     is_one = any("NVIDIA-SMI" in line for line in lines)
     for number, line in enumerate(lines) if is_one else ():
@@ -132,7 +133,7 @@ def _screen(lines: Sequence[str]) -> Found | None:
 
 
 def address_of(text: str) -> str | None:
-    """An address as sysfs writes it."""
+    """An address in the form of sysfs."""
     match = _BUS.search(text)
     if match is None:
         return None
@@ -159,7 +160,7 @@ def _query(lines: Sequence[str]) -> Found | None:
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
-    """The fields of a GPU, by the last three headings that they stand below; and the line behind
+    """The fields of a GPU, by the last three headings above them; and the number of the line after
     them."""
     found, path, last = dict[str, str](), list[tuple[int, str]](), start + 1
     for number in range(start + 1, end):

@@ -1,5 +1,5 @@
 """Reads rblnBandwidthLatencyTest: the devices with their switches, and the matrix of bandwidths
-from each row to each column, the host's first."""
+from each row to each column, the host first."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge], set[int]]:
-    """Each device stands below its switch."""
+    """The devices, which are listed below their switches; the switches; and the lines of both."""
     gpus, bridges, used, above = dict[int, ToldGpu](), dict[str, Bridge](), set[int](), ""
     for number, line in enumerate(lines):
         if match := _BRIDGE.match(line):
@@ -65,7 +65,7 @@ def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge
 
 
 def _index(word: str) -> int | None:
-    """The number of `rbln3`; None of the host."""
+    """The number of a device such as `rbln3`; None for the host."""
     digits = word.removeprefix("rbln")
     return int(digits) if digits.isdecimal() and len(digits) < 4 else None
 

@@ -1,7 +1,6 @@
 """Reads AMD's rocm-bandwidth-test: matrices over CPUs and GPUs, which it numbers together, the CPUs
-first. What it calls bidirectional is the rate of both ways together; within a device it counts
-what is read and what is written.
-"""
+first. Its bidirectional figure is the rate of both ways together. Within a device it counts the
+bytes read and written."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _address(text: str) -> str:
-    """`0c:0.0`, as this tool writes it: bus, device and function."""
+    """The address for a text such as `0c:0.0`: bus, device and function."""
     bus, _, rest = text.partition(":")
     device, _, function = rest.rpartition(".") if "." in rest else (rest, "", "0")
     return (
@@ -74,7 +73,8 @@ def _address(text: str) -> str:
 
 
 def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
-    """Those with memory of the first CPU: which one is near a GPU, the matrix does not say."""
+    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU, because the
+    matrix does not say which CPU is near."""
     hosts = sorted({a for a, _ in grid.figures} - place.keys())
     best = dict[tuple[str, int], float]()
     for (down, across), figure in grid.figures.items():

@@ -1,5 +1,5 @@
 """Reads rocm-smi --showtopo (and amd-smi topology, which has the same tables): kinds of links, hops
-and NUMA nodes; and the names of --showproductname."""
+and NUMA nodes. Reads also the names of --showproductname."""
 
 from __future__ import annotations
 

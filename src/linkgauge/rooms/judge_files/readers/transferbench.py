@@ -1,5 +1,5 @@
-"""Reads AMD's TransferBench: the matrices of its presets p2p and a2a, and tests of a file of its
-own, line by line."""
+"""Reads AMD's TransferBench: the matrices of its presets p2p and a2a, and the tests of a file, line
+by line."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def read(lines: Sequence[str]) -> Found | None:
 def _matrix(
     lines: Sequence[str], start: int, kind: str, size: int, both: bool
 ) -> tuple[list[ToldFigure], set[int]]:
-    """Rows are `GPU 00 -> …`, and both ways also `<-` and `<->`, of which the last is the total."""
+    """Reads a matrix of p2p. Its rows are `GPU 00 -> …`; both ways have also `<-` and `<->`, and
+    the last one is the total."""
     figures, used, names = list[ToldFigure](), set[int](), list[str]()
     for number in range(start, min(start + 400, len(lines))):
         line = lines[number]
@@ -149,7 +150,7 @@ def _all_to_all(
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
-    """A transfer of a test: from one memory by an executor to another."""
+    """The transfer of a test: from one memory by an executor to another."""
     rate, size = float(match[1]), int(match[2])
     source, executor, destination = match[3] + match[4], match[5] + match[6], match[7] + match[8]
     kind = {"G": "sm", "D": "ce"}.get(match[5])
