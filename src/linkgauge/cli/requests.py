@@ -146,7 +146,8 @@ def valid(text: str) -> str:
 
 
 def since_earlier(run: Run) -> tuple[Run, str | None]:
-    """A kept run compared with earlier ones; the code for the comparison is loaded only then."""
+    """Compares a judged run with earlier ones. Returns the run with what they say of it, and the
+    comparison, or why there is none, in a line."""
     from .earlier_runs import since
 
     return since(run)

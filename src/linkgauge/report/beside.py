@@ -153,7 +153,7 @@ def _each(result: Result) -> Iterator[Matrix]:
 
 
 def _is_counted(result: Result, cell: CellResult) -> bool:
-    """Whether the column is the number of copies by devices."""
+    """Whether the cell's column is a count: how many copies the devices make at once."""
     by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
     counts = cell.column == str(len(cell.transfers))
     return result.sweep and cell.report is Report.TOTAL and by_devices and counts

@@ -1,5 +1,6 @@
-"""Concurrent transfers behind a gate, timed by their own profiling events; and the kernel beside
-which copies run, which computes in registers alone."""
+"""Concurrent transfers, which start together at a gate and are timed by their own profiling
+events. Also the kernel that runs while copies are measured: it computes in registers and moves no
+memory."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class SpanningGroup(Gated):
 
 
 class SpanningCollective(SpanningGroup):
-    """A collective whose copies are each the part of one rank."""
+    """A collective between processes. Each of its copies stands for the part of one rank."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         def own() -> tuple[float, ...]:

@@ -226,9 +226,9 @@ class Supervisor:
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs further workers under this profiler, which leaves its files in the folder. Raises
-        InputError if the profiler is not installed, and BackendError if it starts no worker. The
-        worker that this starts measures the first cell."""
+        """Runs all later workers under this profiler, which writes its files to the folder. Starts
+        one at once, which measures the first cell. Raises InputError if the profiler is not
+        installed, and BackendError if no worker starts under it."""
         from .profiled import Reports
 
         self.close()

@@ -52,8 +52,8 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """The severity of an Xid. `gravity` is the line's own statement, which errors of NVLink 5 (144
-    to 150) have."""
+    """The severity of an Xid. `gravity` is the severity that the log line itself states; only
+    lines about NVLink 5 (144 to 150) do."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"

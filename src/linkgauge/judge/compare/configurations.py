@@ -28,9 +28,9 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """Configurations on one accelerator, as sides of a comparison, the baseline first; the cell
-    that stands for each aspect; and the facts in which machines differ, as the last run of each
-    had them."""
+    """Configurations of one accelerator, compared. It holds the sides, the baseline first; for
+    each aspect (bandwidth to the device, say) the cell that represents it; and the facts in which
+    the machines differ, by the last run of each."""
 
     accelerator: str
     found: RunComparison

@@ -51,7 +51,8 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """A run of the history as a run of this run's machine; None if it was in another state."""
+    """Converts a run of the history to figures of the machine of `like`. None if the machine was
+    in another state then."""
     state = state_from(like.machine, like.facts)
     return _as_run_of(past, like) if _is_in(state, past.state) else None
 

@@ -134,7 +134,8 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, **more: Any) -> CellFigure:
-    """The part of a figure that comparisons read, with fields that only the run itself has."""
+    """Reduces a figure to the fields that comparisons read; `more` sets those that only a whole
+    run has."""
     known = figure.median if figure.status == "pass" else None
     return CellFigure(
         **asdict(figure.id.id),

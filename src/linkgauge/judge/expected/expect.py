@@ -363,8 +363,9 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """The definition of a cell's total: as it was measured (the span, in files of earlier
-    versions), else the likely one: the kernels of one device never all run together."""
+    """How a cell's total is defined. A measured cell records it; files of earlier versions do not,
+    and mean the span. A planned cell has the likely definition, since the kernels of one device
+    never all run at once."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

@@ -124,8 +124,8 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
-    """Percentiles of single iterations' times, each as long as the slowest rank took, and the rank
-    that comes last."""
+    """Percentiles of the times of single iterations, where an iteration takes as long as its
+    slowest rank; and the rank that is last most often."""
     each = (own.seconds for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):

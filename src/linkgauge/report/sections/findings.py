@@ -96,8 +96,8 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """The word for a remedy: to look, if its commands only read (lines that end in a colon
-    introduce them), else to fix."""
+    """Returns `to look` if all commands of the remedy only read, else `to fix`. Lines that end in
+    a colon are captions of commands."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")

@@ -1,5 +1,5 @@
-"""Makes a run of the figures in logs: they become cells of benchmarks over the described machine,
-which are judged and shown like any others."""
+"""Builds a run from the figures in logs. They become cells of benchmarks over the described
+machine, which are judged and shown like measured ones."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 
 def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
-    """The tool's run on as many equal hosts as its ranks need, although the texts do not mention
-    these hosts."""
+    """Extends the tool's run to as many equal hosts as its ranks need, if the texts describe only
+    one of them."""
     names = tuple(f"host{number}" for number in range(hosts))
     said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
     return replace(about, hosts=names, assumed=(*about.assumed, said))

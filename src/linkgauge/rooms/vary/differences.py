@@ -105,9 +105,9 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _apart(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
-    """The cells, each once. If all settings have the same number of threads, a cell of all threads
-    keeps its number as column; otherwise it is `ALL`, and numbers that some setting lacks are left
-    out."""
+    """The table without duplicate cells. If all settings use the same number of threads, the cell
+    of all threads keeps this number as its column. Otherwise its column is `ALL`, and columns that
+    some setting lacks are left out."""
     left_out = set[Key]()
     for key, columns in threads.items():
         if len(columns) == 1:

@@ -54,9 +54,9 @@ class Variables:
         most: int = 1 << 31,
         says: str | Sequence[str] = "",
     ) -> int:
-        """Reads a number; a K, M or G after it means a power of 1024. The variable is listed with
-        what it `says`: a text for each value, or one for all. Raises UsageError if it is no number,
-        or out of bounds."""
+        """Reads a number; a suffix K, M or G multiplies it by a power of 1024. The list of
+        variables describes its value by `says`: one text for each value, or one for all. Raises
+        UsageError if the text is no number, or out of bounds."""
         written = self._environment.get(name, "")
         power = _UNITS.get(written[-1:].upper(), 0)
         try:
