@@ -20,7 +20,7 @@ from linkgauge.engine.kept.journal import (
     Record,
     result_of,
 )
-from linkgauge.engine.kept.run_state import PreciseRun, RunState, book_of
+from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
 from linkgauge.engine.workers.messages import Visit, Workers
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
@@ -89,11 +89,11 @@ def execute(
     of a profiler's files. Ctrl-C ends the run with what was measured so far, and so does the loss
     of a rank: `finished` is null after Ctrl-C, and set after a loss. Raises ResultsError if the
     journal cannot be written."""
-    return go_on_with(book_of(records), worker, sink, observer, doubts, log)
+    return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
 def go_on_with(
-    book: PreciseRun | SoakState,
+    state: PreciseRun | SoakState,
     worker: Workers,
     sink: Sink,
     observer: Observer,
@@ -102,39 +102,39 @@ def go_on_with(
 ) -> Run:
     """Measures what a run still lacks, as `execute` does, from records that were read before. A run
     that repeats its plan for a time has no cells in doubt, as it measures each often enough."""
-    opened = book.opened
-    kept = _Records(book, sink, log)
+    opened = state.opened
+    kept = _Records(state, sink, log)
 
     try:
         if (note := advice(opened.settings)) is not None:
             observer.say(note)
         with kept.complete():
-            if isinstance(book, PreciseRun):
-                _measure_what_is_left(book, kept, worker, observer)
-                if not book.is_settled and (cells := _not_doubted(book, doubts)):
+            if isinstance(state, PreciseRun):
+                _measure_what_is_left(state, kept, worker, observer)
+                if not state.is_settled and (cells := _not_doubted(state, doubts)):
                     observer.say(f"measuring {count_of(len(cells))} once more")
                     kept.keep(Again(cells))
-                    _measure_what_is_left(book, kept, worker, observer)
+                    _measure_what_is_left(state, kept, worker, observer)
             else:
-                _repeat(book, kept, worker, observer)
+                _repeat(state, kept, worker, observer)
             end_profile(opened.settings, worker, kept.keep, observer)
             kept.keep(Closed(now(), worker.look(tuple(opened.machine.devices))))
     except RankLost as ended:  # nothing can be asked of the others any more
         kept.keep(LossRecord(ended.lost), Closed(now()))
     except KeyboardInterrupt:  # what was measured is kept; the caller sees that it has no end
         end_profile(opened.settings, worker, kept.keep, observer)
-    return book.run()
+    return state.run()
 
 
-def _not_doubted(book: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
+def _not_doubted(state: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
     """Returns the cells in doubt that were not in doubt before."""
-    return tuple(cell for cell in doubts(book.run()) if cell not in book.doubted)
+    return tuple(cell for cell in doubts(state.run()) if cell not in state.doubted)
 
 
 def _measure_what_is_left(
-    book: PreciseRun, kept: _Records, worker: Workers, observer: Observer
+    state: PreciseRun, kept: _Records, worker: Workers, observer: Observer
 ) -> None:
-    plan, visits = book.opened.plan, book.visits
+    plan, visits = state.opened.plan, state.visits
     shown = _show(0, plan, visits, observer)
     while any(left := visits.left()):
         observer.planned(visits.count_left())
@@ -149,25 +149,25 @@ def _measure_what_is_left(
             shown = _show(shown, plan, visits, observer)
 
 
-def _repeat(course: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
+def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
     """Measures round after round until the time is over, or something else ends it."""
-    passed = _Passed(course)
-    while not course.is_over:
-        observer.planned(course.count_left())
-        for number, cells in enumerate(course.left()):
-            sheet = course.opened.plan[number]
+    passed = _Passed(state)
+    while not state.is_over:
+        observer.planned(state.count_left())
+        for number, cells in enumerate(state.left()):
+            sheet = state.opened.plan[number]
             for together in _together(cells):
-                if course.is_over:
+                if state.is_over:
                     return
                 observer.started(sheet, together[0])
-                visit = Visit(course.round, benchmark=sheet.benchmark, passed=course.passed)
+                visit = Visit(state.round, benchmark=sheet.benchmark, passed=state.passed)
                 measured = worker.measure(together, sheet.size, visit)
-                at, own = passed.after(measured), course.round
-                known = len(course.struck)
+                at, own = passed.after(measured), state.round
+                known = len(state.struck)
                 for cell in measured:
                     kept.keep(MeasuredVisit(number, cell, own, at))
                     observer.finished(cell)
-                for one in course.struck[known:]:
+                for one in state.struck[known:]:
                     observer.failed(one)
 
 
@@ -175,10 +175,10 @@ class _Passed:
     """The time that a repeated run has measured, without interruptions. A simulated machine has a
     time of its own, in which a visit takes at least `VISIT_SECONDS`."""
 
-    def __init__(self, course: SoakState) -> None:
-        self._before = course.at
+    def __init__(self, state: SoakState) -> None:
+        self._before = state.at
         self._began = time.monotonic()
-        self._is_virtual = course.opened.settings.simulation is not None
+        self._is_virtual = state.opened.settings.simulation is not None
 
     def after(self, cells: Sequence[CellResult]) -> float:
         """Returns the seconds that have passed once these cells are measured."""
@@ -191,8 +191,8 @@ class _Passed:
 class _Records:
     """Keeps what a run adds to its records."""
 
-    def __init__(self, book: RunState, sink: Sink, log: Follower | None) -> None:
-        self._book = book
+    def __init__(self, state: RunState, sink: Sink, log: Follower | None) -> None:
+        self._state = state
         self._sink = sink
         self._log = log
         self._interrupts = Interrupts()
@@ -203,7 +203,7 @@ class _Records:
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
                 self._sink(record)
-                self._book.add(record)
+                self._state.add(record)
 
     @contextmanager
     def complete(self) -> Iterator[None]:

@@ -25,7 +25,7 @@ from linkgauge.model.transfer import Transfer
 from linkgauge.model.units import count_of
 
 from .journal import JOURNAL_FILE, RUN_FILE, Journal, Opened, Resumed
-from .run_state import PreciseRun, RunState, book_of
+from .run_state import PreciseRun, RunState, state_of
 
 Opening = Callable[[Opened], AbstractContextManager[Workers]]
 """A function that opens the workers that measure a run."""
@@ -51,16 +51,16 @@ def go_on(
     spoilt. The options `given` must equal the run's own; `size` is the number of processes that
     take part. Raises InputError if the processes, options or machine differ, and Busy if another
     run measures a device."""
-    journal, book = Journal.reopen(folder / JOURNAL_FILE, book_of)
+    journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
-        opened = book.opened
+        opened = state.opened
         _check_ranks(folder, opened, size)
         check_same_options(opened.options, given)
         if "--machine" in given:
             _check_same_description(given["--machine"], opened.settings.simulation)
-        if book.is_complete:
+        if state.is_complete:
             observer.say(f"{folder} is complete: nothing left to measure")
-            return book.run()
+            return state.run()
         then = opened.machine
         with (
             workers(opened) as worker,
@@ -71,21 +71,21 @@ def go_on(
             worker.keep_output(folder)
             if opened.settings.profiler is not None:
                 worker.profile(opened.settings.profiler, folder)
-            _say_what_is_lost(book, observer)
+            _say_what_is_lost(state, observer)
             resumed = Resumed(now(), command)
             journal.append(resumed)
-            book.add(resumed)
+            state.add(resumed)
             with suppress(OSError):  # it holds the run up to here: from now on the journal does
                 (folder / RUN_FILE).unlink()
             collect_seldom()
             since = _seconds(opened.started, resumed.started)
             with following(then, since) as log:
                 observer.begun(then)
-                return go_on_with(book, worker, journal.append, observer, doubts, log)
+                return go_on_with(state, worker, journal.append, observer, doubts, log)
 
 
-def _say_what_is_lost(book: RunState, observer: Observer) -> None:
-    lost = book.visits.lost() if isinstance(book, PreciseRun) else {}
+def _say_what_is_lost(state: RunState, observer: Observer) -> None:
+    lost = state.visits.lost() if isinstance(state, PreciseRun) else {}
     if lost:
         ranks = sorted(set(lost.values()))
         named = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"

@@ -70,19 +70,19 @@ class PreciseRun:
         return assemble(self._known, self.visits)
 
 
-def book_of(records: Iterable[Record]) -> PreciseRun | SoakState:
+def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
     """The state of a run that begins with this record. Raises InputError if it is not a run's
     plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))
-    book: PreciseRun | SoakState
+    state: PreciseRun | SoakState
     if opened.settings.soak is None:
-        book = PreciseRun(opened)
+        state = PreciseRun(opened)
     else:
         from .soak_state import SoakState  # its statistics are loaded for what repeats alone
 
-        book = SoakState(opened)
+        state = SoakState(opened)
     for record in following:
-        book.add(record)
-    return book
+        state.add(record)
+    return state

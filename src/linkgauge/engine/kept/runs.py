@@ -25,7 +25,7 @@ from .folder import label_name
 from .journal import JOURNAL_FILE, RUN_FILE, records_of
 from .no_run import kept_beside, why_no_run
 from .packed import MOST_SAMPLES, SAMPLES_BIN, PackedSeries
-from .run_state import book_of
+from .run_state import state_of
 from .stored import Once, ResultReader, current, spread_texts
 
 # Where a kept run was measured: all that is read of files of which only one is wanted.
@@ -215,7 +215,7 @@ def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
         try:
-            return book_of(records_of(data)).run()
+            return state_of(records_of(data)).run()
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
     try:

@@ -27,7 +27,7 @@ from .started import Processes
 
 LOST_EXIT = 3
 """Exit code of a rank whose run ended with another rank."""
-HEIR_SECONDS = 2.0
+RECORDING_SECONDS = 2.0
 """The seconds that the other ranks wait for the rank that records the loss of rank 0."""
 AGAIN_SECONDS = 0.1
 """The interval at which this rank checks whether the others have ended."""
@@ -75,7 +75,7 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
     code."""
     mark = is_first(launch)
     if mark is None:
-        time.sleep(HEIR_SECONDS)
+        time.sleep(RECORDING_SECONDS)
         return LOST_EXIT
     with closing(mark), ExitStack() as until_the_end:
         print(f"linkgauge: {lost}", file=sys.stderr, flush=True)
@@ -87,7 +87,7 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
                 add_loss(Path(kept), lost, by_force=is_stopped)
         except LinkgaugeError as error:
             print(f"linkgauge: {error}", file=sys.stderr, flush=True)
-        time.sleep(HEIR_SECONDS)
+        time.sleep(RECORDING_SECONDS)
         if is_stopped:
             _await_others(launch)
     return LOST_EXIT
