@@ -1,4 +1,8 @@
-"""Rank 0's session, which measures with all ranks, and rank 0's part in resuming a run."""
+"""Rank 0's session, which measures with all ranks, and rank 0's part in resuming a run.
+
+The death of a rank: `member_links` notices it and raises RankLost, `engine/controller.py` keeps it
+in the journal as `Run.lost`, and `report/words/worst.py` shows it.
+"""
 
 from __future__ import annotations
 

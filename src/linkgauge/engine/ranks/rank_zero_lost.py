@@ -1,5 +1,6 @@
 """Journals for runs that ended with the loss of a rank, before there was a journal or with rank 0
-itself."""
+itself. Any other loss: see `rank_zero`.
+"""
 
 from __future__ import annotations
 
