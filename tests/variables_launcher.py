@@ -9,8 +9,16 @@ import subprocess
 import sys
 
 count, command = int(sys.argv[2]), sys.argv[3:]
-with socket.create_server(("127.0.0.1", 0)) as free:
-    address = f"127.0.0.1:{free.getsockname()[1]}"
+# Below the ports that the kernel gives to others by itself, which might take it before rank 0 does.
+PORTS = range(20_000, 32_000)
+while True:
+    port = secrets.choice(PORTS)
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+        break
+    except OSError:
+        continue
+address = f"127.0.0.1:{port}"
 told = {
     "LINKGAUGE_RANKS": str(count),
     "LINKGAUGE_FIRST": address,
