@@ -163,11 +163,11 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
                 visit = Visit(state.round, benchmark=sheet.benchmark, passed=state.passed)
                 measured = worker.measure(together, sheet.size, visit)
                 at, own = passed.after(measured), state.round
-                known = len(state.struck)
+                before = len(state.failed)
                 for cell in measured:
                     kept.keep(MeasuredVisit(number, cell, own, at))
                     observer.finished(cell)
-                for one in state.struck[known:]:
+                for one in state.failed[before:]:
                     observer.failed(one)
 
 

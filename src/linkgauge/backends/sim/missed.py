@@ -1,4 +1,4 @@
-"""Finds faults that struck no cell of a run, and says why not."""
+"""Finds the faults that changed no cell of a run, and says why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Met(msgspec.Struct, frozen=True, eq=False):
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Each fault that struck no cell of this simulated run, with the reason. Yields nothing for a
+    """Yields each fault that changed no cell of this simulated run, with the reason; nothing for a
     run that has not ended, or for a machine that an earlier version described."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
@@ -51,7 +51,7 @@ def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
 
 
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
-    """Why a fault struck no cell; None if it struck one."""
+    """The reason why a fault changed no cell; None if it changed one."""
     # What is lost in one cell is lost in all that follow.
     reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
     within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]

@@ -56,7 +56,7 @@ class SoakState:
         self.is_complete = False
         self.stopped: SoakEnd | None = None
         self.reason: str | None = None
-        self.struck: list[FailedVisit] = []
+        self.failed: list[FailedVisit] = []
         self._control: list[Record] = [opened]
         self._since = opened.started, 0.0
         """The time of day when the run began or went on, and `at` at this time."""
@@ -125,7 +125,7 @@ class SoakState:
         place = min(SLICES - 1, int(self.at / self._slice)) if self._slice else 0
         self._cells[record.sheet][cell.place].add(cell, moment, place)
         if cell.status in ("fail", "error", "timeout"):
-            self._strike(record.sheet, cell, moment)
+            self._keep_failed(record.sheet, cell, moment)
         self._able += cell.status != "skip"
         for reading in cell.readings:
             self._devices.setdefault(reading.memory, _Device()).add(reading, moment, place)
@@ -149,13 +149,13 @@ class SoakState:
             self.stopped = "temperature"
             self.reason = f"{reading.memory} reached {found:g} °C, the limit is {most:g} °C"
 
-    def _strike(self, sheet: int, cell: CellResult, moment: Moment) -> None:
-        if len(self.struck) >= MOST_FAILED:
+    def _keep_failed(self, sheet: int, cell: CellResult, moment: Moment) -> None:
+        if len(self.failed) >= MOST_FAILED:
             self._more += 1
             return
         name, status = self._cells[sheet][cell.place].name, cell.status
         if status == "fail" or status == "error" or status == "timeout":
-            self.struck.append(FailedVisit(moment, name, status, cell.reason))
+            self.failed.append(FailedVisit(moment, name, status, cell.reason))
 
     def _moment(self) -> Moment:
         started, at = self._since
@@ -206,7 +206,7 @@ class SoakState:
             slice=self._slice,
             cells=tuple(cell.course() for cell in every),
             worst=tuple(nsmallest(WORST, slow, key=lambda one: one.share)),
-            struck=tuple(self.struck),
+            struck=tuple(self.failed),
             more=self._more,
             devices=tuple(device.course(name) for name, device in self._devices.items()),
         )
@@ -235,7 +235,7 @@ class _RepeatedCell:
         self._numbers: list[int] = []
         self._step = 1
         self._bad: int | None = None
-        self._struck = 0
+        self._failed = 0
         self._sketch = Sketch()
         self._slowest: list[tuple[float, int, Moment, float]] = []
         self._sums = [[0.0, 0] for _ in range(SLICES)]
@@ -247,7 +247,7 @@ class _RepeatedCell:
         if cell.status == "skip":
             return
         self.measured += 1
-        self._struck += cell.status != "pass"
+        self._failed += cell.status != "pass"
         if cell.verified is not None:
             self.checked += 1
             self.compared += sum(one.bytes_moved(self._sheet.size) for one in cell.transfers)
@@ -308,7 +308,7 @@ class _RepeatedCell:
             visits=self.measured,
             samples=sketch.count,
             checked=self.checked,
-            struck=self._struck,
+            struck=self._failed,
             median=sketch.quantile(0.5),
             slow_p95=slow(0.95),
             slow_p99=slow(0.99),
