@@ -90,8 +90,10 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
     although both are as fast as expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
-        if (key := _read(case)) is not None and case.cell.verdict == "ok":
-            reads.setdefault(key, {})[case.cell.transfers[0].engine.kind] = case
+        first, *others = case.cell.transfers
+        key = None if others else _read(case, first)
+        if key is not None and case.cell.verdict == "ok":
+            reads.setdefault(key[:3], {})[key[3]] = case
     slower = [
         (kernel, engine, case)
         for both in reads.values()
@@ -114,14 +116,7 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("kernel-reads", "note", "kernels", found, why, remedy, names)
 
 
-def _read(case: Case) -> tuple[str, str, int] | None:
-    """The ends and the size of a read from the host over PCIe; None for other cells."""
-    one = case.cell.transfers[0] if len(case.cell.transfers) == 1 else None
-    key = _read_by(case, one) if one is not None else None
-    return key[:3] if key is not None else None
-
-
-def _read_by(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
+def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
     """The source, destination, size and engine of a transfer that reads from the host over PCIe;
     None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
@@ -171,7 +166,7 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
-        if (key := _read_by(case, first)) is None or case.cell.status != "pass":
+        if (key := _read(case, first)) is None or case.cell.status != "pass":
             continue
         if not others and case.cell.verdict == "ok":
             alone[key] = case.cell.headline or 0.0
