@@ -15,7 +15,6 @@ from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.notes import Remark
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective, bus_factor
 from linkgauge.model.transfer import Transfer
@@ -40,11 +39,10 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
     if not found:
         return
     own, reduced, case, switches = max(found, key=lambda one: one[0])
-    notes = case.cell.notes
-    off = any(isinstance(note, Remark) and note.text == SWITCHED_OFF for note in notes)
+    off = SWITCHED_OFF in case.cell.notes
     said = f"all_reduce reaches {figure(own)}, which is what rings over these links reach; "
     said += f"reductions in the switch (NVLS) should reach about {figure(reduced)}: "
-    said += f"{SWITCHED_OFF} is set" if off else "it seems to be off"
+    said += f"{SWITCHED_OFF.text} is set" if off else "it seems to be off"
     ranks = len(case.cell.transfers)
     gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
     why = f"over each link, a ring sends {gain:.3g} times the bytes; eight GPUs were seen to "
@@ -133,7 +131,7 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
-        share = case.cell.share(case.cell.expected.achievable) if case.cell.expected else None
+        share = _reached(case.cell)
         if place and share and len(kinds) == 1 and case.cell.verdict == "ok":
             own, kind = shares.setdefault(place, {}), kinds.pop()
             own[kind] = max(own.get(kind, (0.0, case)), (share, case), key=lambda one: one[0])
@@ -192,11 +190,9 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("both-ways", "note", "PCIe, both ways at once", found, why, remedy, names)
 
 
-def _reached(cell: CellResult) -> float:
-    """The share of the expected rate that a collective reaches, from the times of its cell; 1 if no
-    rate is expected."""
-    known = cell.expected.achievable if cell.expected else None
-    return known / cell.headline if known and cell.headline else 1.0
+def _reached(cell: CellResult) -> float | None:
+    """The share of the achievable figure that a cell reaches; None if no figure is expected."""
+    return cell.share(cell.expected.achievable) if cell.expected else None
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
@@ -216,7 +212,7 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
             between = (evidence.machine.wiring.between(*pair) for pair in pairs)
             crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)
-            share = _reached(case.cell)
+            share = _reached(case.cell) or 1.0
             least, lowest = min((least, lowest), (share, case.name))
     hidden = sorted(crossed - shown, key=str)
     if not hidden:
