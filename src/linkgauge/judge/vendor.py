@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from linkgauge.model.hardware.inventory import Accelerator
+
 from .findings import Evidence
 
 NVIDIA, AMD, REBELLIONS = 0x10DE, 0x1002, 0x1EFF
@@ -47,3 +49,9 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
     """The commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()
+
+
+def nvidia_option(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
+    """The command that sets this option of the device if it is NVIDIA's, else none."""
+    which = device.pci or device.memory.rpartition(":")[2]
+    return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")

@@ -370,13 +370,14 @@ def load(name: str) -> tuple[str, str]:
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
         return name, text
     path = Path(name)
-    made = (loaded(place)(name) for place in named("machines").values())
-    if path.suffix not in (".yml", ".yaml") and (found := next(filter(None, made), None)):
-        described: tuple[str, str] = found
-        return described
-    if path.suffix not in (".yml", ".yaml") and path.name == name:
-        otherwise = f": there are {', '.join(shipped())}, or a .yml"
-        raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")
+    if path.suffix not in (".yml", ".yaml"):
+        made = (loaded(place)(name) for place in named("machines").values())
+        described: tuple[str, str] | None = next(filter(None, made), None)
+        if described is not None:
+            return described
+        if path.name == name:
+            otherwise = f": there are {', '.join(shipped())}, or a .yml"
+            raise InputError(f"unknown machine {name!r}{hint(name, shipped(), otherwise)}")
     try:
         return path.stem, read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:

@@ -73,7 +73,7 @@ class Exchanging:
         except ValueError as error:
             raise Unsupported(str(error)) from error
         self._size = copies[0].size
-        self.ranks = tuple(self._rank(number, copies) for number in range(len(copies)))
+        self.ranks = tuple(map(self._rank, range(len(copies))))
 
     def _stage(self, phase: Phase, group: Sequence[int]) -> ExchangeStage:
         sent = []
@@ -100,7 +100,7 @@ class Exchanging:
             raise Unsupported(f"no link leads from {source} to {target}")
         return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
 
-    def _rank(self, number: int, copies: Sequence[Copy]) -> Demand:
+    def _rank(self, number: int) -> Demand:
         """The demand of a rank, by which faults strike it: its device and the links over which it
         receives, but not the devices that send."""
         own = self._demand(self._places[number], self._places[number])

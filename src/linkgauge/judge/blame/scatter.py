@@ -61,7 +61,7 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
     if len(bad) < 2:
         return
     blames = suspects([cell.case for cell in bad], [cell.case for cell in cells])
-    shaken = _proven(_attributed(blames, bad, cells), cells, CHANCE / len(blames))
+    shaken = _proven(_attributed(blames, cells), cells, CHANCE / len(blames))
     for one in shaken:
         yield _scatter(one, shaken, cells, evidence)
     left = [cell for cell in bad
@@ -142,9 +142,7 @@ def _alone(
     return [c for c in inside if not any(each.strikes(c) for each in others)] or inside
 
 
-def _attributed(
-    blames: Sequence[Blame], bad: Sequence[Steadiness], cells: Sequence[Steadiness]
-) -> tuple[_Shaken, ...]:
+def _attributed(blames: Sequence[Blame], cells: Sequence[Steadiness]) -> tuple[_Shaken, ...]:
     """The fewest parts that explain which cells scatter, and how much."""
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:

@@ -25,7 +25,6 @@ from .pooled import losses
 from .relative_rates import SLOW, RelativeRate, alone, lost_parts, median_of, relative_rates, shows
 from .slow_model import Model
 
-LOCAL = "device_local_copy"
 FAR = 0.75
 """The share of the expected rate below which a loss is a failure; above it, an unlucky placement
 may be the only reason."""

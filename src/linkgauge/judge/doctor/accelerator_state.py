@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from linkgauge.judge.blame.counters import held_down, held_under_load
 from linkgauge.judge.findings import Evidence, Finding, Severity
-from linkgauge.judge.vendor import nvidia, tools
-from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.hardware.part import Part
 
 from .pcie_chains import latest_accelerators
+
+_STOP_FIRST = "stop the programs that use it first"
 
 
 def check_persistence(evidence: Evidence) -> Iterator[Finding]:
@@ -40,14 +41,8 @@ def check_clocks(evidence: Evidence) -> Iterator[Finding]:
         locked, most = device.locked_clock, device.max_clock
         if locked and most and locked < most:
             found = f"clocks are locked at {locked / 1e6:.0f} MHz of {most / 1e6:.0f}"
-            remedy = _set(evidence, device, "-rgc")
+            remedy = nvidia_option(evidence, device, "-rgc")
             yield Finding("locked-clock", "warn", device.part, found, why, remedy)
-
-
-def _set(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """The command that sets this option of the device."""
-    which = device.pci or device.memory.rpartition(":")[2]
-    return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")
 
 
 def check_ecc(evidence: Evidence) -> Iterator[Finding]:
@@ -57,7 +52,7 @@ def check_ecc(evidence: Evidence) -> Iterator[Finding]:
         if now.remap_pending or device.remap_pending:
             found = "rows of its memory are waiting to be remapped"
             why = "the broken rows stay in use until the device is reset"
-            remedy = _set(evidence, device, "--gpu-reset  # stop the programs that use it first")
+            remedy = nvidia_option(evidence, device, f"--gpu-reset  # {_STOP_FIRST}")
             yield Finding("row-remap", "fail", device.part, found, why, remedy)
         before, rose = device.ecc_errors or 0, (now.ecc_errors or 0) - (device.ecc_errors or 0)
         shown = nvidia(evidence, device.memory, "nvidia-smi -q -d ECC,ROW_REMAPPER")
@@ -79,7 +74,7 @@ def check_compute_mode(evidence: Evidence) -> Iterator[Finding]:
         if "exclusive" in mode or "prohibited" in mode:
             severity: Severity = "fail" if "prohibited" in mode else "warn"
             found = f"its compute mode is {device.compute_mode}"
-            remedy = _set(evidence, device, "-c DEFAULT")
+            remedy = nvidia_option(evidence, device, "-c DEFAULT")
             yield Finding("compute-mode", severity, device.part, found, why, remedy)
 
 
@@ -97,7 +92,7 @@ def check_mig(evidence: Evidence) -> Iterator[Finding]:
     why = "each instance gets part of the memory bandwidth and engines, and no peer access"
     for device in evidence.machine.accelerators.values():
         if device.mig:
-            remedy = _set(evidence, device, "-mig 0  # stop the programs that use it first")
+            remedy = nvidia_option(evidence, device, f"-mig 0  # {_STOP_FIRST}")
             yield Finding("mig", "note", device.part, "it is partitioned (MIG)", why, remedy)
 
 

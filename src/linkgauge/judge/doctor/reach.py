@@ -15,7 +15,6 @@ from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.verdict import LOW
 from linkgauge.model.documents.result import CellResult
 from linkgauge.model.hardware.part import Part
-from linkgauge.model.notes import Remark
 from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective, bus_factor
 from linkgauge.model.transfer import Transfer
@@ -40,11 +39,10 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
     if not found:
         return
     own, reduced, case, switches = max(found, key=lambda one: one[0])
-    notes = case.cell.notes
-    off = any(isinstance(note, Remark) and note.text == SWITCHED_OFF for note in notes)
+    off = SWITCHED_OFF in case.cell.notes
     said = f"all_reduce reaches {figure(own)}, which is what rings over these links reach; "
     said += f"reductions in the switch (NVLS) should reach about {figure(reduced)}: "
-    said += f"{SWITCHED_OFF} is set" if off else "it seems to be off"
+    said += f"{SWITCHED_OFF.text} is set" if off else "it seems to be off"
     ranks = len(case.cell.transfers)
     gain = bus_factor("all_reduce", ranks) / (1 + 1 / ranks)
     why = f"over each link, a ring sends {gain:.3g} times the bytes; eight GPUs were seen to "
@@ -90,8 +88,10 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
     although both are as fast as expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
-        if (key := _read(case)) is not None and case.cell.verdict == "ok":
-            reads.setdefault(key, {})[case.cell.transfers[0].engine.kind] = case
+        first, *others = case.cell.transfers
+        key = None if others else _read(case, first)
+        if key is not None and case.cell.verdict == "ok":
+            reads.setdefault(key[:3], {})[key[3]] = case
     slower = [
         (kernel, engine, case)
         for both in reads.values()
@@ -114,14 +114,7 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("kernel-reads", "note", "kernels", found, why, remedy, names)
 
 
-def _read(case: Case) -> tuple[str, str, int] | None:
-    """The ends and the size of a read from the host over PCIe; None for other cells."""
-    one = case.cell.transfers[0] if len(case.cell.transfers) == 1 else None
-    key = _read_by(case, one) if one is not None else None
-    return key[:3] if key is not None else None
-
-
-def _read_by(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
+def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
     """The source, destination, size and engine of a transfer that reads from the host over PCIe;
     None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
@@ -138,7 +131,7 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
-        share = case.cell.share(case.cell.expected.achievable) if case.cell.expected else None
+        share = _reached(case.cell)
         if place and share and len(kinds) == 1 and case.cell.verdict == "ok":
             own, kind = shares.setdefault(place, {}), kinds.pop()
             own[kind] = max(own.get(kind, (0.0, case)), (share, case), key=lambda one: one[0])
@@ -171,7 +164,7 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
-        if (key := _read_by(case, first)) is None or case.cell.status != "pass":
+        if (key := _read(case, first)) is None or case.cell.status != "pass":
             continue
         if not others and case.cell.verdict == "ok":
             alone[key] = case.cell.headline or 0.0
@@ -197,11 +190,9 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     yield Finding("both-ways", "note", "PCIe, both ways at once", found, why, remedy, names)
 
 
-def _reached(cell: CellResult) -> float:
-    """The share of the expected rate that a collective reaches, from the times of its cell; 1 if no
-    rate is expected."""
-    known = cell.expected.achievable if cell.expected else None
-    return known / cell.headline if known and cell.headline else 1.0
+def _reached(cell: CellResult) -> float | None:
+    """The share of the achievable figure that a cell reaches; None if no figure is expected."""
+    return cell.share(cell.expected.achievable) if cell.expected else None
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
@@ -221,7 +212,7 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
             between = (evidence.machine.wiring.between(*pair) for pair in pairs)
             crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)
-            share = _reached(case.cell)
+            share = _reached(case.cell) or 1.0
             least, lowest = min((least, lowest), (share, case.name))
     hidden = sorted(crossed - shown, key=str)
     if not hidden:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST
-from linkgauge.judge.vendor import nvidia
-from linkgauge.model.hardware.inventory import Accelerator
+from linkgauge.judge.vendor import nvidia_option
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
@@ -29,11 +28,6 @@ _SAVING = ("powersave", "powersupersave")
 
 def is_of_data_centre(model: str) -> bool:
     return bool(_DATA_CENTRE.search(model)) and not re.search("RTX|Quadro|GeForce", model)
-
-
-def _at(device: Accelerator) -> str:
-    """The name of a device for its vendor's tool."""
-    return device.pci or device.memory.rpartition(":")[2]
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
@@ -101,8 +95,8 @@ def check_error_correction(evidence: Evidence) -> Iterator[Finding]:
     for device in evidence.machine.accelerators.values():
         if device.ecc is False and is_of_data_centre(device.model):
             found = "the error correction of its memory is off (ECC)"
-            on = f"sudo nvidia-smi -i {_at(device)} -e 1  # takes effect when it is reset"
-            remedy = (*nvidia(evidence, device.memory, on), "# Switch it on, and reset the device.")
+            on = nvidia_option(evidence, device, "-e 1  # takes effect when it is reset")
+            remedy = (*on, "# Switch it on, and reset the device.")
             yield Finding("ecc-off", "warn", device.part, found, why, remedy)
 
 
@@ -119,11 +113,8 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
             usual, whose = max(alike), "on others of its model"
         if limit and limit < _LESS * usual:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
-            again = f"sudo nvidia-smi -i {_at(device)} -pl {usual:.0f}"
-            remedy = (
-                *nvidia(evidence, device.memory, again),
-                "# If the rack's power allows it, set the board's own limit again.",
-            )
+            again = nvidia_option(evidence, device, f"-pl {usual:.0f}")
+            remedy = (*again, "# If the rack's power allows it, set the board's own limit again.")
             yield Finding("power-limit", "warn", device.part, found, why, remedy)
 
 

@@ -57,7 +57,7 @@ _RINGS: tuple[CollectiveName, ...] = (
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"
 )  # fmt: skip
 """The collectives that libraries carry out in several rings at once."""
-SWITCHED_OFF = "NCCL_NVLS_ENABLE=0"
+SWITCHED_OFF = Remark("NCCL_NVLS_ENABLE=0")
 _LIBRARIES = ("NCCL ", "RCCL ")
 Pair = tuple[str, str]
 
@@ -87,9 +87,8 @@ class ExchangeRates:
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
         self._paths = paths
-        texts = [note.text for note in notes if isinstance(note, Remark)]
-        self._reduces = SWITCHED_OFF not in texts
-        self._is_known = any(text.startswith(_LIBRARIES) for text in texts)
+        self._reduces = SWITCHED_OFF not in notes
+        self._is_known = any(isinstance(n, Remark) and n.text.startswith(_LIBRARIES) for n in notes)
         self._path = cache(self._find_path)
         self.bound = cache(self._bound)
 

@@ -27,7 +27,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
 from linkgauge.model.memory import NULL, Memory
-from linkgauge.model.notes import Note
+from linkgauge.model.notes import Remark
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.transfer import Report, Transfer
 from linkgauge.model.units import BANDWIDTH
@@ -82,7 +82,7 @@ class Expectations:
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
         self._kinds: dict[Hashable, int] = {}
         self._known: dict[Hashable, Expectation] = {}
-        self._exchanges: dict[tuple[Collective, tuple[Note, ...]], ExchangeRates] = {}
+        self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
         """The load of the links while the cells of this result were measured at the same time."""
@@ -145,7 +145,9 @@ class Expectations:
         if not all(rank.is_device for rank in ranks):
             return _unknown("what joins the ranks is unknown")
         notes = cell.notes if isinstance(cell, CellResult) else ()
-        rates = self._rates(Collective(work.collective, root=work.root), notes)
+        # Other notes have figures of their own cell, and would never be met again.
+        remarks = tuple(note for note in notes if isinstance(note, Remark))
+        rates = self._rates(Collective(work.collective, root=work.root), remarks)
         devices = tuple(map(str, ranks))
         bound, start = rates.bound(devices), START * rates.steps(len(devices))
         if bound.theoretical is None:
@@ -161,12 +163,12 @@ class Expectations:
         sure = enough * bound.least / moved if bound.least and enough else 1.0
         return Expectation(expected, loose=True, sure=sure, start=start, without=without)
 
-    def _rates(self, work: Collective, notes: tuple[Note, ...]) -> ExchangeRates:
+    def _rates(self, work: Collective, remarks: tuple[Remark, ...]) -> ExchangeRates:
         from .exchange_rates import ExchangeRates  # loaded for collectives alone
 
-        if (work, notes) not in self._exchanges:
-            self._exchanges[work, notes] = ExchangeRates(self._paths, work, notes)
-        return self._exchanges[work, notes]
+        if (work, remarks) not in self._exchanges:
+            self._exchanges[work, remarks] = ExchangeRates(self._paths, work, remarks)
+        return self._exchanges[work, remarks]
 
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
