@@ -53,7 +53,7 @@ def parse(text: str) -> Domain:
     smp = {key: value for one in said.get("-smp", ()) for key, value in one.items()}
     topology, most = _topology(smp)
     backends = {one.get("id", ""): one for one in said.get("-object", ())}
-    cells, policies = _cells(said, backends, most)
+    cells, policies = _cells(said, backends)
     cpu = _last(said, "-cpu")
     machine = _last(said, "-machine")
     kinds = {one.get("accel", "kvm") for one in said.get("-accel", ())} | {machine.get("accel", "")}
@@ -136,7 +136,7 @@ def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
 
 
 def _cells(
-    said: Said, backends: Mapping[str, Mapping[str, str]], most: int
+    said: Said, backends: Mapping[str, Mapping[str, str]]
 ) -> tuple[tuple[GuestNode, ...], dict[int, MemoryPolicy]]:
     nodes = [one for one in said.get("-numa", ()) if one.get("kind", one.get("type")) == "node"]
     far = [one for one in said.get("-numa", ()) if one.get("kind", one.get("type")) == "dist"]
