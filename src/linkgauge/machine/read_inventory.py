@@ -9,7 +9,6 @@ from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.notation import decode_hook, encode_hook
 
-from .captures.file_rules import command_line
 from .cgroup import allowed, memlock_limit, memory_limit
 from .cpu import (
     cache_levels,
@@ -27,6 +26,7 @@ from .dimms import huge_pages, memory_rate, transparent_huge_pages
 from .environment import aspm_policy, container, firmware, hypervisor, iommu
 from .host import read_host, unread
 from .interfaces import read_interfaces
+from .kernel_options import command_line
 from .network import adapters_by_class, has_class, read_adapters
 from .numa import distances, host_nodes, node_cpus, read_nodes
 from .pci import read_pci

@@ -26,6 +26,7 @@ from .tree import (
     names_in,
     number,
     parse_cpu_list,
+    read_line,
     read_text,
     resolve,
 )
@@ -112,8 +113,8 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
     sysfs-bus-pci)."""
     lines = (read_text(root, f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
-        sizes = (read_text(root, f"{folder}/resource{place}_resize") or "").strip()
-        possible = hexadecimal(f"0x{sizes}", 16)
+        sizes = read_line(root, f"{folder}/resource{place}_resize")
+        possible = hexadecimal(f"0x{sizes}", 16) if sizes else None
         ends = [end for word in line.split()[:2] if (end := hexadecimal(word, 16))]
         if possible and len(ends) == 2:
             yield place, ends[1] - ends[0] + 1, 1 << possible.bit_length() - 1 + 20
@@ -145,7 +146,7 @@ def _signs(root: Root) -> Iterator[str]:
 def machine_uuid(root: Root) -> str | None:
     """The machine's UUID in its firmware, which a guest has from its definition; only root can read
     it."""
-    text = (read_text(root, _UUID) or "").strip().lower()
+    text = (read_line(root, _UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 

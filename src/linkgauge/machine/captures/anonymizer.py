@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-REMOVED = "(removed)"
+from ..kernel_options import REMOVED
+
 _UNITS = "service|scope|slice|socket|mount|swap|metal"
 """The suffixes after a dot that are no domains: systemd's units, clouds' bare-metal machines."""
 _COMMON = re.compile(

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from ..dimms import ENTRIES, TABLE, split_table
+from ..kernel_options import OPTION, REMOVED, command_line
 from ..pci_config import PLACES, serial_number
 from ..tree import Captured, read_text
-from .anonymizer import REMOVED, Anonymizer, FieldRule
+from .anonymizer import Anonymizer, FieldRule
 
 _REMOVED = REMOVED.encode()
 _HOSTNAME = "proc/sys/kernel/hostname"
@@ -22,31 +23,7 @@ _DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
 """A pattern of the folders whose names are modules, their versions and kernels."""
 _FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
 """A pattern of folders whose names people do not choose; control groups are elsewhere."""
-
-_OPTION = re.compile(r'(?:"[^"]*"|\S)+')
-"""An option of the kernel's command line; it may contain spaces in quotes."""
-_SECRET = re.compile(
-    r"(?<!by)pass(?!through)|secret|token|key|cred|psk|pwd|pw(?![a-z])|(?<![a-z])auth(?![a-z_])",
-    re.IGNORECASE,
-)
-# A password may hold @, and in an iSCSI target (`iscsi:user:password@host`) slashes, too.
-_LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
 _DIMM, _END = 17, 127
-
-
-def command_line(content: bytes) -> bytes:
-    """Removes values of options whose name suggests a secret, and users from addresses. An option
-    may contain another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
-    text = content.decode(errors="surrogateescape")
-    text = _OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
-    return text.encode(errors="surrogateescape")
-
-
-def _option(text: str) -> str:
-    name, equals, _ = text.partition("=")
-    if equals and _SECRET.search(text.rpartition("=")[0]):
-        return f"{name}={REMOVED}"
-    return text
 
 
 def _only(pattern: bytes) -> Callable[[bytes], bytes]:
@@ -102,7 +79,7 @@ def _options(who: Anonymizer, text: str) -> str:
             return who.named(text)
         return f"{name}={who.named(value)}"
 
-    return _OPTION.sub(option, text)
+    return OPTION.sub(option, text)
 
 
 def _groups(who: Anonymizer, text: str) -> str:

@@ -21,12 +21,8 @@ from linkgauge.engine.kept.folder import label_name
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.engine.kept.runs import run_of
 from linkgauge.engine.profiles import PROFILES
-from linkgauge.machine.captures.anonymizer import (
-    REMOVED,
-    Anonymizer,
-    FieldRule,
-    is_distinctive,
-)
+from linkgauge.machine.captures.anonymizer import Anonymizer, FieldRule, is_distinctive
+from linkgauge.machine.kernel_options import REMOVED
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.notation import encode_hook, parse_transfers

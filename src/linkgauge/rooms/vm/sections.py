@@ -66,9 +66,9 @@ def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
         yield _how_to_get_one(report)
         return
     yield from findings.blocks(report.judged.findings, "vm")
-    if report.message:
+    if lines := report.message:
         caption = "To send to the host's administrator, the cheapest first:"
-        yield Code(plain(caption, "strong"), report.message)
+        yield Code(plain(caption, "strong"), lines)
     if report.domain is not None:
         yield from _placement(report, report.domain, report.judged)
 

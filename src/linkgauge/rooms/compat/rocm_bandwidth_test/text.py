@@ -132,8 +132,7 @@ def access(
 
 def distances(context: Context) -> Iterator[str]:
     """The kernel's distances between nodes; a device has the distances of the node near it."""
-    inventory = context.machine.known
-    known = {} if inventory.host is None else inventory.host.distances
+    known = context.machine.known.host.distances
     nodes = [node.index for node in context.machine.host.nodes]
     near = [*nodes, *(device.near for device in context.devices)]
 

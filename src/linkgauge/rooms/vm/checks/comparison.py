@@ -117,21 +117,35 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         """The vCPUs that are pinned to a single CPU, with it."""
         return {vcpu: pin[0] for vcpu, pin in self.pins.items() if len(pin) == 1}
 
+    @property
+    def runs(self) -> bool:
+        """Whether the domain runs, by the machine's files or by its own definition."""
+        return self.alive is not None or self.domain.running
+
+    def nodes_at(self, cpus: Iterable[int]) -> set[int]:
+        """The host's nodes of these CPUs, as far as they are online."""
+        return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
+
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
         """The host's nodes that those of these vCPUs may run on that are pinned."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
-        cpus = set[int]().union(*pins.values())
-        return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
+        return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
         """The same; none if one of the vCPUs is not pinned."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
+    @cached_property
+    def distances(self) -> dict[int, dict[int, int]]:
+        """The firmware's distances of each node that it has them of, by the other node."""
+        table = self.host.distances
+        return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
+
     def distance(self, node: int, other: int) -> int:
         """By the firmware's table; where it has none, Linux's own 10 and 20."""
-        row = dict(zip(self.host.distances, self.host.distances.get(node, ()), strict=False))
-        return row.get(other) or (_LOCAL if node == other else _REMOTE)
+        known = self.distances.get(node, {}).get(other)
+        return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
         """The remote share of these vCPUs' accesses to memory that is spread evenly over nodes, and
@@ -164,6 +178,12 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         domain = self.domain
         whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
+
+    @property
+    def bound_nodes(self) -> set[int]:
+        """The host's nodes that any of the memory is bound to."""
+        policies = (self.domain.policy_of(cell.index) for cell in self.memories)
+        return {node for policy in policies if policy for node in policy.nodes or ()}
 
     def name_of(self, cell: GuestNode) -> str:
         return f"cell {cell.index}" if self.cells else "memory"

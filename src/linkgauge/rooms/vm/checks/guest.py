@@ -108,10 +108,9 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_distances(case: DomainEvidence) -> Iterator[Finding]:
-    node_of, columns = case.node_of_cell, [*case.host.distances]
+    node_of = case.node_of_cell
     for cell in case.seen_cells if node_of else ():
-        row = case.host.distances.get(node_of[cell.index], ())
-        seen = dict(zip(columns, row, strict=False))
+        seen = case.distances.get(node_of[cell.index], {})
         asked = {node_of.get(other): (other, far) for other, far in cell.distances.items()}
         wrong = [
             f"{seen[node]} to cell {other}, not {far}"

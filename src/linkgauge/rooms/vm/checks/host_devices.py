@@ -55,12 +55,11 @@ def check_iommu(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_driver(case: DomainEvidence) -> Iterator[Finding]:
-    runs = case.alive is not None or case.domain.running
     managed = {device.source for device in case.domain.devices if device.managed}
     for address, function in _there(case):
         has_vfio = "vfio" in (function.driver or "")
         driver = f"the driver {function.driver}" if function.driver else "no driver"
-        if has_vfio or not function.is_known or (address in managed and not runs):
+        if has_vfio or not function.is_known or (address in managed and not case.runs):
             continue
         severity: Severity = "warn"
         found = f"it has {driver}, and libvirt does not manage it"
@@ -111,10 +110,8 @@ def check_group(case: DomainEvidence) -> Iterator[Finding]:
         is_free = one.driver is None or "vfio" in one.driver or one.driver == "pci-stub"
         is_bridge = (one.class_code or 0) >> 16 == _BRIDGE
         if one.iommu_group in groups and not (one.address in mine or is_free or is_bridge):
-            found = (
-                f"shares IOMMU group {one.iommu_group} with {one.address}, which has the driver "
-            )
-            found += f"{one.driver}"
+            found = f"shares IOMMU group {one.iommu_group} with {one.address}, "
+            found += f"which has the driver {one.driver}"
             why = "VFIO takes whole groups, so the domain does not start"
             remedy = f"# Pass {one.address} through, too, or move the card to a slot with a group "
             remedy += "of its own (ACS)."
@@ -157,12 +154,7 @@ def check_acs(case: DomainEvidence) -> Iterator[Finding]:
 def check_far(case: DomainEvidence) -> Iterator[Finding]:
     """vCPUs and memory at other nodes than a device. A domain without pins has its own finding."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
-    memory = {
-        node
-        for cell in case.memories
-        if (policy := case.domain.policy_of(cell.index)) is not None
-        for node in policy.nodes or ()
-    }
+    memory = case.bound_nodes
     several = len(case.node_memory) > 1
     for address, function in _there(case):
         node = function.numa_node

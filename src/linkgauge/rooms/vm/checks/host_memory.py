@@ -122,9 +122,7 @@ def check_pools(case: DomainEvidence) -> Iterator[Finding]:
     needs: dict[tuple[int, Cpus], int] = {}
     for cell in case.memories:
         page = _page_size(case, cell)
-        if page is None:
-            continue
-        if page == _BASE:
+        if page is None or page == _BASE:
             continue
         # The default is 2 MiB on x86; elsewhere it may be another, which the pools do not say.
         page = page or (2 * _MIB if 2 * _MIB in pools else min(pools, default=2 * _MIB))
@@ -150,13 +148,12 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
     folder = f"node/node{nodes[0]}/hugepages" if nodes else "mm/hugepages"
     top = "/sys/devices/system" if nodes else "/sys/kernel"
     pool = f"{top}/{folder}/hugepages-{page // _KIB}kB/nr_hugepages"
-    runs = case.alive is not None or case.domain.running
     if total < need:
         found = f"needs {need} pages of {sized(page)}{where}; the host has {total}"
         why = "the domain does not start, or gets its memory in other pages"
         remedy = f"echo {need} | sudo tee {pool}  # soon after boot, before memory is fragmented"
         yield Finding("huge-pages", "fail", "huge pages", found, why, (remedy,))
-    elif free < need and not runs:
+    elif free < need and not case.runs:
         found = f"needs {need} pages of {sized(page)}{where}; {free} of the host's {total} are free"
         why = "the domain does not start while others use them (unless it is running)"
         remedy = f"echo {total + need - free} | sudo tee {pool}"

@@ -78,7 +78,7 @@ def check_across(case: DomainEvidence) -> Iterator[Finding]:
     """Pins to CPUs of several nodes, and pins to several CPUs of one."""
     wide = grouped((pin, vcpu) for vcpu, pin in case.pins.items() if len(pin) > 1)
     for pin, vcpus in wide.items():
-        nodes = sorted({case.node_of[cpu] for cpu in pin if cpu in case.node_of})
+        nodes = case.nodes_at(pin)
         subject = f"vCPUs {ranges(vcpus)}"
         if len(nodes) > 1:
             found = f"may run on CPUs {ranges(pin)} of nodes {ranges(nodes)}"
@@ -163,12 +163,10 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
 def check_emulator_far(case: DomainEvidence) -> Iterator[Finding]:
     """The emulator and IO threads on nodes where neither vCPUs nor memory are."""
     domain, vcpus = case.domain, case.sure_nodes_of(range(case.domain.vcpus))
-    bound = {node for cell in case.memories if (policy := domain.policy_of(cell.index))
-             for node in policy.nodes or ()}  # fmt: skip
     threads = {f"IO thread {n}": domain.iothread_pins.get(n) for n in domain.iothreads}
     for subject, pin in {"emulator": domain.emulator_pin, **threads}.items():
-        at = {case.node_of[cpu] for cpu in pin or () if cpu in case.node_of}
-        if vcpus and at and at.isdisjoint(vcpus | bound):
+        at = case.nodes_at(pin or ())
+        if vcpus and at and at.isdisjoint(vcpus | case.bound_nodes):
             found = f"runs on node {ranges(at)}; the vCPUs are on node {ranges(vcpus)}"
             why = "its copies to and from the guest's memory cross the link between the nodes"
             remedy = f"# Pin it to CPUs of node {ranges(vcpus)} that no vCPU is pinned to."

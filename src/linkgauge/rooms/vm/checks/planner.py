@@ -221,10 +221,6 @@ class _Planner:
         self._case, self._domain = case, case.domain
         self._cores = {node: _cores(case, node) for node in case.node_cpus}
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
-        self._distances = {
-            node: dict(zip(case.host.distances, row, strict=False))
-            for node, row in case.host.distances.items()
-        }
 
     def choices(self) -> Iterator[list[int]]:
         """The devices' nodes, and one more of the nearest each time; but first as many as the
@@ -257,7 +253,7 @@ class _Planner:
         return min(self._nodes, key=lambda other: self._far([node], other), default=None)
 
     def _far(self, homes: Sequence[int], node: int) -> tuple[int, int]:
-        rows = (self._distances.get(home, {}) for home in homes)
+        rows = (self._case.distances.get(home, {}) for home in homes)
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
@@ -335,7 +331,7 @@ class _Planner:
 
     def _row(self, nodes: Sequence[int], place: int) -> dict[int, int]:
         """The distances of a node by the places of the nodes."""
-        row = self._distances.get(nodes[place], {})
+        row = self._case.distances.get(nodes[place], {})
         known = {other: row[node] for other, node in enumerate(nodes) if node in row}
         return known if len(nodes) > 1 else {}
 

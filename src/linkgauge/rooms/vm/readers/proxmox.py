@@ -17,11 +17,10 @@ from linkgauge.rooms.vm.domain import (
     MemoryPolicy,
 )
 
-from .words import address, count, host_device, numbers, options, size, vcpus
+from .words import MODES, address, count, host_device, numbers, options, size, vcpus
 
 _LINE = re.compile(r"([a-z][a-z0-9_-]*): *(\S.*)")
 _OWN = frozenset({"cores", "sockets", "memory", "scsihw", "ostype", "bootdisk", "numa", "vmgenid"})
-_MODES = {"bind": "strict", "preferred": "preferred", "interleave": "interleave"}
 _MIB = 1 << 20
 _MEMORY = "512"
 """MiB; qm.conf's default."""
@@ -84,7 +83,7 @@ def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None],
             cpus = numbers(own["cpus"], name) if own.get("cpus") else ()
             cell = GuestNode(count(name[4:], name), cpus, size(own.get("memory", "0"), name))
             nodes = numbers(own["hostnodes"], name) if own.get("hostnodes") else None
-            mode = _MODES.get(own.get("policy", "preferred"), "preferred")
+            mode = MODES.get(own.get("policy", "preferred"), "preferred")
             found.append((cell, MemoryPolicy(mode, nodes) if nodes else None))
     return tuple(found)
 

@@ -22,13 +22,12 @@ from linkgauge.rooms.vm.domain import (
     MemoryPolicy,
 )
 
-from .words import address, count, host_device, numbers, options, size, vcpus
+from .words import MODES, address, count, host_device, numbers, options, size, vcpus
 
 _PROGRAM = re.compile(r"(?:\S*/)?(?:qemu-system-([a-z0-9_]+)|qemu-kvm|kvm)")
 _FIRST = {"-name": "guest", "-machine": "type", "-smp": "cpus", "-m": "size", "-accel": "accel",
           "-cpu": "model", "-object": "qom-type", "-device": "driver", "-numa": "kind"}  # fmt: skip
 _SAME = {"-M": "-machine", "-enable-kvm": "-accel"}
-_MODES = {"bind": "strict", "preferred": "preferred", "interleave": "interleave"}
 _MODELS = {"pxb-pcie": "pcie-expander-bus", "pxb": "pci-expander-bus",
            "pcie-root-port": "pcie-root-port", "ioh3420": "pcie-root-port"}  # fmt: skip
 _PLACE = re.compile(r"(?:0x)?([0-9a-f]{1,2})(?:\.(?:0x)?([0-7]))?", re.IGNORECASE | re.ASCII)
@@ -50,11 +49,11 @@ def parse(text: str) -> Domain:
     said = dict[str, list[dict[str, str]]]()
     for name, value in _pairs(words):
         said.setdefault(name, []).append(_read(name, value))
-    program = next((m for word in words if (m := _PROGRAM.fullmatch(word))), None)
+    arch = next((program[1] for word in words if (program := _PROGRAM.fullmatch(word))), None)
     smp = {key: value for one in said.get("-smp", ()) for key, value in one.items()}
     topology, most = _topology(smp)
     backends = {one.get("id", ""): one for one in said.get("-object", ())}
-    cells, policies = _cells(said, backends, most)
+    cells, policies = _cells(said, backends)
     cpu = _last(said, "-cpu")
     machine = _last(said, "-machine")
     kinds = {one.get("accel", "kvm") for one in said.get("-accel", ())} | {machine.get("accel", "")}
@@ -64,11 +63,9 @@ def parse(text: str) -> Domain:
         name=_last(said, "-name").get("guest", ""),
         form="QEMU",
         uuid=_last(said, "-uuid").get("value"),
-        kind="kvm"
-        if any("kvm" in kind for kind in kinds) or not (program and program[1])
-        else "qemu",
+        kind="kvm" if any("kvm" in kind for kind in kinds) or arch is None else "qemu",
         running=True,
-        arch=(program and program[1]) or "x86_64",
+        arch=arch or "x86_64",
         machine=machine.get("type"),
         vcpus=most,
         enabled=tuple(range(min(most, vcpus(smp.get("cpus", str(most)), "-smp")))),
@@ -139,7 +136,7 @@ def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
 
 
 def _cells(
-    said: Said, backends: Mapping[str, Mapping[str, str]], most: int
+    said: Said, backends: Mapping[str, Mapping[str, str]]
 ) -> tuple[tuple[GuestNode, ...], dict[int, MemoryPolicy]]:
     nodes = [one for one in said.get("-numa", ()) if one.get("kind", one.get("type")) == "node"]
     far = [one for one in said.get("-numa", ()) if one.get("kind", one.get("type")) == "dist"]
@@ -157,7 +154,7 @@ def _cells(
         cells.append(GuestNode(index, cpus, bytes_, rows))
         if backend.get("host-nodes"):
             at = numbers(backend["host-nodes"], "host-nodes")
-            policies[index] = MemoryPolicy(_MODES.get(backend.get("policy", ""), "preferred"), at)
+            policies[index] = MemoryPolicy(MODES.get(backend.get("policy", ""), "preferred"), at)
     if len({cell.index for cell in cells}) < len(cells):
         raise InputError("two nodes (-numa) have the same number: give each its own")
     return tuple(sorted(cells, key=lambda cell: cell.index)), policies
@@ -196,13 +193,11 @@ def _controllers(said: Said) -> dict[str, Controller]:
 def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> BusAddress | None:
     """`bus=pci.1,addr=0x2.0x1`; None if it does not say where."""
     match = _PLACE.fullmatch(one.get("addr", ""))
-    above, name = controllers.get(one.get("bus", "")), one.get("bus", "")
-    if above is not None:
-        slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
+    slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
+    name = one.get("bus", "")
+    if (above := controllers.get(name)) is not None:
         return BusAddress(above.index, slot, function)
-    if match is None or name not in ("pcie.0", "pci.0"):
-        return None
-    return BusAddress(0, int(match[1], 16), int(match[2] or "0", 16))
+    return BusAddress(0, slot, function) if match and name in ("pcie.0", "pci.0") else None
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:

@@ -10,6 +10,8 @@ from linkgauge.rooms.vm.domain import MOST, BusAddress, HostDevice, length, pars
 
 _SIZE = re.compile(r"([0-9]{1,15})([kmgt]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
 _POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
+MODES = {"bind": "strict", "preferred": "preferred", "interleave": "interleave"}
+"""The modes of libvirt's memory policies by QEMU's names, which Proxmox VE hands on."""
 _ADDRESS = re.compile(
     r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}):([01][0-9a-f])(?:\.([0-7]))?", re.IGNORECASE | re.ASCII
 )
