@@ -29,7 +29,6 @@ _SAID = re.compile(
     r"|WARNING|RX depth"
     r"|Transport type|Device)"
 )
-_IPERF = "end"
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
@@ -72,7 +71,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
                 unit = float(1 << 20)  # which perftest calls MB
         elif head and len(words) >= 4 and all(number_of(word) is not None for word in words[:4]):
             figures += _perftest_row(name, head, [number_of(word) or 0.0 for word in words], unit)
-        elif not (head or name) or not _SAID.match(line):
+        elif not _SAID.match(line):
             continue
         used.add(number)
     if not figures:
