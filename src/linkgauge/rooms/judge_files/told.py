@@ -156,6 +156,20 @@ Reader = Callable[[Sequence[str]], Found | None]
 """A function that reads lines; None if none of them belongs to its tool."""
 
 
+def together(*readers: Reader) -> Reader:
+    """The reader that finds what any of these finds."""
+
+    def read(lines: Sequence[str]) -> Found | None:
+        parts = [part for each in readers if (part := each(lines)) is not None]
+        if not parts:
+            return None
+        facts, _ = merged(part.facts for part in parts)
+        logs = tuple(log for part in parts for log in part.logs)
+        return Found(logs, facts, frozenset().union(*(part.lines for part in parts)))
+
+    return read
+
+
 class Clash(NamedTuple):
     """A contradiction between two texts about one part."""
 

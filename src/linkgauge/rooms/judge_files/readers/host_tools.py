@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..lines import grid_at
-from ..told import Found, HostFigure, Log, ToldFigure
+from ..told import Found, HostFigure, Log, ToldFigure, together
 
 _STREAM = re.compile(
     r"\s*(Copy|Scale|Add|Triad):\s+(\d{1,14}(?:\.\d{0,9})?)\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?"
@@ -34,14 +34,6 @@ _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _KINDS: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
 }  # fmt: skip
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    found = [part for part in (_stream(lines), _mlc(lines), _sysbench(lines)) if part is not None]
-    if not found:
-        return None
-    logs = tuple(log for part in found for log in part.logs)
-    return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _stream(lines: Sequence[str]) -> Found | None:
@@ -131,3 +123,6 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
     )
     used = {n for n, line in enumerate(lines) if said.match(line)}
     return Found((Log("sysbench cpu", tuple(figures)),), lines=frozenset(used))
+
+
+read = together(_stream, _mlc, _sysbench)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..products import model_of, product_of
-from ..told import Bridge, Facts, Found, ToldGpu
+from ..told import Bridge, Facts, Found, ToldGpu, together
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
 _GPU = re.compile(
@@ -49,18 +49,6 @@ class _Function(NamedTuple):
     @property
     def bus(self) -> int:
         return int(self.address.split(":")[-2], 16)
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    listed = _listed(lines)
-    tree = _tree(lines)
-    if listed is None and tree is None:
-        return None
-    parts = [part for part in (listed, tree) if part is not None]
-    from ..told import merged
-
-    facts, _ = merged(part.facts for part in parts)
-    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in parts)))
 
 
 def _listed(lines: Sequence[str]) -> Found | None:
@@ -179,3 +167,6 @@ def _is_gpu_name(text: str) -> bool:
     model = _model(text)
     is_maker = re.search(r"NVIDIA|AMD/ATI", text) or (_MAKERS.search(text) and product_of(model))
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
+
+
+read = together(_listed, _tree)

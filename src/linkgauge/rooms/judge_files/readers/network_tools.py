@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from ..lines import number_of
-from ..told import Found, HostFigure, Log, ToldFigure
+from ..told import Found, HostFigure, Log, ToldFigure, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -32,15 +32,6 @@ _SAID = re.compile(
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    parts = (_perftest(lines), _perftest_json(lines), _iperf3(lines), _osu(lines))
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    logs = tuple(log for part in found for log in part.logs)
-    return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _rate(name: str, column: str, rate: float, size: int, engine: str) -> ToldFigure:
@@ -155,3 +146,6 @@ def _osu(lines: Sequence[str]) -> Found | None:
         if figures
         else None
     )
+
+
+read = together(_perftest, _perftest_json, _iperf3, _osu)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..lines import words_of
-from ..told import Facts, Found, ToldGpu, ToldNode
+from ..told import Facts, Found, ToldGpu, ToldNode, together
 
 _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
 _GPU = re.compile(r"GPU(\d{1,3})")
@@ -23,17 +23,6 @@ _SCREEN = re.compile(
     r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
 )
 _GENERATIONS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    parts = [_topology(lines), _links(lines), _query(lines), _screen(lines)]
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    from ..told import merged
-
-    facts, _ = merged(part.facts for part in found)
-    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _topology(lines: Sequence[str]) -> Found | None:
@@ -206,3 +195,6 @@ def _width(text: str | None) -> int | None:
 def _mebibytes(text: Any) -> int | None:
     match = re.match(r"(\d{1,9}) MiB", text or "")
     return int(match[1]) << 20 if match and int(match[1]) else None
+
+
+read = together(_topology, _links, _query, _screen)
