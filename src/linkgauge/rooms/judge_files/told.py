@@ -117,6 +117,7 @@ class ToldFigure(NamedTuple):
     ranks: How many accelerators take part, where all of the first do.
     part: Which of several concurrent transfers it is of; null: of all that are reported.
     staged: Whether the driver copies over the host's memory.
+    of: The row that says what it is of, where the benchmark is none of the catalogue's.
     host: What it is of, where no row of a table says it.
     """
 
