@@ -10,7 +10,7 @@ from linkgauge.model.operations.operation import ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..lines import grid_at
+from ..lines import PrintedGrid, grid_at
 from ..told import Found, HostFigure, Log, ToldFigure, together
 
 _STREAM = re.compile(
@@ -70,8 +70,7 @@ def _mlc(lines: Sequence[str]) -> Found | None:
             )
             if grid is not None:
                 used |= grid.lines
-                is_latency = "latencies" in line
-                figures += _of_nodes(grid.figures.items(), is_latency)
+                figures += _of_nodes(grid, "latencies" in line)
         elif match := _MLC_RATE.match(line):
             used.add(number)
             if match[1] == "ALL Reads":
@@ -84,8 +83,8 @@ def _mlc(lines: Sequence[str]) -> Found | None:
     return Found((Log("Intel MLC", tuple(figures), version),), lines=frozenset(used))
 
 
-def _of_nodes(figures: object, is_latency: bool) -> Iterator[ToldFigure]:
-    for (cpus, memory), figure in figures:  # type: ignore[attr-defined]
+def _of_nodes(grid: PrintedGrid, is_latency: bool) -> Iterator[ToldFigure]:
+    for (cpus, memory), figure in grid.figures.items():
         if figure is None or cpus > 63 or memory > 63:
             continue
         work = f"host:{memory} -> null by host:{cpus}.cpu"

@@ -50,6 +50,12 @@ class _Function(NamedTuple):
     def bus(self) -> int:
         return int(self.address.split(":")[-2], 16)
 
+    @property
+    def link(self) -> tuple[float | None, int | None, float | None, int | None]:
+        """Speed and width of the link as trained, and its maxima of both."""
+        found = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(self.body)}
+        return *found.get("LnkSta", (None, None)), *found.get("LnkCap", (None, None))
+
 
 def _listed(lines: Sequence[str]) -> Found | None:
     heads = [(n, match) for n, line in enumerate(lines) if (match := _HEAD.match(line))]
@@ -78,9 +84,7 @@ def _listed(lines: Sequence[str]) -> Found | None:
 
 
 def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
-    speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
-    speed, width = speeds.get("LnkSta", (None, None))
-    most, widest = speeds.get("LnkCap", (None, None))
+    speed, width, most, widest = one.link
     node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
     return ToldGpu(
         model=_model(one.name) or (model_of(number[1]) if number else None),
@@ -111,13 +115,10 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
 
 
 def _bridge(one: _Function) -> Bridge:
-    speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
-    speed, width = speeds.get("LnkSta", (None, None))
-    most, widest = speeds.get("LnkCap", (None, None))
     redirects, port = _ACS.search(one.body), _PORT.search(one.body)
     is_switch = port is not None and "Root" not in port[1]
     acs = None if redirects is None else redirects[1] == "+" and is_switch
-    return Bridge(speed, width, most, widest, acs, is_switch)
+    return Bridge(*one.link, acs, is_switch)
 
 
 # -t and -tv.

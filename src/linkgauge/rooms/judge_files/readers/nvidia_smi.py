@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from ..lines import words_of
 from ..told import Facts, Found, ToldGpu, ToldNode, together
+from .host import count_of_list
 
+_CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
 _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
 _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
@@ -77,14 +79,8 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _cpus(text: str) -> int | None:
-    """The number of CPUs in a list such as `0-31,64-95`; None if it is no list."""
-    total = 0
-    for part in text.split(","):
-        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
-        if match is None:
-            return None
-        total += int(match[2] or match[1]) - int(match[1]) + 1
-    return total if 0 < total <= 4096 else None
+    """The number of CPUs in a list; None if anything else is in it, as in one that is cut."""
+    return count_of_list(text) if _CPUS.fullmatch(text) else None
 
 
 def _links(lines: Sequence[str]) -> Found | None:
