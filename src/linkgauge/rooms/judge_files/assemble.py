@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 import linkgauge
 from linkgauge.backends.sim.backend import SimBackend
@@ -233,10 +233,10 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
     staged = any(one.staged for one in told)
-    known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
-    known |= {"transfers": tuple(map(_by_host, cell.transfers))} if staged else {}
+    if staged:
+        cell = replace(cell, transfers=tuple(map(_by_host, cell.transfers)))
     return CellResult(
-        **known,
+        **asdict(cell),
         status="pass" if samples else "error",
         bytes=cell.bytes_reported(size) if not cell.report.is_latency else size,
         samples=samples,
@@ -290,10 +290,9 @@ def _collective(
         if work is None or size is None or not (work.root or 0) < own <= len(devices):
             continue
         cell = cell_of(work, devices[:own], size, row_of(work), format_size(size))
-        known = {name: getattr(cell, name) for name in Cell.__struct_fields__}
         cells.append(
             CellResult(
-                **known,
+                **asdict(cell),
                 status="pass",
                 bytes=size,
                 samples=tuple(seconds),

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import yaml
+from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import Description, description_of
 from linkgauge.machine.given import read_given
@@ -101,14 +101,11 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
         raise InputError(f"{len(indices)} accelerators: this is no output of one machine")
     gpus = [facts.gpus.get(index, ToldGpu()) for index in indices]
     usual = next((gpu.model for gpu in gpus if gpu.model), None)
-    gpus = [msgspec.structs.replace(gpu, model=gpu.model or usual) for gpu in gpus]
+    gpus = [replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
     if not facts.joins and all(gpu.node is None for gpu in gpus):
         nodes = nodes_by(told, indices)
-        gpus = [
-            msgspec.structs.replace(gpu, node=nodes.get(i))
-            for i, gpu in zip(indices, gpus, strict=True)
-        ]
+        gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
             groups = [
                 [i for i in indices if nodes[i] == node] for node in sorted({*nodes.values()})

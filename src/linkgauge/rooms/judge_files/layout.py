@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -164,6 +165,7 @@ class MachineLayout:
 
     # Switches of PCIe.
 
+    @cached_property
     def _groups(self) -> list[set[int]]:
         """The groups of accelerators below one switch: from their bridges if these are known, else
         from the links between them."""
@@ -186,13 +188,13 @@ class MachineLayout:
         return self._facts.bridges.get(address, Bridge())
 
     def _switch_of(self, place: int) -> str | None:
-        for number, group in enumerate(self._groups()):
+        for number, group in enumerate(self._groups):
             if place in group:
                 return f"plx{number}"
         return None
 
     def _below_switches(self) -> None:
-        for number, group in enumerate(self._groups()):
+        for number, group in enumerate(self._groups):
             first = self._gpus[min(group)]
             above = [one for place in group for one in self._gpus[place].above]
             redirects = any(self._bridge(one).acs for one in above)

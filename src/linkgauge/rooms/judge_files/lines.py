@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
@@ -67,11 +66,6 @@ def _without_labels(lines: Sequence[str]) -> Labelled:
 def words_of(line: str) -> list[str]:
     """The words of a line of a table, without its rules."""
     return re.sub(r"[│┃|]", " ", line).split()
-
-
-def blocks_of(lines: Sequence[str]) -> list[list[str]]:
-    """The groups of lines between empty lines."""
-    return [list(some) for filled, some in groupby(lines, bool) if filled]
 
 
 def and_all(names: Iterable[str]) -> str:

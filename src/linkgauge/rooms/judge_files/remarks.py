@@ -109,7 +109,7 @@ def _in_switches(run: Run, tool: ToolRun) -> Iterator[str]:
         for one in run.machine.known.accelerators
         for link in one.links
     )
-    for result in run.results if able and result_is(run, "all_reduce") else ():
+    for result in run.results if able else ():
         curve = _curve(result.cells) if result.benchmark == "all_reduce" else []
         if curve and len(result.cells[0].transfers) > 2:
             most = max(rate for _, rate in curve) / 1e9

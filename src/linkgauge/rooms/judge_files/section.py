@@ -13,9 +13,7 @@ from linkgauge.report.blocks import Block, Line, Prose, line, plain
 from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
 
-from .layout import ON_SHEET
 from .lines import and_all
-from .remarks import remarks
 
 _FEW = 4
 """The most settings and assumptions that are shown one by one."""
@@ -25,6 +23,8 @@ def blocks(one: OneRun) -> Iterable[Block]:
     tool = one.run.tool
     if not isinstance(tool, ToolRun):
         return
+    from .remarks import remarks  # here: every report loads this file, few runs are a tool's
+
     said = [plain(text) for text in remarks(one.run, tool)]
     if said:
         yield Prose([*said, ()])
@@ -70,6 +70,8 @@ def _expected(run: Run) -> Iterator[Line]:
 def _on_sheet(assumed: str) -> tuple[str, str]:
     """The product and the assumption about it, if the assumption follows from its data sheet; else
     an empty name and the assumption."""
+    from .layout import ON_SHEET
+
     product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")
     return (product, what) if assumed.endswith(ON_SHEET) else ("", assumed)
 

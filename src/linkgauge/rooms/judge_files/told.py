@@ -117,6 +117,7 @@ class ToldFigure(NamedTuple):
     ranks: How many accelerators take part, where all of the first do.
     part: Which of several concurrent transfers it is of; null: of all that are reported.
     staged: Whether the driver copies over the host's memory.
+    of: The row that says what it is of, where the benchmark is none of the catalogue's.
     host: What it is of, where no row of a table says it.
     """
 
@@ -154,6 +155,20 @@ class Found(NamedTuple):
 
 Reader = Callable[[Sequence[str]], Found | None]
 """A function that reads lines; None if none of them belongs to its tool."""
+
+
+def together(*readers: Reader) -> Reader:
+    """The reader that finds what any of these finds."""
+
+    def read(lines: Sequence[str]) -> Found | None:
+        parts = [part for each in readers if (part := each(lines)) is not None]
+        if not parts:
+            return None
+        facts, _ = merged(part.facts for part in parts)
+        logs = tuple(log for part in parts for log in part.logs)
+        return Found(logs, facts, frozenset().union(*(part.lines for part in parts)))
+
+    return read
 
 
 class Clash(NamedTuple):

@@ -25,15 +25,15 @@ from linkgauge.engine.request import RunRequest, Written
 from linkgauge.engine.session import opened
 from linkgauge.history.keeping import remember
 from linkgauge.judge.findings import Finding
-from linkgauge.judge.outcome import Outcome, doubtful
+from linkgauge.judge.outcome import Outcome, doubtful, outcome_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError, Interrupted
 from linkgauge.model.names import hint
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import write_run
-from linkgauge.report.reading import judged
-from linkgauge.report.rows import CellRow, SampleRow, cell_rows, sample_rows
+from linkgauge.report.reading import judged, shown_as
+from linkgauge.report.rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
 from linkgauge.report.tables import CELLS, SAMPLES
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def load(path: StrPath) -> MeasuredRun:
     path = Path(path)
     if path.is_dir() and not is_run(path):
         raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
-    return _view(read_run(path))
+    return _view(judged(read_run(path)))
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
@@ -199,10 +199,10 @@ def _measured(request: RunRequest, observer: Observer, say: Callable[[str], obje
                 run = session.measure(session.plan(observer), observer, doubtful)
             finally:
                 folder = session.folder
-            view = _view(run)
+            view = _view(judged(run))
             if folder is not None:
                 known, line = since(view.run)
-                view = _view(known)
+                view = _view(shown_as(known, outcome_of(known)))
                 view.save(folder)
                 if remember(known, folder, say) and line is not None:
                     say(line)
@@ -218,6 +218,5 @@ def _interrupted(folder: Path | None) -> Interrupted:
     return Interrupted(f"interrupted{kept}")
 
 
-def _view(run: Run) -> MeasuredRun:
-    found = judged(run)
-    return MeasuredRun(found.run, found.outcome)
+def _view(one: OneRun) -> MeasuredRun:
+    return MeasuredRun(one.run, one.outcome)

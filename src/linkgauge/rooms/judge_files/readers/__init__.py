@@ -3,7 +3,6 @@ it found in them. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -53,8 +52,3 @@ def read_text(name: str, text: str) -> ReadText:
         lines.others,
         lines[missed[0]].strip() if missed else "",
     )
-
-
-def is_any(lines: Sequence[str], *begins: str) -> bool:
-    """Whether one of the lines contains one of these words."""
-    return any(one in line for line in lines for one in begins)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
@@ -16,7 +15,6 @@ from ..lines import PrintedGrid, grid_at, number_of
 from ..told import Facts, Found, Log, ToldFigure, ToldGpu
 
 _GB = 1e9
-_ROWS = {row.name: row for row in NVBANDWIDTH}
 _STAGED = Row(
     "device_to_device_memcpy_staged", "memcpy CE device(row) -> device(column) without P2P",
     Layout.PAIRS, "r -> c by r.ce",
@@ -94,24 +92,24 @@ def _peers(
             continue
         if down == across:
             if not both and not enabled:
-                yield _told(_ROWS["device_local_copy"], 0, across, figure / 2, _PEER_SIZE)
+                yield _told("device_local_copy", 0, across, figure / 2)
             continue
-        staged = not enabled or (down, across) in refused
-        if staged and enabled:
+        if enabled and (down, across) in refused:
             continue  # what it shows without, again
-        if staged:
+        if not enabled:
             row = _STAGED_BOTH if both else _STAGED
+            yield _told(row.name, down, across, figure, row)
         else:
             way = "read" if reads else "write"
             name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
-            row = _ROWS[name]
-        yield _told(row, down, across, figure, _PEER_SIZE, staged)
+            yield _told(name, down, across, figure)
 
 
 def _told(
-    row: Row, down: int, across: int, figure: float, size: int, staged: bool = False
+    name: str, down: int, across: int, figure: float, staged: Row | None = None
 ) -> ToldFigure:
-    return ToldFigure(row.name, str(down), str(across), figure * _GB, size, staged=staged, of=row)
+    place = str(down), str(across)
+    return ToldFigure(name, *place, figure * _GB, _PEER_SIZE, staged=staged is not None, of=staged)
 
 
 # bandwidthTest.
@@ -174,4 +172,4 @@ def _bandwidth(
         return
     local = way == "device_local_copy"
     rate = float(figure) * scale / (2 if local else 1)
-    yield ToldFigure(way, "0", "0", rate, int(size), of=_ROWS[way])
+    yield ToldFigure(way, "0", "0", rate, int(size))

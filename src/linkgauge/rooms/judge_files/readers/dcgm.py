@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH
-
 from ..products import model_of
 from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
 
@@ -18,7 +16,6 @@ _RATE = re.compile(
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 _SAID = re.compile(r"dcgm|DCGM|Diagnostic|diagnostic")
 _WAYS = {"GPU to Host": "device_to_host_memcpy_ce", "Host to GPU": "host_to_device_memcpy_ce"}
-_ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -27,10 +24,9 @@ def read(lines: Sequence[str]) -> Found | None:
     figures, used = list[ToldFigure](), set[int]()
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):
-            row = _ROWS[_WAYS[match[2]]]
             rate = float(match[3]) if match[3].count(".") < 2 else 0.0
             if rate:
-                figures.append(ToldFigure(row.name, "0", match[1], rate * 1e9, 512 * MIB, of=row))
+                figures.append(ToldFigure(_WAYS[match[2]], "0", match[1], rate * 1e9, 512 * MIB))
                 used.add(number)
     gpus = _devices(lines)
     if not figures and not gpus:

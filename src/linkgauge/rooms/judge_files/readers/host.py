@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..told import Facts, Found, ToldNode
+from ..told import Facts, Found, ToldNode, together
 from ..xml_text import xml_in
 
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
@@ -18,16 +18,6 @@ _LSCPU_MORE = re.compile(
     r"|L[1-4]"
     r"|Vulnerability|Caches|NUMA:|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
 )
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    found = [part for part in (_lscpu(lines), _numactl(lines), _lstopo(lines)) if part is not None]
-    if not found:
-        return None
-    from ..told import merged
-
-    facts, _ = merged(part.facts for part in found)
-    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _lscpu(lines: Sequence[str]) -> Found | None:
@@ -119,3 +109,6 @@ def _bits(mask: str) -> int | None:
     if not mask or not all(re.fullmatch(r"[0-9a-f]{1,64}", one) for one in digits):
         return None
     return sum(int(one, 16).bit_count() for one in digits) or None
+
+
+read = together(_lscpu, _numactl, _lstopo)

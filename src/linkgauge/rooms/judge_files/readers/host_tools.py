@@ -10,8 +10,8 @@ from linkgauge.model.operations.operation import ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
-from ..lines import grid_at
-from ..told import Found, HostFigure, Log, ToldFigure
+from ..lines import PrintedGrid, grid_at
+from ..told import Found, HostFigure, Log, ToldFigure, together
 
 _STREAM = re.compile(
     r"\s*(Copy|Scale|Add|Triad):\s+(\d{1,14}(?:\.\d{0,9})?)\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?"
@@ -34,14 +34,6 @@ _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _KINDS: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
 }  # fmt: skip
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    found = [part for part in (_stream(lines), _mlc(lines), _sysbench(lines)) if part is not None]
-    if not found:
-        return None
-    logs = tuple(log for part in found for log in part.logs)
-    return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _stream(lines: Sequence[str]) -> Found | None:
@@ -78,8 +70,7 @@ def _mlc(lines: Sequence[str]) -> Found | None:
             )
             if grid is not None:
                 used |= grid.lines
-                is_latency = "latencies" in line
-                figures += _of_nodes(grid.figures.items(), is_latency)
+                figures += _of_nodes(grid, "latencies" in line)
         elif match := _MLC_RATE.match(line):
             used.add(number)
             if match[1] == "ALL Reads":
@@ -92,8 +83,8 @@ def _mlc(lines: Sequence[str]) -> Found | None:
     return Found((Log("Intel MLC", tuple(figures), version),), lines=frozenset(used))
 
 
-def _of_nodes(figures: object, is_latency: bool) -> Iterator[ToldFigure]:
-    for (cpus, memory), figure in figures:  # type: ignore[attr-defined]
+def _of_nodes(grid: PrintedGrid, is_latency: bool) -> Iterator[ToldFigure]:
+    for (cpus, memory), figure in grid.figures.items():
         if figure is None or cpus > 63 or memory > 63:
             continue
         work = f"host:{memory} -> null by host:{cpus}.cpu"
@@ -131,3 +122,6 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
     )
     used = {n for n, line in enumerate(lines) if said.match(line)}
     return Found((Log("sysbench cpu", tuple(figures)),), lines=frozenset(used))
+
+
+read = together(_stream, _mlc, _sysbench)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..products import model_of, product_of
-from ..told import Bridge, Facts, Found, ToldGpu
+from ..told import Bridge, Facts, Found, ToldGpu, together
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
 _GPU = re.compile(
@@ -50,17 +50,11 @@ class _Function(NamedTuple):
     def bus(self) -> int:
         return int(self.address.split(":")[-2], 16)
 
-
-def read(lines: Sequence[str]) -> Found | None:
-    listed = _listed(lines)
-    tree = _tree(lines)
-    if listed is None and tree is None:
-        return None
-    parts = [part for part in (listed, tree) if part is not None]
-    from ..told import merged
-
-    facts, _ = merged(part.facts for part in parts)
-    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in parts)))
+    @property
+    def link(self) -> tuple[float | None, int | None, float | None, int | None]:
+        """Speed and width of the link as trained, and its maxima of both."""
+        found = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(self.body)}
+        return *found.get("LnkSta", (None, None)), *found.get("LnkCap", (None, None))
 
 
 def _listed(lines: Sequence[str]) -> Found | None:
@@ -90,9 +84,7 @@ def _listed(lines: Sequence[str]) -> Found | None:
 
 
 def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
-    speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
-    speed, width = speeds.get("LnkSta", (None, None))
-    most, widest = speeds.get("LnkCap", (None, None))
+    speed, width, most, widest = one.link
     node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
     return ToldGpu(
         model=_model(one.name) or (model_of(number[1]) if number else None),
@@ -123,13 +115,10 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
 
 
 def _bridge(one: _Function) -> Bridge:
-    speeds = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
-    speed, width = speeds.get("LnkSta", (None, None))
-    most, widest = speeds.get("LnkCap", (None, None))
     redirects, port = _ACS.search(one.body), _PORT.search(one.body)
     is_switch = port is not None and "Root" not in port[1]
     acs = None if redirects is None else redirects[1] == "+" and is_switch
-    return Bridge(speed, width, most, widest, acs, is_switch)
+    return Bridge(*one.link, acs, is_switch)
 
 
 # -t and -tv.
@@ -179,3 +168,6 @@ def _is_gpu_name(text: str) -> bool:
     model = _model(text)
     is_maker = re.search(r"NVIDIA|AMD/ATI", text) or (_MAKERS.search(text) and product_of(model))
     return bool(model and is_maker and not is_other and "Device" not in text[:7])
+
+
+read = together(_listed, _tree)

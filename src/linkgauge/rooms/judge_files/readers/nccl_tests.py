@@ -38,7 +38,6 @@ _DEBUG = re.compile(
 )
 _SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
 _VIA = re.compile(r"via (SHM|P2P|NET)/")
-_WRONG = re.compile(r"#\s+Out of bounds values\s*:\s*(\d+)\s*(\w*)")
 _KNOWN = re.compile(
     r"#|\s*$|(?:NCCL|RCCL) version|HIP version|ROCm version|Hostname|Librccl path|Avg bus bandwidth"
 )

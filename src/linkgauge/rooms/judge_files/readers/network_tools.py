@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from ..lines import number_of
-from ..told import Found, HostFigure, Log, ToldFigure
+from ..told import Found, HostFigure, Log, ToldFigure, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -29,19 +29,9 @@ _SAID = re.compile(
     r"|WARNING|RX depth"
     r"|Transport type|Device)"
 )
-_IPERF = "end"
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    parts = (_perftest(lines), _perftest_json(lines), _iperf3(lines), _osu(lines))
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    logs = tuple(log for part in found for log in part.logs)
-    return Found(logs, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _rate(name: str, column: str, rate: float, size: int, engine: str) -> ToldFigure:
@@ -72,7 +62,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
                 unit = float(1 << 20)  # which perftest calls MB
         elif head and len(words) >= 4 and all(number_of(word) is not None for word in words[:4]):
             figures += _perftest_row(name, head, [number_of(word) or 0.0 for word in words], unit)
-        elif not (head or name) or not _SAID.match(line):
+        elif not _SAID.match(line):
             continue
         used.add(number)
     if not figures:
@@ -156,3 +146,6 @@ def _osu(lines: Sequence[str]) -> Found | None:
         if figures
         else None
     )
+
+
+read = together(_perftest, _perftest_json, _iperf3, _osu)

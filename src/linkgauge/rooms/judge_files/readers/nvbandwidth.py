@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
@@ -55,8 +57,6 @@ def row_of(name: str) -> Row | None:
     row = _ROWS.get(f"{name.removesuffix('_tma')}_sm")
     if row is None:
         return None
-    from msgspec.structs import replace
-
     return replace(row, name=name, title=row.title.replace(" SM ", " TMA "))
 
 

@@ -9,8 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..lines import words_of
-from ..told import Facts, Found, ToldGpu, ToldNode
+from ..told import Facts, Found, ToldGpu, ToldNode, together
+from .host import count_of_list
 
+_CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
 _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
 _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
@@ -23,17 +25,6 @@ _SCREEN = re.compile(
     r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
 )
 _GENERATIONS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    parts = [_topology(lines), _links(lines), _query(lines), _screen(lines)]
-    found = [part for part in parts if part is not None]
-    if not found:
-        return None
-    from ..told import merged
-
-    facts, _ = merged(part.facts for part in found)
-    return Found(facts=facts, lines=frozenset().union(*(part.lines for part in found)))
 
 
 def _topology(lines: Sequence[str]) -> Found | None:
@@ -88,14 +79,8 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _cpus(text: str) -> int | None:
-    """The number of CPUs in a list such as `0-31,64-95`; None if it is no list."""
-    total = 0
-    for part in text.split(","):
-        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
-        if match is None:
-            return None
-        total += int(match[2] or match[1]) - int(match[1]) + 1
-    return total if 0 < total <= 4096 else None
+    """The number of CPUs in a list; None if anything else is in it, as in one that is cut."""
+    return count_of_list(text) if _CPUS.fullmatch(text) else None
 
 
 def _links(lines: Sequence[str]) -> Found | None:
@@ -206,3 +191,6 @@ def _width(text: str | None) -> int | None:
 def _mebibytes(text: Any) -> int | None:
     match = re.match(r"(\d{1,9}) MiB", text or "")
     return int(match[1]) << 20 if match and int(match[1]) else None
+
+
+read = together(_topology, _links, _query, _screen)

@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH
-
 from ..lines import number_of
 from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu
 
@@ -22,7 +20,6 @@ _SAID = re.compile(
     r"\s*(?:rbln\d+\s|CPU : |Device :|=+$|\[ +(?:Run|PASS|FAIL)|\[Measure"
     r"|P2P Connectivity|Device P2P)"
 )
-_ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -85,4 +82,4 @@ def _row(
             name, down, across = "device_to_device_memcpy_read_ce", column, row
         else:
             name, down, across = "device_to_device_memcpy_write_ce", row, column
-        yield ToldFigure(name, str(down), str(across), rate * 1e9, size, of=_ROWS[name])
+        yield ToldFigure(name, str(down), str(across), rate * 1e9, size)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
@@ -26,7 +25,6 @@ _OTHER = re.compile(
     r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
     r"|Data (?:path|verification))"
 )
-_ROWS = {row.name: row for row in NVBANDWIDTH}
 _BOTH = Row(
     "host_to_device_bidirectional_memcpy_total",
     "memcpy CE host(row) <-> device(column), both ways",
@@ -89,17 +87,16 @@ def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterato
             key = "device_to_host_memcpy_ce", place[down]
             best[key] = max(best.get(key, 0.0), figure)
     for (name, index), figure in best.items():
-        row = _BOTH if both else _ROWS[name]
-        if not both or name.startswith("host"):
-            yield ToldFigure(row.name, "0", str(index), figure * 1e9, SIZE, of=row)
+        if not both:
+            yield ToldFigure(name, "0", str(index), figure * 1e9, SIZE)
+        elif name.startswith("host"):
+            yield ToldFigure(_BOTH.name, "0", str(index), figure * 1e9, SIZE, of=_BOTH)
 
 
 def _between(down: int, across: int, figure: float, both: bool) -> Iterator[ToldFigure]:
     if down == across:
-        row = _ROWS["device_local_copy"]
         if not both:
-            yield ToldFigure(row.name, "0", str(across), figure / 2 * 1e9, SIZE, of=row)
+            yield ToldFigure("device_local_copy", "0", str(across), figure / 2 * 1e9, SIZE)
         return
     way = "bidirectional_memcpy_write_ce" if both else "memcpy_write_ce"
-    row = _ROWS[f"device_to_device_{way}"]
-    yield ToldFigure(row.name, str(down), str(across), figure * 1e9, SIZE, of=row)
+    yield ToldFigure(f"device_to_device_{way}", str(down), str(across), figure * 1e9, SIZE)

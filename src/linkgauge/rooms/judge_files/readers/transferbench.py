@@ -6,8 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.gpu import WITHIN_NODE
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
@@ -33,7 +31,6 @@ _SAID = re.compile(
 _RULES = re.compile("[┌┬┐├┼┤└┴┘│─|+-]+")
 _TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) GB/s")
 _IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
-_ROWS = {row.name: row for row in (*NVBANDWIDTH, *WITHIN_NODE)}
 _COPIES = "[1 Read(s) 1 Write(s)]"
 _KIND = {"GFX": "sm", "DMA": "ce"}
 _BOTH = {
@@ -62,9 +59,9 @@ def read(lines: Sequence[str]) -> Found | None:
         elif title := _ALL.match(line):
             said = " ".join(lines[max(number - 30, 0) : number + 4])
             way = "read" if "Using DST as executor" in said else "write"
-            row = _ROWS[f"all_to_all_{way}_{_KIND[title[1]]}"] if _COPIES in said else None
+            name = f"all_to_all_{way}_{_KIND[title[1]]}" if _COPIES in said else ""
             size = next((int(m[2]) for m in _SIZE.finditer(said) if m[2]), size)
-            found, taken = _all_to_all(lines, number, row, size)
+            found, taken = _all_to_all(lines, number, name, size)
             figures += found
             used |= taken
         elif match := _ONE.match(line.replace("│", " ").replace("|", " ")):
@@ -105,25 +102,27 @@ def _of_row(
             continue
         if kinds == "GC":
             if across == 0:
-                yield _told(_ROWS[f"device_to_host_memcpy_{kind}"], 0, down, rate, size)
+                yield _told(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
         elif down == across:
             if not both and kind == "ce":
-                yield _told(_ROWS["device_local_copy"], 0, across, rate, size)
+                yield _told("device_local_copy", 0, across, rate, size)
         elif both:
-            yield _told(_BOTH[kind], down, across, rate, size)
+            yield _told(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
         else:
-            yield _told(_ROWS[f"device_to_device_memcpy_write_{kind}"], down, across, rate, size)
+            yield _told(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
 
 
-def _told(row: Row, down: int, across: int, rate: float, size: int) -> ToldFigure:
-    return ToldFigure(row.name, str(down), str(across), rate * 1e9, size, of=row)
+def _told(
+    name: str, down: int, across: int, rate: float, size: int, of: Row | None = None
+) -> ToldFigure:
+    return ToldFigure(name, str(down), str(across), rate * 1e9, size, of=of)
 
 
 def _all_to_all(
-    lines: Sequence[str], start: int, row: Row | None, size: int
+    lines: Sequence[str], start: int, name: str, size: int
 ) -> tuple[list[ToldFigure], set[int]]:
     """The rate of each pair while all copy, and what all carry together by the CPU's clock. None of
-    them if some are missing, or copies within devices run, too."""
+    them if some are missing, or copies within devices run, too (no `name`)."""
     used, rates, total = {start}, list[float](), 0.0
     count = 0
     for number in range(start + 1, min(start + 200, len(lines))):
@@ -136,13 +135,13 @@ def _all_to_all(
         elif not _IN_GRID.match(_RULES.sub("", line).strip()):
             break
         used.add(number)
-    if row is None or not total or len(rates) != count * (count - 1):
+    if not name or not total or len(rates) != count * (count - 1):
         return [], used
-    whole = _told(row, 0, 0, total, size)._replace(ranks=count)
+    whole = _told(name, 0, 0, total, size)._replace(ranks=count)
     figures = [whole]
     pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
     for (source, destination), rate in zip(pairs, rates, strict=True):
-        own, other = (destination, source) if "read" in row.name else (source, destination)
+        own, other = (destination, source) if "read" in name else (source, destination)
         # The row's transfers go round from each device: to the next one first.
         part = own * (count - 1) + (other - own - 1) % count
         figures.append(whole._replace(figure=rate * 1e9, part=part))
@@ -162,9 +161,9 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
         way = "read" if reads else "write"
         places = (match[8], match[4]) if reads else (match[4], match[8])
         if owner in places:
-            row = _ROWS[f"device_to_device_memcpy_{way}_{kind}"]
-            yield _told(row, int(places[0]), int(places[1]), rate, size)
+            name = f"device_to_device_memcpy_{way}_{kind}"
+            yield _told(name, int(places[0]), int(places[1]), rate, size)
     elif source[0] in "CBN" and destination[0] == "G" and executor[1:] == destination[1:]:
-        yield _told(_ROWS[f"host_to_device_memcpy_{kind}"], 0, int(match[8]), rate, size)
+        yield _told(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
     elif source[0] == "G" and destination[0] in "CBN" and executor[1:] == source[1:]:
-        yield _told(_ROWS[f"device_to_host_memcpy_{kind}"], 0, int(match[4]), rate, size)
+        yield _told(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)
