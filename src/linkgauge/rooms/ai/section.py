@@ -65,7 +65,7 @@ class _AskedCell(NamedTuple):
 
 def _known(result: Result) -> Iterator[_AskedCell]:
     for cell in result.cells:
-        if cell.work is not None and cell.workload is not None:
+        if cell.status == "pass" and cell.work is not None and cell.workload is not None:
             yield _AskedCell(cell, cell.workload, cell.work, bound_of(cell.work))
 
 

@@ -160,7 +160,9 @@ class Decode(Work):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """A graph for each step. All use one pool of memory, since they are replayed in order."""
+        """Captures a graph for each step. All use one pool of memory, since they are replayed in
+        order. Each is captured on a stream of this device: torch's own belongs to the device that
+        captured first in this process."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -173,7 +175,7 @@ class Decode(Work):
         pool, replays = cuda.graph_pool_handle(), []
         for step in plain:
             graph = cuda.CUDAGraph()
-            with cuda.graph(graph, pool=pool):
+            with cuda.graph(graph, pool=pool, stream=aside):
                 step()
             replays.append(graph.replay)
         return replays
