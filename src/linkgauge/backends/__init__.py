@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
-_OF_ROOMS = named("backends")
+_OWN = ("host", "sim", "mpi", "net", *ACCELERATORS, "torch")
+_OF_ROOMS = named("backends", _OWN)
 ON_REQUEST = ("torch", *_OF_ROOMS)
 """The backends with devices that are measured only if they are asked for, because a backend made
 for the device is better. If a machine has no such backend, a run asks for them itself."""

@@ -15,13 +15,13 @@ from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
-from linkgauge.registry import LEFT_OUT, named, our_rooms, rooms
+from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
 
 from . import completion, streams
 from .help_text import OTHER, HelpCommand, HelpGroup
-from .options import Options, filled, instead, parameters
+from .options import Options, beforehand, filled, instead, parameters
 
-_OURS = {
+_CORE = {
     "devices": ".devices:devices",
     "list": ".list:list_benchmarks",
     "run": ".run:run",
@@ -30,7 +30,8 @@ _OURS = {
     "show": ".show:show",
     "report": ".report:report",
     "doctor": ".doctor:doctor",
-} | {name: place for room in our_rooms() for name, place in room.commands.items()}
+}
+_OURS = _CORE | {name: place for room in our_rooms() for name, place in room.commands.items()}
 _ORDER = (
     "devices", "capture", "list", "run", "copy", "latency", "traffic", "vary", "watch", "scale",
     "ai", "show", "report", "compare", "baseline", "gate", "export", "pack", "share", "history",
@@ -59,22 +60,28 @@ def command(name: str, place: str) -> click.Command:
 
 
 def all_commands() -> dict[str, str]:
-    """The commands with those of other packages' rooms, which come last and replace none of
-    ours."""
-    others = {name: place for name, place in named("commands").items() if name not in COMMANDS}
-    return COMMANDS | others
+    """The commands, those of plug-ins last."""
+    return COMMANDS | named("commands", _CORE)
+
+
+_VERBOSE = f"{__name__}.verbose"
 
 
 def _show_version() -> None:
     from linkgauge import __version__
 
     click.echo(f"linkgauge {__version__}")
+    for plugin in plugins() if click.get_current_context().meta.get(_VERBOSE) else ():
+        click.echo(f"{plugin.origin}: {', '.join(additions(plugin))}")
 
 
 class RootOptions(Options):
     """The options of linkgauge itself."""
 
-    version: bool = instead(OTHER, "Show the version and exit.", _show_version)
+    version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
+    verbose: bool = beforehand(
+        OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
+    )
     install_completion: bool = instead(
         OTHER, "Install completion for the current shell.", completion.install
     )
@@ -109,7 +116,8 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
         except Exception as error:
             if name in COMMANDS:
                 raise
-            _complain(f"the command {name!r} is left out: {type(error).__name__}: {error}")
+            what = f"the command {name!r} of {origin_of('commands', name)}"
+            leave_out(what, f"{type(error).__name__}: {error}")
     return app
 
 
@@ -119,9 +127,8 @@ def main() -> None:
     after SIGHUP."""
     interrupted = end_like_ctrl_c()
     streams.prepare()
-    rooms()
-    for line in LEFT_OUT:
-        _complain(line)
+    plugins()
+    said = _complain_of_left_out()
     try:
         code = application(_asked(sys.argv))(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
@@ -138,6 +145,7 @@ def main() -> None:
         _complain(f"{where}{error.strerror}")
         streams.discard(sys.stdout.fileno())  # flushing its buffer would fail once more
         code = 3
+    _complain_of_left_out(said)
     if code == 130:
         code = interrupted()
     gc.freeze()  # the process ends here: a last collection would take 30 ms and more
@@ -164,6 +172,14 @@ def _said(error: click.ClickException) -> str:
     known = [name for one in context.command.params for name in one.opts]
     near = hint(option, known, f": {context.command_path} --help lists its options")
     return f"{context.command_path} has no option {option}{near}"
+
+
+def _complain_of_left_out(said: int = 0) -> int:
+    """Names what of plug-ins is left out, except the lines that were said before. Returns the
+    number of lines said in all."""
+    for line in [*LEFT_OUT][said:]:
+        _complain(line)
+    return len(LEFT_OUT)
 
 
 def _complain(message: str) -> None:

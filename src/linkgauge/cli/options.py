@@ -129,15 +129,25 @@ def option(
     return Field(HelpOption, value, flags, {**shown, "offer": offer, **more})
 
 
-def instead(heading: str, help: str, action: Callable[[], object]) -> Any:
-    """A field for a flag that runs `action` in place of the command."""
+def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
+    """A field for a flag that runs `action` in place of the command; if eager, before other options
+    are read."""
 
     def carry_out(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
         if asked:
             action()
             context.exit()
 
-    return option(heading, help, callback=carry_out, is_eager=True, expose_value=False)
+    return option(heading, help, callback=carry_out, is_eager=is_eager, expose_value=False)
+
+
+def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
+    """A field for a flag that is kept in the context's `meta` before any other is read."""
+
+    def keep(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
+        context.meta[key] = asked
+
+    return option(heading, help, flags=flags, callback=keep, is_eager=True, expose_value=False)
 
 
 def argument(

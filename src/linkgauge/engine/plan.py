@@ -10,6 +10,7 @@ from operator import itemgetter
 import msgspec
 
 from linkgauge.backends import ON_REQUEST
+from linkgauge.benchmarks.catalog import ORIGINS
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
@@ -20,6 +21,7 @@ from linkgauge.model.ranks import nic_problem
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
+from linkgauge.registry import origin_of
 
 from .rounds import size_of, title_of, tournament
 
@@ -200,6 +202,12 @@ def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
     return msgspec.structs.replace(sheet, cells=tuple(cells))
 
 
+def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
+    """The plug-ins that offer the benchmark and its backend, if any."""
+    origins = (ORIGINS.get(benchmark.name), origin_of("backends", benchmark.backend))
+    return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
+
+
 def _sheet(
     benchmark: Benchmark, size: int, reasons: Sequence[str | None], title: str
 ) -> PlannedTable:
@@ -214,6 +222,7 @@ def _sheet(
         sweep=benchmark.sweep,
         reason=benchmark.reason,
         drawn=benchmark.drawn,
+        plugins=_plugins(benchmark),
         cells=tuple(
             PlannedCell(
                 cell.row,

@@ -118,7 +118,8 @@ def formats() -> dict[str, Format]:
         Format("parquet", "A Parquet file, which needs -o."),
         Format("yaml", "Write hardware.yml to stdout."),
     )
-    return {form.name: form for form in (*own, *listed("formats"), Format(TERMINAL))}
+    taken = {TERMINAL, *(form.name for form in own)}
+    return {form.name: form for form in (*own, *listed("formats", taken), Format(TERMINAL))}
 
 
 JSON = f"{_REPORT}.files:json_document"

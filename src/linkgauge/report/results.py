@@ -187,10 +187,12 @@ def heading(result: Result) -> Line:
 
 
 def where(sheet: Result | PlannedTable) -> str:
-    """The backend and sizes of a result, and how many pairs were drawn if they are a sample."""
+    """The backend and sizes of a result, the plug-ins that offer them, and how many pairs were
+    drawn if they are a sample."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
-    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{sample}"
+    offered = f"  of {', '.join(sheet.plugins)}" if sheet.plugins else ""
+    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{offered}{sample}"
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:

@@ -45,7 +45,7 @@ from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.units import parse_size
-from linkgauge.registry import loaded, named
+from linkgauge.registry import sources_of_machines
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
@@ -371,7 +371,7 @@ def load(name: str) -> tuple[str, str]:
         return name, text
     path = Path(name)
     if path.suffix not in (".yml", ".yaml"):
-        made = (loaded(place)(name) for place in named("machines").values())
+        made = (describe(name) for describe in sources_of_machines())
         described: tuple[str, str] | None = next(filter(None, made), None)
         if described is not None:
             return described

@@ -161,8 +161,7 @@ _BLANK: tuple[object, ...] = (None, ())
 def stored(run: Run) -> tuple[bytes, bytes]:
     """The contents of run.json and of samples.bin. The notes of `run` must be in words."""
     samples = packed(run)
-    known = {name: value for name, value in asdict(share_texts(run)).items()
-             if value is not msgspec.UNSET}  # fmt: skip
+    known = _fields_of(share_texts(run))
     known["samples"] = file_of(samples)
     texts = {name: _indented(value) for name, value in known.items() if name != "results"}
     results = b",\n".join(map(_result_text, known["results"]))
@@ -170,6 +169,11 @@ def stored(run: Run) -> tuple[bytes, bytes]:
     texts["results"] = b"[" + (b"\n" + results + b"\n ]" if results else b"]")
     lines = (b' "%b": %b' % (name.encode(), texts[name]) for name in dict.fromkeys(order))
     return b"{\n" + b",\n".join(lines) + b"\n}\n", samples
+
+
+def _fields_of(value: Run | Result) -> dict[str, Any]:
+    """The fields of a document, without those that are left out."""
+    return {name: one for name, one in asdict(value).items() if one is not msgspec.UNSET}
 
 
 def _indented(value: object) -> bytes:
@@ -185,7 +189,8 @@ def _result_text(result: Result) -> bytes:
     placements, readings = _ValueTable(), _ValueTable()
     cells = [_stored(cell, placements, readings) for cell in result.cells]
     common = dict(_shared_by_most(cells))
-    known = {name: getattr(result, name) for name in Result.__struct_fields__ if name != "cells"}
+    known = _fields_of(result)
+    del known["cells"]
     known |= {"common": common, "placements": placements.values, "readings": readings.values}
     lines = [b'   "%b": %b' % (name.encode(), _encoded(value)) for name, value in known.items()]
     own = b",\n".join(b"    " + _encoded(dict(_own(cell, common))) for cell in cells)

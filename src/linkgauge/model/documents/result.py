@@ -275,7 +275,9 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     sweep: Whether its columns are settings, not memories: their sum then means nothing.
     reason: Why there are no cells; null if there are.
     simulated: Whether it was measured on a simulated machine.
-    drawn: Which of its pairs were drawn; null if all have cells."""
+    drawn: Which of its pairs were drawn; null if all have cells.
+    plugins: The packages, with their versions, that offer the benchmark and the backend; left out
+        if linkgauge itself does."""
 
     benchmark: str
     title: str
@@ -288,6 +290,7 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     simulated: bool = False
     drawn: DrawnPairs | None = None
+    plugins: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class PlannedCell(Cell, frozen=True, gc=False):
