@@ -48,12 +48,12 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """A ready backend. Raises Unsupported with the reason if the machine cannot run it.
+    """Returns a backend that is ready for use. Raises Unsupported with the reason if the machine
+    cannot run the backend.
 
     A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
     `host` describes this machine; None reads it again. Environment variables that the machine's
-    accelerators need are set first, unless they have a value.
-    """
+    accelerators need are set first, unless they have a value."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -73,10 +73,10 @@ def open_backend(
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend with which this rank measures between the ranks of `hosts`; a rank with
-    network interfaces also opens its GPU if `with_gpu`. The backend's module has a `create` with
-    the same arguments. Raises Unsupported or InputError, in one line, if the rank has no such
-    device."""
+    """Opens the backend with which this rank measures transfers between the ranks of `hosts`. With
+    `with_gpu`, a rank that measures network interfaces also opens its GPU. The backend's module has
+    a function `create` with the same arguments. Raises Unsupported or InputError, in one line, if
+    the rank has no such device."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

@@ -1,8 +1,8 @@
-"""Reads the devices' facts and state from NVIDIA's management library, through its own binding
-(nvidia-ml-py).
+"""Reads the devices' facts and state from NVIDIA's management library through its Python binding,
+nvidia-ml-py.
 
-Any call may fail: in a virtual machine, without root, with an older driver. Its value is then null,
-and `unknown` says which call failed and why."""
+Any call may fail: in a virtual machine, without root, with an older driver. The value of a failed
+call is null, and `unknown` says which call failed and why."""
 
 from __future__ import annotations
 
