@@ -1,4 +1,4 @@
-"""Host memory in which kernels take turns, larger than the caches or within them."""
+"""Host memory on which kernels take turns, larger or smaller than the caches."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _PAGE = 4096
 
 
 class NativeArena:
-    """Memory on `node` that threads on `cpus` move; each kernel moves windows of it. Raises OSError
-    if it cannot be allocated."""
+    """Memory on `node` that threads on `cpus` move. Each kernel moves a window of the memory.
+    `beyond` makes the memory larger than the caches. Raises OSError if the memory cannot be
+    allocated."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -73,14 +74,15 @@ class NativeArena:
         return paces
 
     def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
-        """Seconds per byte, measured on one window, because the whole memory may have gigabytes."""
+        """Returns the seconds per byte, measured on one window because the whole memory may have
+        gigabytes."""
         window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
         (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """The job of an operation. A copy goes from one half of the memory to the other, a triad
-        from two thirds of it to the last third."""
+        """Returns the job of an operation. A copy goes from one half of the memory to the other, a
+        triad from the first two thirds to the last third."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

@@ -1,4 +1,4 @@
-"""Settings of copies: the engines' settings for each path, and those stored for a GPU model."""
+"""Settings of copies: settings of engines for each path, and settings stored for a GPU model."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CopySettings(msgspec.Struct, frozen=True):
     streams: Streams = 1
 
     def describe(self, engine: str) -> str:
-        """The settings that concern an engine (`ce` or `sm`), for display."""
+        """Returns the settings that concern an engine (`ce` or `sm`), as text."""
         if engine == "ce":
             return f"{self.streams} streams"
         grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
@@ -100,9 +100,10 @@ def override(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """The settings `base`, with what the user set by hand. If the user sets a kernel's shape, the
-    rest of it comes from the kernel's defaults, not from a tuned shape. Copies in both directions
-    at once use the plain kernel, because the bulk kernel copies in one direction."""
+    """Returns the settings `base`, changed by what the user set by hand. If the user sets a
+    kernel's shape, all other values come from the kernel's defaults, not from a tuned shape. Copies
+    in both directions use the plain kernel, because the bulk kernel copies in one direction
+    only."""
     bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
@@ -121,8 +122,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """The settings set by hand, else those `tuned` for the device's model and path, else the
-    defaults."""
+    """Returns the settings set by hand, else the settings in `tuned` for the transfer's path, else
+    the defaults."""
     base = tuned.get(key(transfer, operation), defaults(transfer, operation))
     return override(base, engines, transfer, operation)
 
@@ -134,8 +135,8 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """The name under which a transfer's tuned settings are stored: `sm from-host`, or `sm
-    peak-read` for arrays."""
+    """Returns the name under which the tuned settings of a transfer are stored: `sm from-host`, or
+    `sm peak-read` for arrays."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -145,15 +146,16 @@ def key(transfer: Transfer, operation: OperationName = "copy") -> str:
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
-    """Settings stored for a GPU model; empty if there are none or the file cannot be decoded."""
+    """Returns the settings stored for a GPU model. Returns an empty mapping if there are none or
+    the file cannot be decoded."""
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores settings for a GPU model, and keeps the settings of other paths. None removes a path
-    for which the defaults are best. Raises OSError."""
+    """Stores settings for a GPU model, and keeps the stored settings of other paths. None as
+    settings removes a path, for which the defaults are best. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})
@@ -161,7 +163,7 @@ def store_tuned(
 
 
 def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-    """Settings of a transfer for which none are tuned or set by hand."""
+    """Returns the settings of a transfer for which no settings are tuned or set by hand."""
     if operation != "copy":
         return ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT
