@@ -1,5 +1,4 @@
-"""Backend `cuda`: NVIDIA GPUs, driven through the driver API alone. Kernels are compiled at first
-use.
+"""Backend `cuda`: NVIDIA GPUs by the driver API alone. Kernels are compiled at first use.
 
 Memories: `cuda:N`, and on the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
 `/wc` (write-combined) and `/managed`. Engines: `ce` (cuMemcpyAsync in the owner's context) and
@@ -57,8 +56,7 @@ UNGATED = frozenset({"pageable", "managed"})
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Returns a backend that is ready for use. Raises Unsupported, in one line, if there is no
-    driver or no device."""
+    """Returns the backend. Raises Unsupported, in one line, if there is no driver or no device."""
     return CudaBackend(open_driver(), host.nodes, engines)
 
 
@@ -247,15 +245,13 @@ class CudaBackend(Offering):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares a group with these settings for every path, or with each path's own settings if
-        None. `passages` maps the place of each copy that NCCL carries out to this process's side of
-        the copy."""
+        """Prepares a group with these settings, or with each path's own settings if None.
+        `passages` maps places of copies that NCCL carries out to this process's side."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
     def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
-        """Moves the controlling thread to the NUMA node of the copies, and connects the devices of
-        each copy."""
+        """Moves the controlling thread to the copies' node, and connects the copies' devices."""
         self._settle(copies)
         for place, copy in enumerate(copies):
             if place not in passages:
@@ -317,8 +313,7 @@ class CudaBackend(Offering):
         return self.collectives.group(copies, work)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Searches for the best settings of a device for 30 to 40 s, and stores them for the
-        device's model."""
+        """Stores the best settings for the device's model, after a search of 30 to 40 s."""
         from .tune import tune
 
         try:
@@ -346,8 +341,8 @@ class CudaBackend(Offering):
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-        """Returns the settings set by hand, else the settings tuned for the device's model and
-        path, else the defaults."""
+        """Returns the settings set by hand, else those tuned for model and path, else the
+        defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
@@ -379,8 +374,8 @@ class CudaBackend(Offering):
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """Returns the arguments of cuMemcpyPeerAsync before the stream: addresses with contexts,
-        and size."""
+        """Returns cuMemcpyPeerAsync's arguments before the stream: addresses, contexts, and
+        size."""
         source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
         into = address_in(copy.destination), destination.context
         return *into, address_in(copy.source), source.context, copy.size
@@ -394,8 +389,7 @@ class CudaBackend(Offering):
             settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
-        """Enables peer access in both directions between the devices of a transfer, unless already
-        enabled."""
+        """Enables peer access in both directions between the devices of a transfer, if not done."""
         if self._engines.peer_access:
             places = (*transfer.memories, transfer.engine.owner)
             here = (m for m in places if m.is_device and m.rank is None)
