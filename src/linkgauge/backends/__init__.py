@@ -25,19 +25,20 @@ ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
 _OF_ROOMS = named("backends")
 ON_REQUEST = ("torch", *_OF_ROOMS)
-"""The backends with devices that are measured only if they are asked for, because a backend made
-for the device is better. If a machine has no such backend, a run asks for them itself."""
+"""The backends with devices that are measured only on request, because a backend made for the
+device is better. If a machine has no better backend, a run uses these backends without a
+request."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
 SHAPED = ("cuda",)
-"""Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
+"""Backends that use the settings `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 GPUS = "cuda"
 """The backend with which several processes measure GPUs."""
 ACROSS_RANKS = "mpi"
-"""The backend with which several processes without devices measure: it moves bytes between the
-memories of their hosts, by MPI."""
+"""The backend for several processes without devices: MPI moves bytes between the memories of their
+hosts."""
 SIMULATED = "sim"
-"""The backend of a simulated machine, its host included."""
+"""The backend of a simulated machine, including the machine's host."""
 _RANKS_OF_ROOMS = named("ranks")
 BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends with which each of several processes is a rank."""

@@ -13,7 +13,7 @@ from linkgauge.model.counters import Counters
 
 _PARANOID = "proc/sys/kernel/perf_event_paranoid"
 _USER_MODE = 2
-"""The highest level of perf_event_paranoid at which everybody may count their own threads."""
+"""The highest level of perf_event_paranoid at which every user may count events of own threads."""
 
 
 def counters_of(counts: _native.Counts) -> Counters:

@@ -64,7 +64,7 @@ class HostBuffer(NodeMemory):
     ) -> None:
         super().__init__(memory, size, node.index, len(nodes) == 1, cpus, nodes=nodes)
         self.cycle: int | None = None
-        """Bytes through which a cycle of pointers leads, if it still does."""
+        """The bytes through which a cycle of pointers leads, or None if there is no cycle."""
         self.warnings = tuple(self._warn(nodes))
         self._cache = node.last_level_cache or 0
 
@@ -168,9 +168,10 @@ class HostBackend(Offering):
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
         self._near: dict[Transfer, tuple[NearCache, ...]] = {}
-        """The relation to caches of each copy in the group prepared last."""
+        """How each copy in the last prepared group relates to the caches."""
         self._crowded: dict[Memory, int] = {}
-        """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
+        """The number of threads on each node in the last prepared group, for nodes on which threads
+        share CPUs."""
         self._multiplied: dict[Transfer, str] = {}
         """The way in which the transfers of the group prepared last multiply."""
 

@@ -12,20 +12,20 @@ from linkgauge import _native
 from .host_search import Paces
 
 BEYOND = 4
-"""Memory beyond the caches is this many times their size, if that much is available."""
+"""The factor by which memory exceeds the caches, if so much memory is available."""
 SHARE = 4
-"""The memory takes at most 1/SHARE of what is available."""
+"""The memory takes at most 1/SHARE of the available memory."""
 WITHIN = 4
-"""Memory within the caches is 1/WITHIN of them, at most WITHIN_MOST bytes a thread."""
+"""Memory within the caches takes 1/WITHIN of the caches, and at most WITHIN_MOST bytes a thread."""
 WITHIN_MOST = 4 << 20
 LEAST_WINDOW = 1 << 20
-"""Least bytes of a thread's share of a turn, if the memory is that large."""
+"""The least bytes that a thread moves in a turn, if the memory is so large."""
 ROUGH_WINDOW = 8 << 20
-"""Bytes of a thread's share of the first estimate."""
+"""The bytes that a thread moves in the first estimate."""
 _SEED = 7
 (_ONE,) = struct.unpack("=Q", struct.pack("=d", 1.0))
-"""The word that kernels write: a floating-point number, since other kernels compute with it. A word
-that is a small integer would be a denormal number, which takes 30 times as long."""
+"""The word that kernels write: a floating-point number, because other kernels compute with the
+word. A small integer would be a denormal number, with which computing takes 30 times as long."""
 _PAGE = 4096
 
 

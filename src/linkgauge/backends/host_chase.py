@@ -27,7 +27,7 @@ HOPS = 1 << 14
 """Accesses of one loop: 16 to 20 µs in the fastest caches, a thousand times the clock's reading."""
 PACE = Pace(loops=1, steps=HOPS)
 RATE_RUNS, RATE_SECONDS = 4, 0.02
-"""Runs that determine a full rate, and the seconds of all but the first."""
+"""The runs that determine a full rate, and the seconds of all runs but the first."""
 
 
 def check(copies: Sequence[Copy]) -> None:

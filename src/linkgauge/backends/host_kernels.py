@@ -39,8 +39,8 @@ OPS = (
 )
 """The operations whose kernels are searched."""
 _LIKE = {_native.Op.ADD: _native.Op.TRIAD}
-"""The operations that move the same bytes in the same way, so that the choice for one serves the
-other."""
+"""Operations that move the same bytes in the same way as another operation, and use the kernel
+chosen for the other operation."""
 SEARCH_SECONDS = 4.0
 """Duration of a full search; only its last turn may overrun."""
 BEYOND_SHARE = 0.7

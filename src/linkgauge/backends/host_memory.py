@@ -76,8 +76,8 @@ class NodeMemory(ByThreads):
 
 _SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
 """A device buffer starts at a random multiple of the step, up to _SHIFT, within its allocation. The
-driver gives every process the same addresses, which affect the speed of copies: without the shift,
-runs would agree with each other but not show the device's spread."""
+driver gives every process the same addresses, and addresses affect the speed of copies. Without the
+shift, runs would agree with each other but hide the spread of the device."""
 
 
 def shift_within(size: int) -> int:

@@ -23,12 +23,12 @@ FINAL_TURNS = 15
 """The turns of each kernel in the last round."""
 FINALISTS = 2
 FEW = 4
-"""When at most this many kernels are left, their narrower twins join."""
+"""When at most this many kernels are left, narrower variants of these kernels join."""
 REVERSED_WINS = 12
 REVERSED_BY = 1.02
-"""The least median ratio with which the second best kernel replaces the best one, in addition to a
-number of won turns that only 2 % of sign tests of equal kernels find. With a lower ratio the choice
-hardly matters."""
+"""The least median ratio with which the second best kernel replaces the best kernel. In addition,
+it must win so many turns that equal kernels would do so in only 2 % of sign tests. With a lower
+ratio the choice hardly matters."""
 
 
 class Arena(Protocol):

@@ -13,14 +13,15 @@ from linkgauge.model.errors import Unsupported
 from .protocol import MOST_LAPS, Buffer, Gated, Pace, Timing
 
 Call = tuple[int, Sequence[int]]
-"""The address of a C function that returns 0 if all is well, and its arguments."""
+"""The address of a C function that returns 0 on success, and the function's arguments."""
 Named = tuple[str, Sequence[int]]
 """A C function by its name, and its arguments."""
 _NANO = 1e-9
 WARM_UPS = 8
-"""The iterations before the timed ones; the first ones wake what rested since the gate."""
+"""The number of iterations before the timed iterations. The first iterations wake parts that were
+idle behind the gate."""
 _MOST = 512
-"""The most iterations of a visit; with those of later visits they suffice for the 99.9th
+"""The most iterations of a visit. All visits together have enough iterations for the 99.9th
 percentile."""
 
 

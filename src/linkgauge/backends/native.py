@@ -30,7 +30,7 @@ KINDS = {
     STAGING: Kind.PINNED,
     **dict.fromkeys(POLICIES, Kind.PINNED),
 }
-"""What the native core allocates, by the notation's kinds of host memory."""
+"""The native core's allocations, by the kinds of host memory in the notation."""
 _LOCKED = (Kind.PINNED, Kind.HUGE)
 _IN_HUGE_PAGES = (Kind.HUGE, Kind.TRANSPARENT, Kind.POOL)
 HUGE_PAGE = 2 << 20

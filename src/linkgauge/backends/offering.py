@@ -37,7 +37,7 @@ class Offering:
     collects: bool = False
     """Whether the backend carries out collectives."""
     has_own_arrays = True
-    """Whether its arrays are made by kernels, in the memory of their own devices."""
+    """Whether kernels work on arrays in the memory of their own devices."""
 
     def carries(self, does: Operation) -> bool:
         """Whether the backend carries out the operation for at least some copies."""

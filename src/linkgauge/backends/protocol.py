@@ -42,13 +42,13 @@ class Pattern(IntEnum):
     0xD1B54A32D192ED03) · 0x9E3779B97F4A7C15, then x ^= x >> 29, modulo 2^64."""
 
     WORDS = 0
-    """Word i at word i."""
+    """Word i of the formula at place i."""
     CONSTANT = 1
-    """Word 0 everywhere: what a pure write stores."""
+    """Word 0 at all places, as a pure write stores."""
     SPLIT = 2
-    """Odd chunks hold WORDS and even ones its complement: both buffers after a `<->`."""
+    """Odd chunks hold WORDS, even chunks the complement, as in both buffers after a `<->`."""
     NUMBERS = 3
-    """64-bit floating-point numbers, 1 + (x >> 16) / 2^48: their sums and triples are exact."""
+    """64-bit floating-point numbers, 1 + (x >> 16) / 2^48; sums and triples of these are exact."""
     SCALED = 4
     """Three times each number of an array b."""
     ADDED = 5
@@ -67,7 +67,7 @@ RESULTS: Mapping[str, Pattern] = {
     "add": Pattern.ADDED,
     "triad": Pattern.TRIAD,
 }
-"""What operations that compute on arrays leave in their destination, by kind."""
+"""The patterns that operations on arrays leave in their destination, by kind."""
 
 
 def seed_of(word: int) -> int:

@@ -90,11 +90,11 @@ class RankBackend(Backend, Protocol):
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
     nics: Sequence[Interface] = ()
-    """The network interfaces of its machine, if it measures with them."""
+    """The network interfaces of the rank's machine, if the rank measures with them."""
     gpu: Device | None = None
-    """The GPU that is measured together with the network interfaces, if it was asked for."""
+    """The GPU that is measured together with the network interfaces, on request."""
     lacks_gpu: str | None = None
-    """The reason why there is no such GPU."""
+    """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
         """Makes progress on communication. By default does nothing, because no rank depends on

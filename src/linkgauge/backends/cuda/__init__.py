@@ -52,7 +52,7 @@ from .verify import Verifier
 from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
-"""Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
+"""Kinds of host memory whose copies may block the call until done, even behind a gate."""
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
@@ -341,8 +341,7 @@ class CudaBackend(Offering):
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-        """Returns the settings set by hand, else those tuned for model and path, else the
-        defaults."""
+        """Returns settings set by hand, else tuned for the model and path, else the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
@@ -374,15 +373,13 @@ class CudaBackend(Offering):
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """Returns cuMemcpyPeerAsync's arguments before the stream: addresses, contexts, and
-        size."""
+        """Returns cuMemcpyPeerAsync's arguments before the stream: addresses, contexts, size."""
         source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
         into = address_in(copy.destination), destination.context
         return *into, address_in(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves the controlling thread to the node of the host memory, or else to the node near the
-        device."""
+        """Moves the controlling thread to the host memory's node, or else to the device's node."""
         if self._engines.affinity:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
             near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]

@@ -26,8 +26,8 @@ because a thread has several chains of steps."""
 _WORD = 8
 _STRIDE = 128
 _ACCESSES = 60_000
-"""The accesses of a loop. They are those of nvbandwidth's pointer chase: 128 bytes apart, 10^6
-accesses in all, divided among the multiprocessors."""
+"""The accesses of a loop, as in nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all,
+divided among the multiprocessors."""
 
 
 class ComputeWork(StreamWork):

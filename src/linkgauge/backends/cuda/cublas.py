@@ -22,8 +22,8 @@ from .device import CudaDevice
 from .driver import Driver
 
 MAJORS = (13, 12, 11)
-"""The versions of the library that have the functions below; a driver runs versions up to its
-own."""
+"""The major versions of cuBLAS that have the functions below. A driver runs versions up to its own
+version."""
 WORKSPACE = 32 << 20
 """The bytes of device memory that a product may use: NVIDIA's recommendation for Hopper and later
 (cuBLAS manual, cublasSetWorkspace), and torch's value there."""
@@ -32,7 +32,7 @@ _FOLDERS = (
     "nvidia/cu{major}/lib",
     "nvidia/cublas/lib",
 )
-"""Folders of the wheels of CUDA 13 and of earlier ones, in site-packages."""
+"""The folders of wheels in site-packages: for CUDA 13, and for earlier versions."""
 _TOOLKITS = ("/usr/local/cuda-{major}/lib64", "/usr/local/cuda/lib64")
 
 # cublas_api.h and library_types.h.

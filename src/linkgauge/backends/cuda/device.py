@@ -46,8 +46,8 @@ class CudaDevice:
         self._context: Any = None
         self._streams: list[Any] = []
         self.most_behind: dict[Hashable, int] = {}
-        """The number of loops of a kind of group that may wait behind a gate, if it is lower than
-        expected."""
+        """The number of loops that may wait behind a gate, for each kind of group with a lower
+        number than expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
 
     def recall(self) -> None:

@@ -24,8 +24,8 @@ _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
     "CUDA_ERROR_TIMEOUT": TookTooLong,
 }
-"""Statuses that say what happened. After any other status, NVML says whether a device is lost: the
-driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
+"""Statuses that name the cause. After any other status, NVML is asked whether a device is lost,
+because the driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
 _TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
 """The call for which a device is unavailable if its compute mode or another process prevents it."""
 _OLDEST_MAJOR = 12

@@ -17,9 +17,9 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from .device import CudaDevice, KernelLaunch
 
 LIMIT = 2.0
-"""The seconds without a sign of the other side after which a side gives up."""
+"""The seconds after which a side gives up if the other side does not answer."""
 APART = 128
-"""The bytes between the flags of two sides in one memory, so that no cache line holds both."""
+"""The bytes between the flags of two sides in one memory: the flags share no cache line."""
 BYTES = 2 * APART
 """Bytes of the host's memory that hold the flags of both sides."""
 MOST = 1 << 16

@@ -11,9 +11,9 @@ from .launches import gate_launch
 from .memory import pinned_words
 
 GATE_SECONDS = 10.0
-"""A gate opens by itself after this long: the sample is lost, the device is not."""
+"""The seconds after which a gate opens by itself. The sample is then lost, but not the device."""
 PATIENCE = 0.005
-"""If calls may wait for the device, its gate opens by itself after this long, and the sample still
+"""The seconds after which a gate opens by itself if calls may wait for the device. The sample still
 counts. The delay kernel of p2pBandwidthLatencyTest waits as long (10^7 clocks)."""
 
 

@@ -104,15 +104,15 @@ class Track:
 
 
 QUEUE = 480
-"""How many operations may wait behind a closed gate on one device. The driver's queues hold about
-1024; a call on a full queue blocks until the device proceeds, and so would never return: the gate
-that holds the device is opened by a later call. How many entries an operation takes is the
-driver's affair: where it is more, the gate gives up, and fewer loops wait behind the next one."""
+"""The most operations behind a closed gate on one device. The driver's queues hold about 1024. A
+call on a full queue blocks until the device proceeds, and so would never return, because a later
+call opens the gate. The number of entries of an operation depends on the driver: if there are too
+many, the gate times out, and fewer loops wait behind the next gate."""
 GATE_SECONDS = 2.0
-"""The seconds after which the gate gives up: arming takes milliseconds, unless a call waits for the
+"""The seconds after which a gate times out. Arming takes milliseconds, unless a call waits for the
 gate."""
 _OVERHEAD = 10
-"""Entries in addition to a work's own: gate, events, waits."""
+"""The entries of gate, events and waits, in addition to a work's own entries."""
 _UNBOUNDED = 1 << 30
 SAMPLE_SECONDS = 0.010
 """The seconds of a sample. Events resolve half a microsecond. Copy engines take 9 µs more for about
@@ -136,7 +136,7 @@ class CudaGroup:
             isinstance(work, PeerCopy) or work.device.calls_wait for work in works
         )
         self._made = ExitStack()
-        """Releases in close(), or if the constructor fails halfway, all that was made."""
+        """Everything that close() must release, also if the constructor fails halfway."""
         try:
             self._tracks = [
                 Track(work, own, self._event)

@@ -24,7 +24,7 @@ LIMIT = 3.0
 _WHOLE = 0.02
 """The seconds over which a load's own rate is measured."""
 _LEAST = 0.005
-"""The least seconds that a load lasts, because its rate is that of whole tiles."""
+"""The least seconds that a load lasts. The rate of a load counts whole tiles only."""
 _STREAM = 2
 """The number of a load's first stream on its device; lower numbers are streams of the measured
 group."""

@@ -25,7 +25,7 @@ from .memory import address_in, pinned_words
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
-"""The name of a function of the native core that is called like the driver's functions."""
+"""The name of a function of the native core. The function is called like the driver's functions."""
 
 
 @cache

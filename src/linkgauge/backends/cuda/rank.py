@@ -56,7 +56,7 @@ class CudaRank(GpuOfRank):
         self._hosts = hosts
         self._machine = hosts[launch.rank]
         self._ways: dict[Transfer, str] = {}
-        """The way in which each of the copies prepared last reaches the other process."""
+        """The way in which each of the last prepared copies reaches the other process."""
 
     @cached_property
     def _domain(self) -> str | None:

@@ -16,18 +16,18 @@ from linkgauge.model.settings import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
-"""From this size on (bytes) one launch carries out all loops of a kernel copy, as in nvbandwidth;
-below it each loop is a launch, so that the figure is that of single copies."""
+"""The size in bytes from which one launch carries out all loops of a kernel copy, as in
+nvbandwidth. Below this size each loop is a launch, so that the figure is that of single copies."""
 
 LEAST_SEARCHED = 64 << 20
 """The size in bytes from which arrays are used to find the fastest kernel for a device's memory."""
 
 LEAST_IN_KERNEL = 2
-"""Fewest loops of a launch that carries out several: the multiprocessors do not finish together,
-which affects one loop more than two."""
+"""The fewest loops of a launch that carries out several loops. Multiprocessors do not finish at the
+same time, which affects one loop more than two."""
 IN_PLACE_LOOPS = 16
-"""In-place repeats of a step in a sample, the same number as in nvbandwidth: with fewer, caches
-serve fewer of them."""
+"""The in-place repeats of a step in a sample, as in nvbandwidth. With fewer repeats, caches serve a
+smaller share of them."""
 
 FULL_GRID = (1 << 31) - 1
 """A grid with a block for every tile of the copy."""
@@ -40,8 +40,8 @@ _PATHS = {
     ("peer", "own"): "peer-read",
     ("own", "own"): "local",
 }
-"""Names of the paths that settings depend on, by the owners of the source and the destination as
-seen from the engine's device."""
+"""The names of the paths on which settings depend. A path is given by the owners of source and
+destination, as seen from the engine's device."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ ALIGNMENT = 4096
 PIECE = 128 << 20
 """Approximate bytes of one piece of interference: milliseconds over any link to a host."""
 MARGIN = 1.1
-"""Interference is to last this many times as long as the measured copy last took."""
+"""The factor by which interference is to outlast the measured copy, judged by the last sample."""
 
 
 class StreamWork(ABC):
@@ -131,7 +131,7 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 Piece = Callable[[Any], object]
-"""Enqueues a part of a copy on a stream."""
+"""A function that enqueues a part of a copy on a stream."""
 
 
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:

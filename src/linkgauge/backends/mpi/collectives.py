@@ -23,9 +23,10 @@ from .group import address_in
 from .world import mpi_errors
 
 _POISON = (1 << 64) - 1
-"""A word whose bits are all 1, which no sent number has, except for unsigned numbers of 8 bits."""
+"""A word whose bits are all 1. No sent number has this value, except among unsigned 8-bit
+numbers."""
 _MOST_LOOPS = 1 << 16
-"""Each loop's end is kept, so their number is limited."""
+"""The most loops of a group. The number is limited, because the end of each loop is kept."""
 _NANO = 1e-9
 _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 """The collectives in which only the root sends."""

@@ -14,7 +14,7 @@ from linkgauge.model.errors import BackendError, TookTooLong
 from .world import library
 
 LIMIT = 5.0
-"""The seconds without a sign of the other side after which a side gives up."""
+"""The seconds after which a side gives up if the other side does not answer."""
 _CALL = "flag ping-pong"
 _SILENT = "the other side did not answer, or this MPI moves bytes only while it is called,"
 _WORD = 8

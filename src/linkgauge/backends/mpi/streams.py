@@ -12,14 +12,15 @@ from linkgauge.backends.protocol import Buffer, Copy
 WINDOW = 16
 """The most messages of one stream that are under way at once."""
 _DATA, _WORD = 1, 2
-"""Kinds of messages: payload, and words without payload that begin or end it."""
+"""The kinds of messages: payload, and empty messages that begin or end a payload."""
 _TAGS = 4
-"""The tags of one copy: its place times this, plus a kind."""
+"""The number of tags of one copy. A tag is the copy's place times this number, plus a kind."""
 
 Memory = Callable[[Buffer | None, int], list[Any]]
-"""The first bytes of a buffer, given their count, as mpi4py takes them."""
+"""A function that returns the first bytes of a buffer, given their count, in the form that mpi4py
+takes."""
 Step = tuple[int, Callable[[], Any]]
-"""A number of messages, and the function that begins one and returns its request."""
+"""A number of messages, and a function that starts one message and returns its request."""
 
 
 class StreamPart(NamedTuple):

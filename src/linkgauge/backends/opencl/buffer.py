@@ -22,7 +22,7 @@ class OpenCLBuffer:
     warnings: tuple[str, ...] = ()
     _release = "clReleaseMemObject"
     _buffer: Any = None
-    """Its OpenCL allocation; None once released."""
+    """The buffer's OpenCL allocation, or None after release."""
 
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         self.unit = unit

@@ -21,15 +21,15 @@ from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
 """The accesses of a loop, about as many as in a host thread's chase. The number is a prime, so that
-loops hardly ever lead back to the line where they began, which would look like no access at all.
-One launch carries out all loops of a lap, so that the time of a launch counts once a sample."""
+loops hardly ever end at the line where they began, which would look like no access at all. One
+launch carries out all loops of a lap, so that a sample has the time of one launch only."""
 _FILE = "chase"
 _MASK = (1 << 64) - 1
 _ROUNDS = 4
 _UNBOUNDED = 1 << 30
 _orders = count(1)
-"""The numbers of orders: each ring has an order of its own, even in memory that held another ring
-before."""
+"""The number of the next order. Each ring has an order of its own, even in memory that held another
+ring before."""
 
 
 class Ring(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class ChaseLane(Lane):
             "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
         )
         self._hops = 0
-        """The accesses that were enqueued since the ring's beginning."""
+        """The accesses enqueued so far, counted from the ring's beginning."""
 
     def lap(self, loops: int) -> list[Enqueue]:
         return [partial(self._follow, loops * HOPS)]

@@ -36,7 +36,7 @@ class Lane(ABC):
     sums: Words | None = None
     """The sums of a pure read."""
     _keeps_events = False
-    """Whether no event may be destroyed while the gate is closed."""
+    """Whether events must be kept while the gate is closed."""
     _does = "a copy"
 
     def __init__(self, unit: OpenCLDevice) -> None:

@@ -12,15 +12,15 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
 
 FACTOR, SUMMAND = -1.0, 1.0
-"""The numbers of a kernel's step, x · FACTOR + SUMMAND: after an even number of steps x is exactly
-what it was. They are arguments, so that no compiler can leave out the computation."""
+"""The numbers of a kernel's step, x · FACTOR + SUMMAND. After an even number of steps, x has its
+first value again. The numbers are arguments, so that no compiler can leave out the computation."""
 _SECONDS = 0.005
 """The least seconds for which copies are timed when a kernel is fitted to them."""
 _CLOSE = 1.1
 """Ratio of two times that are about equal."""
 _GROWTH = 16.0
-"""The largest factor by which a kernel grows at a time, because a short one shows little of a long
-one."""
+"""The largest factor by which a kernel grows at a time, because a short kernel says little about a
+long kernel."""
 _MOST_TRIES = 16
 _LEAST = 1e-9
 

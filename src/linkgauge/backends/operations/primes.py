@@ -23,7 +23,7 @@ LIMIT = 10_000
 FOUND = 1228
 """The number of primes from 3 to LIMIT."""
 LEAST_RATE = 1e-12
-"""The events per second of threads that started too late to count any."""
+"""A rate in events per second, for threads that started too late to count any event."""
 
 
 class PrimesGroup(Gated):

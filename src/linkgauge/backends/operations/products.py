@@ -12,15 +12,15 @@ from linkgauge.model.operations.operation import Operation, operations_of, order
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
-"""The warm-up products, and the products of a sample: 100 products are timed in 50 samples, which
-is as many as fit behind one gate."""
+"""The warm-up products, and the products of a sample. 100 products are timed in 50 samples, because
+no more samples fit behind one gate."""
 
 
 class ProductBuffers(Protocol):
     """The matrices A and B, and the product A · B."""
 
     on_host: bool
-    """Whether CPUs multiply; they are then sampled like those of host benchmarks."""
+    """Whether CPUs multiply. Products by CPUs are sampled like host benchmarks."""
 
     def spoil(self) -> None:
         """Overwrites the product, so that an old product is not taken for a new product."""

@@ -15,7 +15,8 @@ from linkgauge.model.operations.operation import Operation
 from linkgauge.model.transfer import Transfer
 
 KINDS = ("pageable", "base", "thp", "hugetlb")
-"""Kinds of host memory whose pages can be given back: they are not locked."""
+"""Kinds of host memory whose pages can be returned to the kernel, because the pages are not
+locked."""
 
 
 class Touchable(Protocol):

@@ -186,8 +186,8 @@ _FUNCTIONS: Mapping[CollectiveName, str] = {
     "scatter": "ncclScatter",
 }
 _SINCE_2_28 = ("ncclAlltoAll", "ncclGather", "ncclScatter")
-"""The calls that exist since NCCL 2.28. Before, they are made of sends and receives, like the other
-patterns always are."""
+"""The calls that exist since NCCL 2.28. Earlier versions need sends and receives instead, as all
+other patterns do."""
 _MOVES: Mapping[
     CollectiveName, Callable[[Nccl, CollectivePart], Iterator[Sequence[LibraryCall]]]
 ] = {

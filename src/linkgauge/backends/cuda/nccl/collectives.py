@@ -34,7 +34,7 @@ SOURCE = 0
 """The source's rank in a communicator."""
 RANKS = 2
 _BYTE = 0
-"""ncclInt8."""
+"""NCCL's constant ncclInt8."""
 _ENTRIES = 4
 """Entries of the driver's queues that a call of NCCL takes: its kernel, and events around it."""
 

@@ -22,7 +22,7 @@ _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "a
 _HOST_IMMEDIATE = 1
 """NCCL's constant for a scaling factor in the host's memory, which is read at once (nccl.h)."""
 _SYMMETRIC = 1
-"""NCCL_WIN_COLL_SYMMETRIC."""
+"""NCCL's constant NCCL_WIN_COLL_SYMMETRIC."""
 
 
 class Nccl:

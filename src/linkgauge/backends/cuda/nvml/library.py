@@ -72,7 +72,7 @@ _REASONS = {
     0x080: "power brake",
     0x100: "display clock setting",
 }
-"""nvmlClocksEventReasons except 1, an idle device."""
+"""The values of nvmlClocksEventReasons, except 1 for an idle device."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 GPU_IS_LOST = 15
 """NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""

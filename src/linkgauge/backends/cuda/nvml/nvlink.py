@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .library import Questions
 
 _VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
-"""nvmlNvlinkVersion_t."""
+"""The versions of NVLink, by NVML's nvmlNvlinkVersion_t."""
 _RATES = {
     "1.0": 20e9,
     "2.0": 25e9,
@@ -41,7 +41,7 @@ _ERRORS = (
 """Error counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. Errors
 that forward error correction fixed do not count: they are normal."""
 _VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Member of a field's value, by the value's type."""
+"""The members of a field's value, in the order of NVML's value types."""
 _TRAFFIC_BYTES = ("NVLINK_COUNT_XMIT_BYTES", "NVLINK_COUNT_RCV_BYTES")
 _TRAFFIC_KIB = ("NVLINK_THROUGHPUT_DATA_TX", "NVLINK_THROUGHPUT_DATA_RX")
 _KIB = 1024
