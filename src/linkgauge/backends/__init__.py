@@ -1,4 +1,4 @@
-"""The backends, by name. A backend's module is imported only when it is opened."""
+"""Opens backends by name. The module of a backend is imported only when the backend is opened."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ def open_backend(
     """Returns a backend that is ready for use. Raises Unsupported with the reason if the machine
     cannot run the backend.
 
-    A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
-    `host` describes this machine; None reads it again. Environment variables that the machine's
-    accelerators need are set first, unless they have a value."""
+    The module of a backend has a function `create(engines, host) -> Backend`, which imports the
+    vendor's libraries. `host` describes this machine; with None, the machine is read again.
+    Environment variables that the machine's accelerators need are set before, unless they have a
+    value."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 

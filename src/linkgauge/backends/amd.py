@@ -60,8 +60,8 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """ROCm's library for managing GPUs, called through amdsmi. Without the package amdsmi there are
-    no devices."""
+    """ROCm's library for managing GPUs, called through the Python package amdsmi. Without the
+    package, no devices are found."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}

@@ -17,7 +17,7 @@ _USER_MODE = 2
 
 
 def counters_of(counts: _native.Counts) -> Counters:
-    """Returns the counters of a team of native threads as a value."""
+    """Converts the counts of a team of native threads to Counters."""
     return Counters(
         seconds=counts.seconds,
         page_faults=counts.page_faults,

@@ -93,7 +93,7 @@ class HostBuffer(NodeMemory):
 
 
 class HostGroup:
-    """Copies by threads: one native team that starts at a barrier and is timed by a monotonic
+    """Copies by threads. One team of native threads starts at a barrier and is timed by a monotonic
     clock."""
 
     most_loops = 1 << 30
@@ -133,7 +133,8 @@ class HostGroup:
 
 class PingPongGroup(Gated):
     """A cache line that bounces between threads on two CPUs. A sample is a lap of `loops` round
-    trips. A lap lasts about 1000 times as long as reading the clock, and a thousandth of a tick."""
+    trips. A lap lasts about 1000 times as long as reading the clock, and only a thousandth of a
+    timer tick."""
 
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 

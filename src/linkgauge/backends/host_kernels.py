@@ -79,8 +79,9 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """Returns the regime of a job. Data may fit into the last-level caches of the job's CPUs. Two
-    or more threads count as all threads, because two already reach the limit of the memory."""
+    """Returns the regime of a job. Data that fit into the last-level caches of the job's CPUs count
+    as within the caches. Two or more threads count as all threads, because two already reach the
+    limit of the memory."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
@@ -91,14 +92,14 @@ def linear(op: _native.Op) -> Chosen:
 
 
 class Kernels:
-    """The default kernels. For the operations that have it, the kernel `forced` replaces the
-    default."""
+    """The default kernel of each operation. The kernel `forced` replaces the default of every
+    operation that has a kernel of this name."""
 
     def __init__(self, forced: str | None = None) -> None:
         self._forced = forced
 
     def prepare(self) -> None:
-        """Does slow work before the time of a cell begins to count. By default there is none."""
+        """Does slow work before the time of a cell begins to count. By default does nothing."""
 
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
@@ -137,7 +138,7 @@ class MeasuredKernels(Kernels):
         self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
-        """Searches the best kernels unless they are stored."""
+        """Searches for the best kernels unless they are stored."""
         if self._is_ready:
             return
         self._is_ready = True
@@ -150,7 +151,7 @@ class MeasuredKernels(Kernels):
             store(self._file, self._known)
 
     def _measure(self, where: Regime, until: float) -> None:
-        """Searches the fastest kernel of each operation on this memory."""
+        """Searches for the fastest kernel of each operation on this memory."""
         self._measured.update((where, op) for op in OPS)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for done, op in enumerate(OPS):

@@ -36,10 +36,10 @@ def single_iterations(steps: int) -> Pace:
 
 
 class IteratedGroup(Gated):
-    """Makes `calls` in their order, timed by the host. A loop is one iteration, which has `steps`
-    latencies. `begin` is called first, with the number of iterations that follow. `error_of` makes
-    an exception from the result of a call and the call's place. `made` owns the resources of the
-    calls; close() closes `made`."""
+    """A group that makes `calls` in their order, timed by the host. A loop is one iteration, which
+    has `steps` latencies. `begin` is called first, with the number of iterations that follow.
+    `error_of` makes an exception from the result of a call and the call's place. `made` owns the
+    resources of the calls; close() closes `made`."""
 
     def __init__(
         self,

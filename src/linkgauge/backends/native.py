@@ -131,7 +131,7 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 def node_of(address: int, size: int) -> int | None:
     """Returns the number of the node that has most of the pages, or None if the kernel does not
-    report it."""
+    report where pages are."""
     return _most(_native.nodes_of(address, size))
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 class Offering:
     """Base of backends. A primitive that is not overridden raises an error with the name of the
-    missing primitive. `copies` have their buffers. `protocol.Backend.prepare` describes the groups
-    that primitives return."""
+    missing primitive. The `copies` given to a primitive already have buffers.
+    `protocol.Backend.prepare` describes the groups that primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()

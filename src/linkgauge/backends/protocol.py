@@ -58,7 +58,7 @@ class Pattern(IntEnum):
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether the pattern consists of numbers, as operations on arrays need."""
+        """Whether the pattern consists of floating-point numbers, for operations on arrays."""
         return self >= Pattern.NUMBERS
 
 
@@ -94,7 +94,7 @@ class Buffer(Protocol):
 
 @runtime_checkable
 class Addressed(Protocol):
-    """A buffer with a fixed address in this process, also for engines of other backends."""
+    """A buffer at a fixed address in this process. Engines of other backends may use it, too."""
 
     @property
     def address(self) -> int: ...

@@ -226,7 +226,7 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """Returns a memory under the backend's own name."""
+        """Returns a memory as the backend itself names it."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -239,7 +239,7 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine under the backend's own name. An engine of another rank becomes an
+        """Returns the engine as the backend itself names it. An engine of another rank becomes an
         engine of the memory's own device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:

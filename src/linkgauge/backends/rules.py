@@ -83,7 +83,7 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several copies at once. For backends that measure one latency at a
+    """Raises Unsupported for several copies at once. Used by backends that measure one latency at a
     time."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")

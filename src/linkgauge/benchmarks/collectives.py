@@ -96,8 +96,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields the operation of each row: one for each combination of type, reduction, root and
-        place."""
+        """Yields the operation of each row: one for each combination of type, reduction and root,
+        out of place and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -133,8 +133,8 @@ def row_of(work: Collective) -> str:
 
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
-    """Returns the cell of a collective over these devices. `size` is in bytes; the benchmark's own
-    size is 1."""
+    """Returns the cell of a collective over these devices. Each transfer has the scale `size` (in
+    bytes), because the size of the benchmark is 1."""
     transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
     return Cell(row, column, transfers, Report.TIME, operation=work)
 

@@ -200,7 +200,7 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[F
 
 
 def _figure_of(cell: _NumberedCell, row: Row[Any]) -> Figure:
-    """Returns the figure of a row. The last columns of the row are the columns of figures."""
+    """Returns the figure in a row. The last columns of the row are those of the figure."""
     own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
     return msgspec.convert(
         {**own, "id": cell.cell, "unit": cell.unit, "better": cell.better}, Figure

@@ -113,7 +113,7 @@ def setup_row(settings: Settings) -> Row:
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
     """Returns the row of the machine's state, and the rows of the state's facts. The rows of facts
-    lack the number of the state."""
+    do not yet have the number of the state."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)

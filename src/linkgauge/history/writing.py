@@ -40,7 +40,8 @@ Added = Literal["added", "renewed", "known"]
 
 
 def add(store: Store, run: Run, folder: Path | None) -> Added:
-    """Adds a judged run with all of its figures, or nothing. Raises StoreError."""
+    """Adds a judged run with all of its figures, or nothing. Returns whether the run is new,
+    resumed since the last time, or unchanged. Raises StoreError."""
     found = list(figures_by_result(run.results))
     path = None if folder is None else str(folder.absolute())
     own = run_row(run, path, (figure for _, figures in found for figure in figures))

@@ -245,8 +245,8 @@ class CudaBackend(Offering):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares a group with these settings, or with each path's own settings if None.
-        `passages` maps places of copies that NCCL carries out to this process's side."""
+        """Prepares a group with `settings`, or with each path's own if None. `passages` has this
+        process's side of each copy that NCCL carries out, by the copy's place."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 

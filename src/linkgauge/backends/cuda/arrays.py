@@ -102,7 +102,7 @@ class ArrayKernels:
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Searches the fastest kernel for every copy whose path has none yet. Then writes the
+        """Searches for the fastest kernel for every copy whose path has none yet. Then writes the
         remarks on each copy."""
         operation = does.name
         for copy in copies:

@@ -89,7 +89,7 @@ def beside(
 
 def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
     """Returns a group that follows pointers through `size` bytes of a buffer. One thread of the
-    device does so, on each multiprocessor in turn."""
+    device follows the pointers, on each multiprocessor in turn."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

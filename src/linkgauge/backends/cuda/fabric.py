@@ -71,7 +71,7 @@ def _handle_type(device: CudaDevice) -> Any:
 
 
 def _properties(device: CudaDevice, kind: Any) -> Any:
-    """Returns the properties of an allocation: exportable memory of the device."""
+    """Returns the properties of an allocation: pinned memory of the device that can be exported."""
     enums = device.driver.enums
     properties = enums.CUmemAllocationProp()
     properties.type = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED

@@ -123,8 +123,8 @@ _MILLISECONDS = 1e-3
 
 
 class CudaGroup:
-    """A prepared group. Groups share the streams of their devices, so only one group may be armed
-    at a time."""
+    """A prepared group of works on CUDA devices. Groups share the streams of their devices, so only
+    one group may be armed at a time."""
 
     def __init__(
         self, driver: Driver, works: Sequence[StreamWork], *, aligned: bool = True

@@ -65,7 +65,8 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
     """Returns a kernel that polls until the word at `state` is not 0, for at most `limit_ns`. The
-    kernel records the time at the varying address, unless that address is 0."""
+    varying argument is an address. The kernel writes the time to this address, unless the address
+    is 0."""
     return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 

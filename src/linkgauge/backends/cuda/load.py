@@ -100,7 +100,7 @@ class KernelLoad:
 
 
 class LoadedGroup:
-    """A group that is measured while loads run from its beginning to its end."""
+    """A group, and loads that run from the group's beginning to its end."""
 
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes

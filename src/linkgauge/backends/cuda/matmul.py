@@ -174,8 +174,8 @@ class CudaProductWork(StreamWork):
         return address
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
-        """Returns a launch with one thread for each of `count` items, or with as many threads as
-        run well."""
+        """Returns a launch with one thread for each of `count` items, up to a maximum number of
+        blocks."""
         kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)

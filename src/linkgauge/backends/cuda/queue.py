@@ -1,5 +1,5 @@
-"""A device's stream as driver calls that the host times one by one. Also times the calls that
-enqueue copies."""
+"""Makes driver calls on a device's stream, and times them one by one on the host. Also times the
+calls that enqueue copies."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ class CudaQueue(Queue):
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
     def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
-        """Returns a launch of a kernel that is loaded before, because no kernel can be loaded
-        during a capture. The arguments of the launch exist until everything is closed."""
+        """Loads a kernel and returns a launch of the kernel. Loading comes first, because no kernel
+        can be loaded during a capture. The arguments of the launch exist until everything is
+        closed."""
         device = self._device
         launch = KernelLaunch(device, device.kernel("flags", kernel), (1, 1), arguments)
         self._made.callback(lambda: launch)

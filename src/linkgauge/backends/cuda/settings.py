@@ -154,8 +154,8 @@ def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores settings for a GPU model, and keeps the stored settings of other paths. None as
-    settings removes a path, for which the defaults are best. Raises OSError."""
+    """Stores settings for a GPU model, and keeps the stored settings of other paths. None instead
+    of settings removes a path, which then uses the defaults. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})

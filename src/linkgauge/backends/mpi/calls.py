@@ -190,7 +190,7 @@ class Calls:
             mask <<= 1
 
     def _copy(self, source: int, count: int, destination: int) -> NamedCall:
-        """Returns a copy within this rank, which takes as long as memmove."""
+        """Returns the call of a copy within this rank, which takes as long as memmove."""
         given = source, count, self._type, destination, count, self._type
         return self._call("MPI_Allgather", *given, self._alone)
 

@@ -134,7 +134,7 @@ class MpiCollective(CollectiveGroup):
         return tuple(said)
 
     def wait(self) -> Timing:
-        """Makes all loops after a barrier of all ranks."""
+        """Carries out all loops after a barrier of all ranks."""
         loops = math.prod(self.pass_gate())
         self._make((self._start,))
         seconds = self._make(self._loop, loops)[-1] * _NANO

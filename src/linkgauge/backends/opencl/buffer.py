@@ -100,6 +100,6 @@ class Words:
 
 
 def partial_sums(unit: OpenCLDevice) -> Words:
-    """Returns words for the result of a pure read. Each work-item xors what it reads into one
-    word."""
+    """Returns words for the result of a pure read. Each work-item xors all words that it reads into
+    one word of the result."""
     return Words(unit, unit.geometry[0][0])

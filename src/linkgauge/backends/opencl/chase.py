@@ -33,7 +33,8 @@ ring before."""
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A ring of `lines` lines, `stride` bytes apart, as chase.cl lays the ring for a seed."""
+    """A ring of `lines` lines, `stride` bytes apart. chase.cl links the lines in an order that
+    depends on the seed."""
 
     lines: int
     stride: int

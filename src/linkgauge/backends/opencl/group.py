@@ -103,9 +103,9 @@ class CopyLane(Lane):
         return loops * len(self._commands)
 
     def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """Returns the commands of a loop, and whether the commands' events must be kept. When
-        pyopencl destroys an event of host memory, it waits for the copy, and would hang behind a
-        closed gate."""
+        """Returns the commands of a loop, and whether the commands' events must be kept. An event
+        of host memory must be kept: pyopencl would wait for the copy before destroying the event,
+        and would hang behind a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])

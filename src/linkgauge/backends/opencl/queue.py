@@ -1,4 +1,4 @@
-"""A command queue as calls of the OpenCL library. The native core makes the calls repeatedly."""
+"""Calls of the OpenCL library on a command queue. The native core makes the calls repeatedly."""
 
 from __future__ import annotations
 

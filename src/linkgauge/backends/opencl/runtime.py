@@ -1,7 +1,7 @@
 """OpenCL's platforms and devices, and the translation of its errors.
 
-This module imports pyopencl, so only `opencl.create` imports it, once it knows that pyopencl is
-installed."""
+This module imports pyopencl. So only `opencl.create` imports this module, after checking that
+pyopencl is installed."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ class OpenCLDevice:
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
         """Returns the number of work-items of a launch, and of a work-group.
 
-        A CPU runs each work-item as a loop over one contiguous block: eight for each core, so that
-        other cores take blocks from a busy one. A GPU hides latency by occupancy: a compute unit
-        holds at most 16 work-groups of 256."""
+        A CPU runs each work-item as a loop over one contiguous block. There are eight blocks for
+        each core, so that idle cores can take blocks from a busy core. A GPU hides latency by
+        running many work-items: a compute unit holds at most 16 work-groups of 256."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:

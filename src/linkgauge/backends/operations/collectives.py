@@ -47,8 +47,8 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Returns the origin of the elements that the rank receives, or None if the rank receives
-        nothing."""
+        """Returns the origin of the elements that the rank receives: which elements of which ranks.
+        Returns None if the rank receives nothing."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 

@@ -80,8 +80,8 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """Returns the sum of the rates of all threads, in events per second. A thread's rate does not
-    fall while others finish their last event."""
+    """Returns the sum of the rates of all threads, in events per second. Waiting for the slowest
+    thread's last event does not lower the rates of other threads."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 

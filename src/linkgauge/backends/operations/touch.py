@@ -26,8 +26,8 @@ class Touchable(Protocol):
     address: int
 
     def touched(self) -> None:
-        """Reads again which pages the buffer has. Raises Unsupported if the pages are of the wrong
-        kind."""
+        """Reads again in which pages the buffer lies. Raises Unsupported if the pages are of the
+        wrong kind."""
 
 
 class TouchGroup(Gated):

@@ -1,6 +1,6 @@
 """Parses the YAML description of a simulated machine. Groups are not expanded.
 
-`docs/simulation.md` explains every field. A small one:
+`docs/simulation.md` explains every field. A small description:
 
     source: where its figures come from, in words
     noise: 0.1%                     # relative standard deviation of every figure
@@ -71,7 +71,7 @@ class WorkRate(float):
 
 
 class Seconds(float):
-    """Seconds: `415 ns`."""
+    """Seconds, written with a unit: `415 ns`."""
 
 
 class Fraction(float):
@@ -130,8 +130,9 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Limits of an engine. `read` and `write` are the highest rates over links. `peer_read` is the
     highest rate of one copy that reads from another device, `local` of copies within the device
-    (both null: no own limit). `startup` is the startup time of a copy. `peer_startup` replaces it
-    between two devices, `write_startup` for a copy that only writes (null: not replaced)."""
+    (both null: no own limit). `startup` is the startup time of a copy. `peer_startup` is the
+    startup time between two devices, `write_startup` of a copy that only writes (both null:
+    `startup`)."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -226,9 +227,9 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     remote access without the links. A device with `forwards` forwards traffic of other devices
     within its fabric. `pci` and `uuids` identify each device (null: made up); quote addresses,
     because YAML would read them as numbers. `peer_access` names the links over which devices access
-    each other's memory. Copies by copy engines that lack peer access go through the host's memory
-    with `stages`, and are refused without. `numa_node` is the value in sysfs (null: the nearest
-    node). With `node`, a device stands for another host behind its network interface and is
+    each other's memory. If a copy engine lacks peer access, the copy goes through the host's memory
+    with `stages`; otherwise the copy is refused. `numa_node` is the value in sysfs (null: the
+    nearest node). With `node`, a device stands for another host behind its network interface and is
     invisible to PCI. Several groups with `node` are rails: the first devices of all groups form one
     node, and so on. `properties` are values that the vendor's library reports."""
 

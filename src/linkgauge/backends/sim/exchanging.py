@@ -22,8 +22,8 @@ from .topology import SimTopology
 
 
 class SentBytes(msgspec.Struct, frozen=True):
-    """The bytes that one rank of a cell writes into another rank's memory. Either end may be the
-    SWITCH."""
+    """The bytes that one rank of a cell writes into another rank's memory. Either end may be
+    SWITCH, a switch of the fabric."""
 
     source: int
     target: int

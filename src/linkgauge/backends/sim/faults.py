@@ -179,7 +179,7 @@ FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 
 class Parameter(msgspec.Struct, frozen=True):
     """A parameter of the grammar. The parameter has the same meaning in every kind of fault. `read`
-    raises InputError."""
+    parses a value and raises InputError for a wrong value."""
 
     meaning: str
     read: Callable[[str], Any]

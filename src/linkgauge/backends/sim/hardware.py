@@ -128,8 +128,8 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Returns the names in a range: `sim:0..2` gives sim:0, sim:1, sim:2. Any other name gives
-    itself."""
+    """Returns the names in a range: `sim:0..2` gives sim:0, sim:1, sim:2. Any other name is
+    returned alone."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)

@@ -36,8 +36,8 @@ def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """Returns the machine of a run's simulation, made once for the command line, the screen and the
-    page. Raises InputError for an invalid description or fault."""
+    """Returns the machine of a run's simulation. The machine is built once and shared by the
+    command line, the screen and the page. Raises InputError for an invalid description or fault."""
     return SimMachine(*read(simulation))
 
 

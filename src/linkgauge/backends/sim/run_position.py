@@ -62,7 +62,7 @@ def _normal(bits: int) -> float:
 
 
 def _mix(value: int) -> int:
-    """Scatters 64 bits (SplitMix64: Steele, Lea and Flood 2014)."""
+    """Returns a hash of 64 bits (SplitMix64: Steele, Lea and Flood 2014)."""
     value = (value + 0x9E3779B97F4A7C15) & _MASK
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK

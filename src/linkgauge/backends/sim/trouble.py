@@ -74,12 +74,12 @@ class Trouble:
         return self._schedule.least_rate(self._cells, self._resources.names[resource])
 
     def sigma(self, place: int) -> float:
-        """Returns the additional relative standard deviation of the copy at this place."""
+        """Returns the relative standard deviation that faults add to the copy at this place."""
         number, _, touched = self._copies[place]
         return self._schedule.sigma(number, touched)
 
     def stall(self, place: int, sample: int) -> float:
-        """Returns the extra seconds of this sample of the copy at this place."""
+        """Returns the seconds by which faults delay this sample of the copy at this place."""
         if self._phase != "measure":
             return 0.0
         number, _, touched = self._copies[place]

@@ -147,9 +147,9 @@ class NcclCommunicators:
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a group for the collective of all these ranks. With `tokens`, one for each group
-        of ranks, the result has only the copies with buffers in this process. Raises Unsupported if
-        NCCL or a device lacks the collective."""
+        """Returns a group for the collective of all these ranks. With `tokens` (one for each group
+        of ranks), the result has only the copies whose buffers are in this process. Raises
+        Unsupported if NCCL or a device cannot carry out the collective."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]

@@ -110,7 +110,7 @@ class Nccl:
                 one.destroy()
 
     def check(self, communicator: Any) -> None:
-        """Raises BackendError if the communicator has had an error since."""
+        """Raises BackendError if the communicator has had an error in the background."""
         status = c_int()
         self.call("ncclCommGetAsyncError", c_void_p(communicator.ptr), byref(status))
         if status.value != _SUCCESS:

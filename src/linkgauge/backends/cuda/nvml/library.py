@@ -31,9 +31,9 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns those of the processes that belong neither to this process nor to the other workers
-    of its controller, in ascending order. Returns None if a process is not visible in /proc,
-    because its owner is then unknown."""
+    """Returns the processes that are neither this process nor other workers of the same controller,
+    in ascending order. Returns None if a process is not visible in /proc, because its owner is then
+    unknown."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -53,8 +53,8 @@ def _program(pid: int, root: Root) -> list[str]:
 
 
 def _parent(pid: int, root: Root) -> int | None:
-    """Returns the id of the parent process. The process name in brackets may contain any
-    characters."""
+    """Returns the id of the parent process. The id follows the process name in brackets, which may
+    contain any characters."""
     fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 

@@ -83,7 +83,7 @@ def _is_lost(asked: Questions) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """Returns the text of an answer. Older bindings return bytes."""
+    """Returns an answer as text. Older bindings answer with bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
