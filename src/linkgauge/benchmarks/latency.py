@@ -26,9 +26,9 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """Yields the paths of copies: a name, the far end, and the near end, whose engine copies. Paths
-    lead between the host and each device, and from the first device to all others (between all
-    pairs in the full profile)."""
+    """Yields the paths of copies: a name, the far end, and the near end. The near end's engine
+    copies. Paths lead between the host and each device, and from the first device to all others
+    (between all pairs in the full profile)."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for device, memory in zip(fabric.devices, memories, strict=True):
         yield f"host:{device.near}-{memory.label}", host(device.near), memory
@@ -74,9 +74,9 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells for flags, round trips of copies, and launches while a kernel copies one way
-    over the same link. Measures the first path to the host and the first between devices, or all
-    paths in the full profile."""
+    """Yields cells for flags, round trips of copies, and launches, all measured while a kernel
+    copies one way over the same link. Measures the first path to the host and the first between
+    devices, or all paths in the full profile."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

@@ -298,8 +298,8 @@ def _by_flags(transfer: Transfer) -> Transfer:
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Returns the transfers of a row's notation, with letters as placeholders for memories. A
-    letter becomes a memory whose index is the letter's code. The memory is the host's if only the
+    """Returns the transfers of a row's notation, with placeholders for the letters. The placeholder
+    of a letter is a memory whose index is the letter's code. The memory is the host's if only the
     host has the engine."""
 
     def memory(letter: re.Match[str]) -> str:

@@ -341,7 +341,7 @@ class CudaBackend(Offering):
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-        """Returns settings set by hand, else tuned for the model and path, else the defaults."""
+        """Returns the user's settings, else those tuned for model and path, else the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
@@ -394,5 +394,5 @@ class CudaBackend(Offering):
 
 
 def _places(transfer: Transfer) -> set[int]:
-    """Returns the indices of the devices whose memory holds the source or the destination."""
+    """Returns the indices of all devices whose memory holds the source or the destination."""
     return {memory.index or 0 for memory in transfer.memories if memory.is_device}

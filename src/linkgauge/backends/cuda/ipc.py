@@ -25,7 +25,7 @@ class OutOfReach(Unsupported):
 class Handle(msgspec.Struct, frozen=True):
     """All that another process needs to open a buffer. `machine` is the buffer's machine,
     `allocation` the driver's handle of the allocation, and `offset` the buffer's offset in the
-    allocation in bytes. If `mapped` is not 0, the handle is a fabric handle of that many bytes.
+    allocation in bytes. For a fabric handle, `mapped` is the number of bytes to map, else 0.
     `domain` is the NVLink domain of the device (null: unknown)."""
 
     machine: str

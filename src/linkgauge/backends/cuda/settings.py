@@ -51,10 +51,10 @@ class CopySettings(msgspec.Struct, frozen=True):
                four 32 KiB chunks in shared memory (compute capability 9.0 and later)
     blocks     blocks of the grid; None: one per multiprocessor
     threads    threads of a block, a multiple of 64 (plain only)
-    unroll     plain: accesses in flight per thread; bulk: how many of the four chunks are loading
-    spread     accesses of a thread are a grid's width apart, not a block's (plain only)
-    in_place   a step's loops are all done before the next step's (plain only): caches on the way
-               may then serve the repeats
+    unroll     plain: accesses in flight per thread; bulk: chunks that load at the same time
+    spread     a thread's accesses are a grid's width apart, otherwise a block's width (plain only)
+    in_place   a step does all its loops before the next step begins (plain only): caches may then
+               serve the repeats
     streaming  evict-first loads and stores (plain only)
     streams    streams over which a copy engine's transfer is split"""
 

@@ -126,8 +126,8 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns the key of engines that can share a buffer. One-sided accesses need memory in a
-        window, other engines do not."""
+        """Returns a key. Engines with equal keys can share a buffer. One-sided accesses need memory
+        in a window, other engines do not."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:

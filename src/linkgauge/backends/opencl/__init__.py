@@ -91,8 +91,8 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns the key of engines that can share a buffer. Copies need a mapped buffer, kernels
-        an unmapped buffer, and a buffer belongs to one context."""
+        """Returns a key. Engines with equal keys can share a buffer. A copy command needs a mapped
+        buffer, a kernel an unmapped buffer, and a buffer belongs to one context."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

@@ -222,16 +222,22 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`count` identical devices. `memory_rate` is in bytes/s read and written (null: no limit).
-    `memory_rate_told` is the rate that the vendor's library reports (null: the same). `products`
-    has the rates of multiplying matrices, by type of number. `memory_latency` is the time of a
-    remote access without the links. A device with `forwards` forwards traffic of other devices
-    within its fabric. `pci` and `uuids` identify each device (null: made up); quote addresses,
-    because YAML would read them as numbers. `peer_access` names the links over which devices access
-    each other's memory. If a copy engine lacks peer access, the copy goes through the host's memory
-    with `stages`; otherwise the copy is refused. `numa_node` is the value in sysfs (null: the
-    nearest node). With `node`, a device stands for another host behind its network interface and is
-    invisible to PCI. Several groups with `node` are rails: the first devices of all groups form one
-    node, and so on. `properties` are values that the vendor's library reports."""
+    `memory_rate_told` is the rate that the vendor's library reports (null: the same).
+    `products` has the rates of multiplying matrices, by type of number. `memory_latency` is the
+    time of a remote access without the links. `properties` are values that the vendor's library
+    reports.
+
+    `pci` and `uuids` identify each device (null: made up); quote addresses, because YAML would
+    read them as numbers. `numa_node` is the value in sysfs (null: the nearest node).
+
+    A device with `forwards` forwards traffic of other devices within its fabric. `peer_access`
+    names the links over which devices access each other's memory. If a copy engine lacks peer
+    access, the copy goes through the host's memory with `stages`; otherwise the copy is
+    refused.
+
+    With `node`, a device stands for another host behind its network interface and is invisible
+    to PCI. Several groups with `node` are rails: the first devices of all groups form one node,
+    and so on."""
 
     count: Count = 1
     model: str

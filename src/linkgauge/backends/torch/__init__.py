@@ -1,5 +1,6 @@
-"""Backend `torch`: the devices of torch's accelerator (CUDA, ROCm, XPU, MPS, and NPUs whose vendor
-extends torch), and its `cpu`, through tensors, streams and events alone.
+"""Backend `torch`: the devices of torch's accelerator, and torch's `cpu`, used through tensors,
+streams and events alone. Accelerators are CUDA, ROCm, XPU, MPS, and NPUs with a vendor extension
+for torch.
 
 Memories: `torch:TYPE:N` as torch names the device (`torch:cuda:0`, of AMD's GPUs too,
 `torch:xpu:1`, `torch:cpu:0`), and on the host `host:N` (pinned), `host:N/huge` and
@@ -99,8 +100,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return refusals.remarks(transfer, self._facts)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns the key of engines that can share a buffer. Pinned host memory serves all devices
-        of one kind."""
+        """Returns a key. Engines with equal keys can share a buffer. Pinned host memory serves all
+        devices of one kind."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:

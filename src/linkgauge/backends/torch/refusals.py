@@ -58,8 +58,8 @@ def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
 
 
 def is_gated(transfer: Transfer, owner: TorchFacts) -> bool:
-    """Whether events can time the transfer behind a gate. They cannot for pageable memory, because
-    copies of pageable memory block the calling thread."""
+    """Whether events can time the transfer behind a gate. Events cannot time copies of pageable
+    memory, because these copies block the calling thread."""
     return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
 
 

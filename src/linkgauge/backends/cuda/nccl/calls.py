@@ -155,8 +155,9 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the steps of a hypercube. First the rank's own share is copied to its place. Then, for
-    each bit, a step exchanges all shares so far with the rank whose number differs in that bit."""
+    """Yields the steps of a hypercube. First the rank's own share is copied to its place. Then each
+    step stands for one bit of the rank's number. In a step, the rank exchanges all shares so far
+    with the rank whose number differs in that bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:
