@@ -96,8 +96,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields the operation of each row: one for each combination of type, reduction and root,
-        out of place and in place."""
+        """Yields the operation of each row: every combination of type, reduction and root that can
+        be checked, out of place and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
