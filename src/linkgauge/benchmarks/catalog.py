@@ -68,7 +68,7 @@ _add_those_of_rooms()
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
-    """The row, with `vm` among its profiles if that profile lists it."""
+    """Returns the row. If the profile `vm` lists the row, the row's profiles include `vm`."""
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
@@ -84,9 +84,10 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Selects benchmarks by name and by prefix, in the profile's order if it has one, else in the
-    catalog's. Without names and prefixes, selects those of the profile, or all without a profile.
-    `only_d2d` keeps only benchmarks between devices.
+    """Returns the benchmarks that have these names or begin with these prefixes. Without names and
+    prefixes, returns the benchmarks of the profile, or all if no profile is given. A profile may
+    set its own order; otherwise the order is the catalog's. `only_d2d` keeps only benchmarks
+    between devices.
 
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
