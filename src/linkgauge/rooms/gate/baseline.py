@@ -1,4 +1,5 @@
-"""The command `linkgauge baseline`: several runs as a baseline for later ones."""
+"""The command `linkgauge baseline`: makes a baseline of several runs, for comparison with later
+runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `linkgauge compare`: the differences between runs, cell by cell."""
+"""The command `linkgauge compare`: shows the differences between runs, cell by cell."""
 
 from __future__ import annotations
 
