@@ -1,5 +1,5 @@
-"""The commands `linkgauge pack` and `linkgauge share`: a kept run as one file, and without
-names."""
+"""The commands `linkgauge pack` and `linkgauge share`: write a kept run as one file, or as a page
+without names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The command `linkgauge watch`: short probes of every link at intervals, and a line whenever one
-gets worse."""
+"""The command `linkgauge watch`: measures every link briefly at intervals (probes), and reports
+links that get worse."""
 
 from __future__ import annotations
 
