@@ -1,6 +1,6 @@
 """Reads AMD's GPUs from the files of their driver, amdgpu, in sysfs: link, clocks, power, memory,
-errors and XGMI. No library is needed, and a captured tree reads like the machine. No file has the
-memory's transfers in a clock cycle; the instruction set implies their number.
+errors and XGMI. No library is needed, and a captured tree reads like the machine. The number of
+memory transfers in a clock cycle follows from the instruction set.
 
 Source of the files' formats: the kernel's Documentation/gpu/amdgpu. A virtual machine shows few of
 the files. Missing values are null, and `unknown` lists them."""

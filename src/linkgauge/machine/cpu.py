@@ -240,7 +240,7 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
     """Returns the kinds of caches that these CPUs have, innermost first, with the number of these
-    CPUs that share a cache. Kernels may list offline CPUs as well; they do not count."""
+    CPUs that share a cache. Offline CPUs in the kernel's lists do not count."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))

@@ -183,8 +183,8 @@ def _structures(root: Root) -> tuple[bytes, ...]:
 
 
 def split_table(table: bytes) -> Iterator[bytes]:
-    """Yields the structures of an SMBIOS table. The second byte of a structure is its length. Its
-    strings follow, and two zeros end them."""
+    """Yields the structures of an SMBIOS table. The second byte of a structure is its length
+    without strings. The strings follow, with two zeros at their end."""
     at = 0
     while at + 4 <= len(table) and table[at + 1] >= 4:
         end = table.find(b"\0\0", at + table[at + 1])

@@ -19,9 +19,9 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """Reads a file of at most `most` bytes. A file that does not begin with `begins` is read no
-    further than that. Raises OSError if the file cannot be read. Raises InputError for a larger
-    file (a regular one is not read at all), and for a pipe without a writer."""
+    """Reads a file of at most `most` bytes. If the file does not begin with `begins`, reads only as
+    many bytes as `begins` has. Raises OSError if the file cannot be read. Raises InputError for a
+    larger file (a regular one is not read at all), and for a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -51,9 +51,9 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """Returns the YAML tree if all its texts can be encoded: escapes in YAML can name half a
-    character. Raises UnicodeEncodeError (a ValueError) if not, and RecursionError if the tree
-    contains itself."""
+    """Checks that all texts of a YAML tree can be written, and returns the tree. Raises
+    UnicodeEncodeError (a ValueError) for half a character, which YAML's escapes allow. Raises
+    RecursionError if the tree contains itself."""
     msgspec.json.encode(tree)
     return tree
 

@@ -73,7 +73,7 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 
 def _scalar(value: str) -> str:
-    """Returns a string as YAML on one line, quoted if YAML would read something else."""
+    """Returns a string as YAML on one line, quoted if YAML would read it as another type."""
     # YAML has escapes for what is not printable, too.
     text: str = yaml.safe_dump(value, width=1 << 16, allow_unicode=value.isprintable())
     return text.removesuffix("...\n").strip()

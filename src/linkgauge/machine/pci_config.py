@@ -86,9 +86,8 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Returns the position of the 8 bytes of the Device Serial Number capability (7.9.3), low bytes
-    first. The position is shorter if the content ends before. None if there is no such
-    capability."""
+    """Returns the slice with the 8 bytes of the Device Serial Number capability (7.9.3), low bytes
+    first. The slice is shorter if the content ends early. None if there is no such capability."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -224,8 +223,8 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """Returns the offsets of extended capabilities by number, and the reason why there may be
-    others."""
+    """Returns the offsets of extended capabilities by number. The second value is the reason why
+    more may exist, or None if the list is complete."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL

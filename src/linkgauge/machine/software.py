@@ -134,8 +134,8 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 
 
 def _dkms(root: Root) -> Iterator[DkmsModule]:
-    """Yields the modules of DKMS, found as `dkms status` finds them.
-    VERSION/KERNEL/ARCHITECTURE/module was built. A link `kernel-KERNEL-ARCHITECTURE` next to the
+    """Yields the modules of DKMS, found as `dkms status` finds them. A folder
+    VERSION/KERNEL/ARCHITECTURE/module is a build. A link `kernel-KERNEL-ARCHITECTURE` next to the
     version leads to the installed build."""
     for module in sorted(names_in(root, DKMS)):
         folder = f"{DKMS}/{module}"

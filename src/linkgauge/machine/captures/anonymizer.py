@@ -133,7 +133,7 @@ class Anonymizer:
         return self._known.sub(lambda found: self.known[found[0].lower()], text)
 
     def hostname(self, text: str) -> str:
-        """Replaces the text of a file that holds only the host's name."""
+        """Replaces the text of a file that holds only the host's name by its pseudonym."""
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
@@ -153,8 +153,8 @@ class Anonymizer:
         return f"{kind}-{self.number(kind, value)}"
 
     def alike(self, kind: str, value: str, begin: str = "") -> str:
-        """Returns a pseudonym in the same form as the value: kernels and vendors use different
-        separators."""
+        """Returns a pseudonym with the length and the separators of the value, because kernels and
+        vendors use different separators."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number

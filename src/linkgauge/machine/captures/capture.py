@@ -193,8 +193,8 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """Returns the files of names that /proc of this machine may lack (`arch`: Linux before 6.1), by
-    path."""
+    """Returns the files with this machine's names that /proc may lack, by path. For example, `arch`
+    is missing before Linux 6.1."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {

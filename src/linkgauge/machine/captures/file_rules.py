@@ -124,7 +124,8 @@ def _own(who: Anonymizer, text: str) -> str:
 
 
 def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, bytes], bytes]:
-    """Turns a change of a text into a change of a file's bytes in any encoding."""
+    """Returns a function that applies a change of text to the bytes of a file, whatever their
+    encoding."""
     return lambda who, content: change(who, content.decode(errors="surrogateescape")).encode(
         errors="surrogateescape"
     )

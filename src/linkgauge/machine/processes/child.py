@@ -21,7 +21,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(module: str, address: str, parent: int) -> None:
-    """Runs `serve(channel)` of this module for the process `parent`, until one of both is gone.
+    """Runs `serve(channel)` of the module for the process `parent`, until either process ends.
     `address` is the number of an open socket. If a profiler stands between both processes,
     `address` is the name of an abstract socket instead."""
     from .channel import Channel  # the command line only asks which signals end it

@@ -58,8 +58,8 @@ def listen_here(launch: Launch) -> socket.socket:
 def connect_here(
     launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 on this machine. Calls `look` between attempts, which may raise an error.
-    Raises NotReached if rank 0 is not there in time."""
+    """Connects to rank 0 on this machine. Calls `look` between attempts; an error of `look` ends
+    the attempts. Raises NotReached if rank 0 is not there in time."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -102,7 +102,8 @@ def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
     """Connects to rank 0 at its address; rank 0 may start later than this process. Calls `look`
-    between attempts, which may raise an error. Raises NotReached if rank 0 is not there in time."""
+    between attempts; an error of `look` ends the attempts. Raises NotReached if rank 0 is not there
+    in time."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -120,7 +121,8 @@ def _host_and_port(first: str) -> tuple[str, int]:
 
 
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
-    """Connects to an address. Raises NotReached if the connection fails or takes longer."""
+    """Connects to an address. Raises NotReached if the connection fails, or takes more than
+    `seconds`."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except (OSError, OverflowError) as error:

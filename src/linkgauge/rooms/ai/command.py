@@ -212,9 +212,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """Adds the number of ranks that torchrun or mpiexec started to the choice, and returns whether
-    this process measures. On other ranks, the call lasts until the measuring process ends: they
-    only take part in its training steps."""
+    """Returns the choice with the number of ranks that torchrun or mpiexec started, and whether
+    this process measures. On all other ranks, the call takes part in training steps, and returns
+    when the measuring process ends."""
     import os
 
     from msgspec.structs import replace

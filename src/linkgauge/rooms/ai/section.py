@@ -26,8 +26,8 @@ _ADVICE: Mapping[BoundKind, str] = {
 
 
 def advice_on(bound: Bottleneck, work: Workload) -> str | None:
-    """Returns a sentence of advice on how to widen the bottleneck, or None if no part explains the
-    time."""
+    """Returns a sentence of advice on how to relieve the bottleneck, or None if no part explains
+    the time."""
     if bound.kind is None:
         return None
     if bound.kind == "compute" and work.numbers == "fp32":

@@ -74,8 +74,8 @@ Range mode options
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """The checked command line. `device` is an index, or null for all devices. `memory` is the kind
-    of host memory in linkgauge's notation."""
+    """The options of a command line, after checks. `device` is an index, or null for all devices.
+    `memory` is the kind of host memory in linkgauge's notation."""
 
     sizes: Sequence[int]
     mode: str

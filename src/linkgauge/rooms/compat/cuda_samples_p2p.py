@@ -51,7 +51,7 @@ PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
 
 
 class PeerTestOptions(msgspec.Struct, frozen=True):
-    """The checked command line."""
+    """The options of a command line, after checks."""
 
     reads: bool
     engine: EngineKind

@@ -30,8 +30,8 @@ MOST = 1_000_000
 
 
 class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """The checked command line: the bytes of a copy, the number of copies, and the table's file
-    (null: stdout)."""
+    """The options of a command line, after checks: the bytes of a copy, the number of copies, and
+    the table's file (null: stdout)."""
 
     size: int
     iterations: int

@@ -256,7 +256,7 @@ Writes a report of all configurations below results_dir (default: results), grou
 
 @helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
-    """Carries out generate_vcpu_report: writes the report."""
+    """Carries out generate_report: writes the report."""
     folder, output = parse_report(arguments)
     with Drawer() as drawer:
         write_page(output, page_of([folder]), drawer)

@@ -102,8 +102,8 @@ class NetRank(RankBackend):
         return Inventory() if self._gpu is None else self._gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns the reason why no interface can carry out this transfer; None if interfaces
-        might. Only rank 0 knows both ends, and decides whether these interfaces can."""
+        """Returns the reason why no interface can carry out this transfer, or None if interfaces
+        may be able to. Rank 0 knows both ends, and decides whether these interfaces can."""
         if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
             return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         by_ucx = transfer.engine.kind in BY_UCX
@@ -126,8 +126,8 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key that is equal for engines that can share a buffer. UCX maps memory for the
-        interfaces that it uses, so its engines have keys of their own."""
+        """Returns a key for engines that can share a buffer. UCX maps memory for the interfaces in
+        use, so each engine of UCX has its own key."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:

@@ -1,5 +1,6 @@
 """Computes the scaling of a collective with the number of devices: measured figures, limits from
-the map of the machine's links, the knee, and its cause."""
+the map of the machine's links, the knee (the number of devices where scaling stops), and its
+cause."""
 
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone. They belong to the first number of devices
-    that is low, or that is a knee without an explanation in the map."""
+    """Returns the pairs of devices to measure alone. They are pairs of the first N devices: N is
+    the smallest number of devices that is low, or that is a knee without a known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)

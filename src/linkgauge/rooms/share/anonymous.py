@@ -87,8 +87,8 @@ def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 class RunAnonymizer(Anonymizer):
-    """The pseudonyms for a run. `texts` are the contents of its files; names of users are found in
-    their paths."""
+    """The pseudonyms for a run. `texts` are the contents of its files; paths in these texts show
+    names of users."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
         others = {rank.host for rank in run.machine.ranks}

@@ -46,7 +46,7 @@ _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The checked command line. Bandwidths are in 10^9 bits a second."""
+    """The options of a command line, after checks. Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]

@@ -24,8 +24,8 @@ _Own = Sequence[CellFigure | None]
 
 
 def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
-    """Returns every cell under all `settings` settings. Each setting is compared with the first at
-    the given significance. The p of Holm's method accounts for all comparisons."""
+    """Returns every cell with its figures under all settings. Each setting is compared with the
+    first at the given significance. The p of Holm's method accounts for all comparisons."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]

@@ -134,8 +134,9 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Returns the arithmetic of a layer, compiled for fixed shapes except attention. A product with
-    a single row then becomes a sum with its own kernel, tuned on the device."""
+    """Returns the arithmetic of a layer; the parts before and after attention are compiled for
+    fixed shapes. A product with a single row then becomes a sum with its own kernel, tuned on the
+    device."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)

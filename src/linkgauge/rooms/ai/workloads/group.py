@@ -229,8 +229,8 @@ _SCALE = 0.5
 
 class Pipeline(Work):
     """A pipeline over pieces of data: copy in, compute, copy out. A piece is a square matrix.
-    Computing multiplies a piece with a matrix of weights as often as takes `balance` percent of the
-    longer copy."""
+    Computing multiplies a piece several times with a matrix of weights, which takes `balance`
+    percent of the time of the longer copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked

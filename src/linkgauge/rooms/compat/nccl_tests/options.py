@@ -159,8 +159,9 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The checked command line. A null `number` or `reduction` means all; sizes are bytes. `said`
-    is printed on stderr, `printed` on stdout. With `help`, nothing is measured."""
+    """The options of a command line, after checks. A null `number` or `reduction` means all; sizes
+    are bytes. `said` is printed on stderr, `printed` on stdout. With `help`, nothing is
+    measured."""
 
     threads: int = 1
     gpus: int = 1

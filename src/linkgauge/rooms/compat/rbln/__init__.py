@@ -254,7 +254,7 @@ Options:
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
-    """The checked command line."""
+    """The options of a command line, after checks."""
 
     sizes: tuple[int, ...]
     size_is_given: bool

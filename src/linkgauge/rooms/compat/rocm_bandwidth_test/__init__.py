@@ -77,9 +77,9 @@ _MOST_MB = 1 << 24
 
 
 class RocmOptions(msgspec.Struct, frozen=True):
-    """The checked command line. Sizes are bytes, and devices are numbers. `together` lists pairs,
-    one number after the other. `pattern` is the 64-bit word that sources hold, made from the given
-    number; null without a number."""
+    """The options of a command line, after checks. Sizes are bytes, and devices are numbers.
+    `together` lists pairs, one number after the other. `pattern` is the 64-bit word that sources
+    hold, made from the given number; null without a number."""
 
     what: str
     sizes: tuple[int, ...] = (ONE_SIZE,)
@@ -220,7 +220,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class _Tested:
-    """Measures between the devices of a machine, which have numbers."""
+    """Measures between the nodes and devices of a machine, which have numbers as in the tool."""
 
     def __init__(self, gauge: Meter, options: RocmOptions) -> None:
         self._context = context = gauge.context
