@@ -66,8 +66,9 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """Adds to each interface its PCI steps from the device at this address: up the folders of sysfs
-    to the common bridge, and down again. `steps` is null if there is no common bridge."""
+    """Adds to each interface the number of PCI steps from the device at this address. Steps go up
+    the folders of sysfs to the common bridge, and down again. `steps` is null if there is no common
+    bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics

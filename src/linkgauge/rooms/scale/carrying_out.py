@@ -58,8 +58,8 @@ class LiveScaling(LiveReport):
 
 
 def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
-    """Returns the results without verdicts on single sizes of a collective. In a scaling, the
-    verdict is on a number of devices."""
+    """Removes the verdicts on single sizes of a collective, because a scaling has one verdict for
+    each number of devices."""
 
     def without(result: Result) -> Result:
         return unjudged(result) if result.unit == COLLECTIVE.symbol else result

@@ -76,8 +76,9 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """Returns a table of a benchmark's cells. Each setting but the first has a row with the first
-    setting's figure and its own. The sizes of a path follow each other."""
+    """Returns a table of a benchmark's cells. Each cell has a row for each setting but the first:
+    the first setting's figure, then the setting's own figure. The sizes of a path follow each
+    other."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}

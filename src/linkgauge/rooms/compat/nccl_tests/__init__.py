@@ -346,8 +346,9 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns the average over the ranks or, by `-a`, the time of rank 0, the least or the
-        most. Ranks in one process share a clock, so all have the same time."""
+        """Returns the time of a cell: the average over the ranks. With the option `-a`, returns the
+        time of rank 0, the least or the most. Ranks in one process share a clock, so all have the
+        same time."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average
