@@ -19,9 +19,9 @@ no limit."""
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields the memory control groups of this process from the inside out, version 2 before
-    version 1. Each group is the common prefix of its files' paths, the suffix of the limit's file,
-    and the suffix of the usage's file."""
+    """Yields the memory control groups around this process, the innermost first, and version 2
+    before version 1. Each group is three texts: the common prefix of its files' paths, the ending
+    of the limit's file, and the ending of the usage's file."""
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),

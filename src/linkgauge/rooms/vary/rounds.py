@@ -28,8 +28,8 @@ KEPT = 2000
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
     """Runs the user's command in a shell, with these environment variables in addition (None:
-    unset). Returns the end of the command's output. Raises LinkgaugeError if the command fails; its
-    message names what should have followed (`before`)."""
+    unset). Returns the end of the command's output. Raises LinkgaugeError if the command fails. The
+    error names the step that was to follow (`before`)."""
     with subprocess.Popen(  # noqa: S602  # the user's own command
         command,
         shell=True,

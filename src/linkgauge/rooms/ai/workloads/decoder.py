@@ -46,7 +46,7 @@ class Rotary(NamedTuple):
 
 Attend = Callable[[Any, Any, Any], Any]
 """A function that computes attention from queries, keys and values, each (batch, tokens, heads,
-numbers of a head)."""
+size of a head)."""
 
 
 def layer_shapes(shape: ModelShape) -> Layer:
@@ -189,8 +189,8 @@ def attention(
 
 
 class KeyValueCache:
-    """The keys and values of a batch. Each layer has two tensors (batch, positions, heads, numbers
-    of a head)."""
+    """The keys and values of a batch. Each layer has two tensors (batch, positions, heads, size of
+    a head)."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
