@@ -161,14 +161,9 @@ class Decode(Work):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-<<<<<<< HEAD
         """Captures a graph for each step. All use one pool of memory, since they are replayed in
         order. Each is captured on a stream of this device: torch's own belongs to the device that
         captured first in this process."""
-=======
-        """Captures a graph for each step. All graphs use one pool of memory, since they are
-        replayed in order."""
->>>>>>> d4
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
