@@ -1,5 +1,5 @@
-"""Deadlines: how long one process waits for another before it counts as lost, for workers and for
-ranks."""
+"""Deadlines: how long one process waits for another before the other counts as lost. They apply to
+workers and ranks."""
 
 from __future__ import annotations
 
@@ -23,36 +23,37 @@ CPU."""
 
 
 class Patience(NamedTuple):
-    """Deadlines in seconds, if everything takes `slow` times as long as usual; `limit` replaces the
-    usual time for an answer."""
+    """Deadlines in seconds. Everything is assumed to take `slow` times as long as usual. `limit`
+    replaces the usual time for an answer."""
 
     slow: float = 1.0
     limit: float | None = None
 
     @classmethod
     def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Patience:
-        """Deadlines for `ranks_per_cpu` ranks on each CPU."""
+        """Returns the deadlines for `ranks_per_cpu` ranks on each CPU."""
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Seconds until work must have warmed up that moves `moved` bytes and may take `more`
-        seconds on top."""
+        """Returns the seconds until work must have warmed up. The work moves `moved` bytes and may
+        take `more` additional seconds."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:
-        """Seconds that a rank may be silent while it moves `moved` bytes."""
+        """Returns the seconds that a rank may be silent while it moves `moved` bytes."""
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Seconds that a phase or sample may take, if the longest so far took `longest` seconds."""
+        """Returns the seconds that a phase or sample may take, if the longest so far took `longest`
+        seconds."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property
     def of_sign(self) -> float:
-        """Seconds for a sign of life to arrive once it is asked for."""
+        """The seconds within which a requested sign of life must arrive."""
         return self.slow * SIGN_SECONDS
 
     @property
     def of_settling(self) -> float:
-        """Seconds in which ranks that wait for a lost rank must answer."""
+        """The seconds within which ranks that wait for a lost rank must answer."""
         return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS
