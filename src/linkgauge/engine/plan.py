@@ -92,9 +92,9 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """Whether a name means this device. A name is a notation, a label, an index, a UUID (or its
-    beginning, as in CUDA_VISIBLE_DEVICES) or a PCI address (`0000:1b:00.0`, also without the
-    domain)."""
+    """Whether a name means this device. A name is a notation, a label, an index, a UUID or a PCI
+    address (`0000:1b:00.0`, also without the domain). The beginning of a UUID suffices, as in
+    CUDA_VISIBLE_DEVICES."""
     if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):

@@ -5,19 +5,18 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
-Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them. Work that moves
-nothing goes from `null` to `null` by an engine whose owner is named (`null -> null by host:0.cpu`,
-`null -> null by cuda:0.sm`).
+Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of the two CPUs. Work
+that moves no bytes is written from `null` to `null`, with the owner of the engine (`null -> null by
+host:0.cpu`, `null -> null by cuda:0.sm`).
 
 Between ranks, network interfaces are engines: `host:0@0 -> host:0@1 by nic:1.tcp*4 to nic:2` goes
-from rank 0's interface 1, over four streams, to rank 1's interface 2. Without its rank, an
-interface is the source's; without `to`, the other rank's has the same number.
+from rank 0's interface 1, over four streams, to rank 1's interface 2. An interface without a rank
+is the source's. Without `to`, the other rank's interface has the same number.
 
-Without `by`, a copy engine does the work if a device is involved, else all CPUs. What
-loads a memory at a share of its own rate says so: `host:0 -> null by cpu*7 at 25%`. Printing is
-`str()` of the value; reading what was printed gives the same value. Every error is a NotationError
-that points at the first bad character.
-"""
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. `at` says that a
+transfer loads a memory at a share of the transfer's full rate: `host:0 -> null by cpu*7 at 25%`.
+`str()` of a value is its notation, and reading that text gives the same value. Every error is a
+NotationError that points at the first bad character."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Oversubscription(msgspec.Struct, frozen=True):
 
 
 class LostRank(msgspec.Struct, frozen=True):
-    """The rank that ended a run because it ended itself or did not answer any more.
+    """The rank that ended a run because its process ended or stopped answering.
 
     number: The rank's number.
     how: How the rank was lost, as a verb phrase such as `ended`.

@@ -68,9 +68,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """A record of one visit of a cell. `sheet` is the index of the cell's table in the plan. In a
-    run that repeats its plan for a time, `round` is the number of the repetition, from 0, and `at`
-    is how many seconds of the time had passed."""
+    """A record of one visit of a cell. `sheet` is the index of the cell's table in the plan.
+    `round` and `at` are for a run that repeats its plan for a time: the number of the repetition,
+    from 0, and how many seconds of the time had passed."""
 
     sheet: int
     cell: CellResult

@@ -78,9 +78,9 @@ def marks_of(loops: int) -> int:
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """Returns the smallest suitable number of loops. It is at least `loops`, can be divided into
-    laps, and is large enough for several laps of the slowest copy within the time of the fastest.
-    The slowest copy takes `spread` times as long as the fastest."""
+    """Returns the smallest suitable number of loops. It is at least `loops` and can be divided into
+    laps. In the time of the fastest copy, the slowest copy must do several laps. The slowest copy
+    takes `spread` times as long as the fastest."""
     wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
     return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
 

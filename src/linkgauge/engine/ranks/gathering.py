@@ -145,7 +145,7 @@ class Gathering:
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
-        """Runs rank 0's own member. Takes part in sending the address first."""
+        """Takes part in sending rank 0's address, and then runs rank 0's own member."""
         with end:
             try:
                 if address is not None:

@@ -137,8 +137,8 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        """The host. It is read when first needed, because a worker that replaces another is not
-        asked for a survey."""
+        """The description of the host. It is read when first needed, because a worker that replaces
+        another is not asked for a survey."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property

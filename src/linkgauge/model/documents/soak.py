@@ -1,5 +1,5 @@
-"""The request for a soak, which is a run that repeats its benchmarks for a given time, and the
-results of the soak over that time.
+"""The request for a soak and its results over time. A soak is a run that repeats its benchmarks for
+a given time.
 
 Times are seconds since the run's start, without interruptions. On a simulated machine they are
 simulated seconds. Figures are in the unit of the result. Absent is null."""

@@ -47,8 +47,8 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Crossing(NamedTuple):
-    """A link on a route. `number` is the link's number in the map, `forward` is true from the
-    link's `a` to its `b`, and `share` is the part of the traffic that crosses the link here."""
+    """A link on a route. `number` is the link's number in the map. `forward` is true from the
+    link's `a` to its `b`. `share` is the part of the traffic that crosses the link here."""
 
     link: Link
     number: int

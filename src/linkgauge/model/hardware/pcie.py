@@ -95,9 +95,9 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """Returns the address of the function whose link is the link of the slot. If the card has
-        its own switch that leads to nothing else, as AMD's cards have, this is the upstream port of
-        the switch. (Linux's amdgpu also skips bridges of its vendor:
+        """Returns the address of the function whose link is the link of the slot. A card may have
+        its own switch that leads to nothing else, as AMD's cards do. The function is then the
+        upstream port of that switch. (Linux's amdgpu also skips bridges of its vendor:
         amdgpu_device_partner_bandwidth.)"""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):

@@ -3,7 +3,7 @@ computed, and the numbers that check its result.
 
 Sizes, counts and the factors of the bandwidths are those of nccl-tests 2.19 (`src/*.cu`,
 `doc/PERFORMANCE.md`): `algbw` is size ÷ time. `busbw` is the rate of each link if all ranks have
-equal links, so it can be compared with the rate of a link for any number of ranks."""
+equal links, so it can be compared with a link's rate."""
 
 from __future__ import annotations
 

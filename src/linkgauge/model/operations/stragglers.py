@@ -53,9 +53,9 @@ def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> 
     """Returns the rank that clearly comes last in a group of ranks, or None. `seconds` has each
     rank's time for every iteration.
 
-    A rank is returned only if chance alone makes any rank last as often with a probability of at
-    most 1 % (binomial, times the number of ranks). If several ranks have the shortest time, none is
-    last."""
+    A rank is returned only if it is last too often for chance: the probability that chance makes
+    any rank last so often is at most 1 % (binomial, times the number of ranks). If several ranks
+    have the shortest time, none is last."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None

@@ -102,8 +102,8 @@ def _share(rounds: int, sum_of_ranks: int) -> float:
 
 @cache
 def _cumulative(rounds: int) -> tuple[int, ...]:
-    """Returns, for each sum 0, 1, 2 …, the number of sets of ranks from 1 to `rounds` that add up
-    to at most the sum."""
+    """Returns a number for each sum 0, 1, 2 …: how many sets of ranks from 1 to `rounds` add up to
+    at most that sum."""
     sets = [1]
     for rank in range(1, rounds + 1):
         longer = sets + [0] * rank

@@ -184,10 +184,10 @@ class _Lent(msgspec.Struct, frozen=True):
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
 
     def to(self, own: _KnownVariance) -> tuple[float, float]:
-        """Returns the degrees of freedom and the variance to add to a cell's own. If a cell varies
-        so much less than its peers that chance hardly explains it, the added variance is the mean
-        of both logarithms, close to the cell's own. A weighted sum with a much larger variance
-        would be no estimate."""
+        """Returns the degrees of freedom and the variance to add to a cell's own. A cell may vary
+        so much less than its peers that chance hardly explains it. The added variance is then a
+        mean of both logarithms, close to the cell's own variance. A weighted sum with a much larger
+        variance would be no estimate."""
         far = math.log(max(1.0, self.variance / own.variance))
         known = own.error + self.apart
         if far * far <= _FAR_BELOW * _FAR_BELOW * known:
