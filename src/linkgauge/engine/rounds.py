@@ -92,14 +92,15 @@ def _rank(place: Place, seed: int) -> bytes:
 _MI = 1 << 20
 
 ENLARGED = ("quick", "standard", "vm")
-"""Profiles with one size, which must measure memory. The others sweep over sizes."""
+"""The profiles with one size, which must measure memory and not caches. Other profiles sweep over
+sizes."""
 TIMES = 4
 """The factor by which a buffer exceeds the caches of its threads (STREAM's rule)."""
 ARRAY = 64 * _MI
 """The least size of STREAM's arrays, if memory suffices. Sizes beyond the caches are enough."""
 SHARE = 8
-"""At most one part in this many of the available memory is used: a cell has two or three
-buffers."""
+"""A buffer takes at most one part in this many of the available memory, because a cell has two or
+three buffers."""
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:

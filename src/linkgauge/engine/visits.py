@@ -24,15 +24,16 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
 _DEGREES = 6
-"""Target degrees of freedom of the variance between visits: Student's t is then 2.45, little more
-than the 1.96 of a known variance."""
+"""The degrees of freedom that the variance between visits should have. Student's t is then 2.45,
+little more than the 1.96 of a known variance."""
 _PICKED = 24
-"""The number of cells that show how alike cells vary, if there are more than these: the others are
-visited once, and again only if their figure is not precise enough."""
+"""The number of cells that are visited several times to show how alike cells vary. If there are
+more alike cells, the others are visited once, and again only if their figure is not precise
+enough."""
 _LEAST_DEGREES = 4
-"""Target for a cell that scatters unlike all its peers."""
+"""The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
-"""Samples needed to predict whether the precision can be reached."""
+"""The fewest samples that show whether the precision can be reached."""
 
 
 class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -57,7 +58,7 @@ class Visits:
         self._class_of: dict[CellId, Hashable] = {}
         self._members: defaultdict[Hashable, list[CellId]] = defaultdict(list)
         self._counted: set[Hashable] = set()
-        """Classes whose number of samples is fixed: one visit takes all of them."""
+        """The classes whose number of samples is fixed. One visit takes all samples."""
         self._keys = _keys_of(plan)
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
@@ -75,7 +76,7 @@ class Visits:
         self._waiting: Counter[Hashable] = Counter()
         self._due: dict[CellId, None] = {}
         self._again: set[CellId] = set()
-        """The cells asked for once more at the end, whatever time they took before."""
+        """The cells to be visited once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()

@@ -32,10 +32,10 @@ OutcomeKind = Literal[
     "exit",
     "timeout",
 ]
-"""Why a cell did not pass. Skipped: its size does not fit, it is unsupported, a device cannot reach
-its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
-Failed: wrong bytes, or below a limit. Otherwise a native call failed, memory ran out, the device
-was lost, the worker was ended by a signal (`crash`) or exited (`exit`), or it took too long."""
+"""Why a cell did not pass. Skipped: the size does not fit, the cell is unsupported, a device cannot
+reach its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
+Failed: wrong bytes, or below a limit. Error: a native call failed, memory ran out, the device was
+lost, a signal ended the worker (`crash`), the worker exited (`exit`), or it took too long."""
 
 
 class LinkgaugeError(Exception):
@@ -43,7 +43,7 @@ class LinkgaugeError(Exception):
 
     exit_code = 3
     kind: OutcomeKind = "call"
-    """The outcome of a cell that this error ends."""
+    """The outcome of a cell that ends with this error."""
 
 
 class InputError(LinkgaugeError):
@@ -59,7 +59,7 @@ def pip_install(requirement: str) -> str:
 
 
 class MissingPackage(InputError, ImportError):
-    """An optional package that linkgauge needs for this work is not installed."""
+    """An optional package that is needed for the requested work is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         remedy = pip_install(f"linkgauge[{extra}]")

@@ -7,13 +7,13 @@ import msgspec
 STAGING = "staging"
 """Pinned host memory, in one buffer for all transfers of a cell that name it."""
 PAGE_KINDS = ("base", "thp", "hugetlb")
-"""The kinds of memory by their pages: of the base size, transparent huge pages, or huge pages of
-the pool alone."""
+"""The kinds of memory by their pages: pages of the base size, transparent huge pages, or huge pages
+of the pool."""
 SPREAD = ("interleave", "weighted")
-"""The kind of memory that is spread over all nodes in turn, a page each or as many as the kernel's
-weights say."""
+"""The kinds of memory that are spread over all nodes in turn: one page per node, or as many pages
+as the kernel's weights say."""
 POLICY_KINDS = ("preferred", *SPREAD)
-"""The kinds of pinned memory that another policy places than binding to the node."""
+"""The kinds of pinned memory that are placed by another policy than binding to the node."""
 HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
 
 NIC = "nic"

@@ -43,7 +43,7 @@ from .transfer import (
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FACTOR = re.compile(r"[0-9]{1,15}")
-"""The factor of a size; for cells with sizes of their own, it is a size in bytes."""
+"""The factor of a size. In cells with sizes of their own, it is a size in bytes."""
 _KINDS = get_args(EngineKind)
 _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
@@ -77,7 +77,7 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """Encodes values for msgspec, as its `enc_hook`: a transfer in the notation, a gap as its text,
+    """The `enc_hook` for msgspec's encoders. Returns a transfer in the notation, a gap as its text,
     and a part as its name."""
     if isinstance(value, Transfer):
         return value.text
@@ -89,8 +89,8 @@ def encode_hook(value: object) -> str:
 
 
 def decode_hook() -> Callable[[type, object], Transfer | Gap]:
-    """Decodes values for msgspec, as its `dec_hook`: transfers from the notation, and gaps from
-    their texts. Each text of a transfer is parsed only once."""
+    """Returns the `dec_hook` for msgspec's decoders. The hook reads transfers from the notation and
+    gaps from their texts. It parses each text of a transfer only once."""
     known: dict[object, Transfer] = {}
 
     def decode(kind: type, text: object) -> Transfer | Gap:
@@ -111,7 +111,7 @@ def decode_hook() -> Callable[[type, object], Transfer | Gap]:
 
 
 def schema_hook(kind: type) -> dict[str, str]:
-    """Describes values for msgspec, as its `schema_hook`: transfers and gaps are strings."""
+    """The `schema_hook` for msgspec's JSON Schemas: transfers and gaps are strings."""
     if kind in (Transfer, Gap):
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
@@ -247,7 +247,8 @@ class _TransferParser(Cursor):
         return self.ranked(place)
 
     def engine(self, default: Memory, rank: int | None) -> Engine:
-        """Reads an engine. A network interface without a rank belongs to this process's rank."""
+        """Reads an engine. `default` is the owner of an engine without an owner. `rank` is the rank
+        of a network interface without a rank."""
         self.blank()
         start = self.at
         name = self.name(_AN_ENGINE)

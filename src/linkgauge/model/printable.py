@@ -10,11 +10,12 @@ import re
 from typing import Any
 
 MARK = "\ufffd"
-"""The character in place of those that are not shown."""
+"""The character that replaces characters that are not shown."""
 _BRACKET = re.compile(r"#(?=#(?:vso)?\[)")
 _COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTILINE)
-"""The texts that CI systems take for commands: GitHub's runner `::error::` at the beginning of a
-line and `##[error]` anywhere in it (actions/runner, ActionCommand.cs), Azure's agent `##vso[`."""
+"""The texts that CI systems take for commands. GitHub's runner knows `::error::` at the beginning
+of a line and `##[error]` anywhere in it (actions/runner, ActionCommand.cs). Azure's agent knows
+`##vso[`."""
 
 
 def printable(text: str, keep: str = "") -> str:

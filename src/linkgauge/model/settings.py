@@ -36,8 +36,8 @@ class Pieces(msgspec.Struct, frozen=True):
 
 
 VISIT_SECONDS = 0.03
-"""The seconds in which a visit of a cell takes its samples; longer if a share of the cell's time
-is."""
+"""The seconds in which a visit of a cell takes its samples. A visit takes longer if its share of
+the cell's time is longer."""
 MOST_STREAMS = 32
 """Limit for copy engines: the number of a device's hardware queues."""
 

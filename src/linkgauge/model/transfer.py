@@ -21,14 +21,15 @@ from .pairs import DrawnPairs
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
-"""The kinds of engines: copy engines, kernels, host threads; between processes MPI's one-sided
-accesses and messages; a library of collectives, for a rank's part of one, from its send buffer to
-its receive buffer; network interfaces; and UCX by any transport that it finds."""
+"""The kinds of engines. On a machine: copy engines, kernels and host threads. Between processes:
+MPI's one-sided accesses and messages; a library of collectives, for a rank's part from its send
+buffer to its receive buffer; network interfaces; and UCX by any transport that it finds."""
 HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
 DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl", "ucx")
 NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
 Access = Literal["read", "write"]
-"""The access of an engine: it reads what it pulls to itself, and writes what it pushes away."""
+"""How an engine accesses a memory. It reads from memories that it pulls from, and writes to
+memories that it pushes to."""
 FULL_LOAD = 100
 """Percent of its own rate at which a transfer runs if nothing holds it back."""
 
@@ -195,14 +196,14 @@ class Report(StrEnum):
     FIRST = "first"
     """The first transfer in one direction; the others are interference."""
     BEST = "best"
-    """The same, by the best of a few samples."""
+    """The best of a few samples of the first transfer in one direction."""
     SUM = "sum"
-    """The sum of every transfer's own rate."""
+    """The sum of the rates of all transfers, each over its own time."""
     TOTAL = "total"
-    """The sum of every transfer's rate while all of them run; if they never do, all bytes over the
-    whole span."""
+    """The sum of the rates of all transfers while all of them run. If they never all run, all bytes
+    ÷ the whole span."""
     SPAN = "span"
-    """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
+    """All bytes ÷ the whole span, from the first start to the last end, as nvbandwidth times it."""
     LATENCY = "latency"
     """Seconds that one step of the first transfer's operation takes."""
     RATE = "rate"
@@ -210,7 +211,8 @@ class Report(StrEnum):
     TIME = "time"
     """Seconds of a collective, averaged over its ranks as nccl-tests does by default."""
     HIDDEN = "hidden"
-    """The share of the time of copies, or of the first's kernel, that the other one hides."""
+    """The share of the shorter of two times that is hidden: the kernel's (first transfer) or the
+    copies'."""
     ENQUEUE = "enqueue"
     """In files of earlier versions: the latency of an enqueue."""
 

@@ -37,7 +37,7 @@ STREAM = Unit(
     "higher",
     "bytes of every array read or written, as STREAM counts; GB/s is 10^9 bytes a second",
 )
-"""The unit of STREAM's bandwidth, which has a name of its own because it is not comparable with the
+"""The unit of STREAM's bandwidth. It has its own name because it cannot be compared with the
 payload of BANDWIDTH."""
 LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access, exchange or copy", "time")
 COLLECTIVE = Unit(
@@ -110,7 +110,7 @@ def parse_size(text: str) -> int:
 
 
 MOST_SIZES = 64
-"""The most sizes in one list: each is measured separately, and shown in a table of its own."""
+"""The most sizes in one list. Each size is measured separately and has its own table."""
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

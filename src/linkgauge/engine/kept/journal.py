@@ -44,7 +44,7 @@ from .stored import current
 RUN_FILE = "run.json"
 JOURNAL_FILE = "journal.jsonl"
 SYNC_SECONDS = 1.0
-"""The seconds of measurements that a power cut may cost; a crash of the process costs nothing that
+"""The seconds of measurements that a power cut may cost. A crash of the process costs nothing that
 was flushed."""
 
 

@@ -81,13 +81,12 @@ _HEAD = 100
 MOST_BYTES = 1 << 30
 """The most bytes of a run: the full profile of eight devices has a tenth of a GiB."""
 MOST_VALUES = 1 << 25
-"""The most commas of a run, each of which may separate values that take 32 bytes of memory once
-read."""
+"""The most commas in a run. Each may separate values that take 32 bytes of memory once read."""
 
 
 _Kept = TypeVar("_Kept")
 DEPTH = 3
-"""Folders from the one that holds all runs down to a run's: accelerator, label, run."""
+"""The levels of folders from the folder of all runs down to a run: accelerator, label, run."""
 
 
 def is_run(path: Path) -> bool:

@@ -34,9 +34,10 @@ from linkgauge.model.transfer import Place
 from .journal import Closed, Logged, MeasuredVisit, Opened, Record, Resumed, assemble
 
 KEPT = 16
-"""Visits of a cell whose samples the run keeps, evenly over the time: at least half as many."""
+"""The most visits of a cell whose samples the run keeps, evenly over the time. At least half as
+many are kept."""
 WORST = 10
-"""The number of the slowest samples that are listed; as many are remembered for each cell."""
+"""The number of slowest samples that are listed. As many are remembered for each cell."""
 WORST_OF_CELL = 3
 MOST_FAILED = 100
 MOST_REASONS = 32

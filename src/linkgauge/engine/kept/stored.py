@@ -110,7 +110,7 @@ _WORDS: dict[OutcomeKind, tuple[str, ...]] = {
     "memory": ("out of memory", "out_of_memory", "cannot allocate"),
     "crash": ("was ended by",),
 }
-"""Texts by which earlier versions' reasons reveal the kind of outcome."""
+"""Texts in the reasons of earlier versions that show the kind of outcome."""
 
 
 _BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")

@@ -34,7 +34,7 @@ from linkgauge.model.load import Load
 PAIRS = 7
 """The number of CPUs, evenly spread, that are paired with the first one."""
 _LOOPS, _LAPS = 200, 3
-"""The round trips of a lap, and the number of laps; the shortest lap counts, because a thread may
+"""The round trips of a lap, and the number of laps. The shortest lap counts, because a thread may
 be interrupted."""
 
 
@@ -77,7 +77,7 @@ def _one_way(first: int, second: int) -> float:
 SPAN = 0.5
 """The least seconds of a span over which load is measured."""
 NAMED = 0.1
-"""The number of CPUs kept busy by others from which the busiest process is looked for."""
+"""The busiest process is looked for if other processes keep at least this many CPUs busy."""
 _MOST_KEPT = 64
 
 

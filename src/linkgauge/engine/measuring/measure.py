@@ -309,8 +309,8 @@ class _Together:
         return None
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
-        """Splits the timings by cell. The span of a cell among others is the time of its longest
-        transfer."""
+        """Splits the timings by cell. If there are several cells, the span of each is the time of
+        the cell's longest transfer."""
         if len(self._cells) == 1:
             return [list(timings)]
         split: list[list[Timing]] = []

@@ -40,11 +40,11 @@ from .sampler import TakenSamples, definition_of, headline
 from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4
-"""The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in its memcpy.cpp):
-those that still run when the first copy starts count in its span, and so in its totals."""
+"""The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in memcpy.cpp).
+Warm-up copies that still run when the first copy starts count in the span and so in totals."""
 
 LARGE_CHASE = 64 << 20
-"""The bytes of a pointer chase from which all visits share one buffer, because so many pages
+"""From this many bytes on, all visits of a pointer chase share one buffer, because so many pages
 average out."""
 
 

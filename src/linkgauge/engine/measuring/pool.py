@@ -116,7 +116,8 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share. It is false if the cell has none.
+    """The staging buffers that transfers of a cell share. The object is false if the cell has no
+    staging buffers.
 
     `written` are the buffers that a transfer writes. In the end all of them have the content
     `pattern`."""

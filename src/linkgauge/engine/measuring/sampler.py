@@ -29,7 +29,7 @@ LAPS_TOGETHER = 3
 STANDSTILL = 2.0
 """A lap longer than the copy's other laps by this factor means that the copy stands still."""
 LEAST_OVERLAP = 0.1
-"""Fraction of the shortest copy: copies that overlap for less than this run one after another."""
+"""Copies run one after another if they overlap for less than this fraction of the shortest copy."""
 
 LapTimes = Sequence[Sequence[float]]
 """For each copy, its start and the end of each of its laps, in seconds of one clock."""

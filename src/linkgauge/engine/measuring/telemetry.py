@@ -24,8 +24,8 @@ PERIOD = 0.05
 PATIENCE = 0.003
 """Seconds that the end of a cell waits for a reading in progress."""
 FIRST_PATIENCE = 0.05
-"""The seconds that the end of a cell waits if there is no reading yet: even a cell shorter than a
-reading should have one."""
+"""The seconds that the end of a cell waits if there is no reading yet. Even a cell that is shorter
+than a reading should have one."""
 
 TelemetrySources = Mapping[Memory, HasTelemetry]
 _N = TypeVar("_N", int, float)

@@ -11,12 +11,13 @@ from .commands import ReadClock
 from .member_links import Links
 
 EXCHANGES = 8
-"""The number of questions to each rank; the fastest one counts."""
+"""The number of questions to each rank. The fastest answer counts."""
 FRESH = 5.0
-"""The seconds after which clocks are compared anew: quartz clocks drift by up to 100 us in this
+"""The seconds after which clocks are compared again. Quartz clocks drift by up to 100 us in this
 time."""
 LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
-"""The seconds of lead at first, and the most; the lead doubles each time that a member is late."""
+"""The lead in seconds at first, and the largest lead. The lead doubles each time that a member is
+late."""
 
 
 class Offset(msgspec.Struct, frozen=True):

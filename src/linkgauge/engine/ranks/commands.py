@@ -15,7 +15,7 @@ from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 
 PROTOCOL = 3
-"""The version of these messages. Ranks understand the cards of other versions."""
+"""The version of the messages. Ranks understand the cards of other versions."""
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):

@@ -49,10 +49,11 @@ LEAVE_SECONDS = 10.0
 LATE_SECONDS = 5.0
 """The seconds in which ranks must learn that the run does not start."""
 CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
-"""The seconds in which a card must arrive once it has begun to, and its most bytes, with all CPUs
-of the largest machine."""
+"""The seconds in which a card must arrive after its first byte, and its largest size in bytes,
+which suffices for all CPUs of the largest machine."""
 MOMENT_SECONDS = 1.0
-"""The seconds that most samples take."""
+"""The seconds to wait for a member's thread after a run that was broken off. Most samples take
+less."""
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:

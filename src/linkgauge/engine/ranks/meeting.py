@@ -32,7 +32,8 @@ class Meeting:
         self.rank, self.parties = rank, parties
         self._meet = meet
         self.at: float | None = None
-        """The time at which all are to start, by rank 0's clock, if they were to agree on one."""
+        """The time at which all ranks are to start, by rank 0's clock; None if the meeting set no
+        time."""
         self.ahead = 0.0
         """The seconds by which this rank's clock is ahead of rank 0's."""
 

@@ -69,8 +69,8 @@ class Links:
         self._broken_off = False
         self.patience = patience
         self._speaking = threading.RLock()
-        """The lock that is held while rank 0 asks or sends something: a clock may run, and messages
-        must not mix."""
+        """The lock that is held while rank 0 asks or sends. Signs of life must not be sent while a
+        clock runs, and messages must not mix."""
         self._next_signs = 0.0
         self._closed = threading.Event()
         self._poller = select.poll()

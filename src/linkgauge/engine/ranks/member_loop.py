@@ -33,7 +33,8 @@ from .member_links import NO_SIGN
 from .spanning import SimSpanningBackend, SpanningBackend
 
 LEAST_PAUSE, MOST_PAUSE = 1e-4, 2e-2
-"""Seconds between two moments in which an idle member makes progress."""
+"""The shortest and the longest pause, in seconds, after which an idle member advances
+communication."""
 ENDED = "ended"
 """The loss of a rank 0 that left without a message."""
 

@@ -14,9 +14,9 @@ from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")
-"""The backends whose ranks form a group with a token of its first rank."""
+"""The backends whose ranks form a group with a token that the first rank creates."""
 PASSING = ("cuda",)
-"""The backends whose ranks pass on copies to other machines, too."""
+"""The backends whose ranks can also pass on copies to other machines."""
 Group = tuple[int, ...]
 """The ranks that form a communicator."""
 _CCL: EngineKind = "ccl"

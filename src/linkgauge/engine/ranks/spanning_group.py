@@ -23,7 +23,7 @@ from .passages import FOUNDED, PASSING, EngineReach, leaves, passed, reached
 from .starts import RankTiming, Starts, common_pace
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
-"""The engines whose work takes both ranks."""
+"""The engines that need both ranks for their work."""
 
 if TYPE_CHECKING:
     from .spanning import SpanningBackend

@@ -29,7 +29,7 @@ STARTED_SECONDS = 2.0
 CPUs."""
 JOINING = "joining"
 _MARKS = (b"RANK", b"PROCID")
-"""Texts of which one is in the name of every launcher's variable for a rank's number."""
+"""Every launcher's variable for a rank's number has one of these texts in its name."""
 
 
 class Processes:

@@ -11,8 +11,8 @@ from linkgauge.backends.protocol import Pace, Timing
 LATE_SECONDS = 1e-3
 """The delay from which a start is late."""
 APART = (1.0, 0.1, 0.01)
-"""The shares of a sample's time with which the difference of starts is compared; a figure reports
-the largest share that it exceeds."""
+"""The shares of a sample's time that the difference between starts may exceed. The remark on a
+figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
@@ -25,18 +25,17 @@ class RankTiming(NamedTuple):
 
 
 class Starts:
-    """The starts of copies. `places` are the ranks that time copies. `awaits_all` says whether the
-    late start of a rank that times nothing delays the other ranks. A late start delays nothing for
-    copies that NCCL passes on after a warm-up, for flags, and for copies that engines carry out
-    alone."""
+    """The starts of copies. `places` are the ranks that time copies. `awaits_all` is true if a rank
+    that times nothing delays the other ranks when it starts late. It is false for copies that NCCL
+    passes on after a warm-up, for flags, and for copies that engines carry out alone."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
         self.was_late = False
         """Whether the last start was late, so that the next one must be announced earlier."""
         self._apart: tuple[int, float] = (0, 0.0)
-        """The largest number of loops so far, and the greatest difference of their starts, as a
-        share of the shortest copy's time for all of them."""
+        """The largest number of loops so far. Also the largest difference between starts in samples
+        of that many loops, as a share of the shortest copy's time."""
 
     def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
         """Combines the ranks' timings into one timing of all copies. `at` is the time at which the

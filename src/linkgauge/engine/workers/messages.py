@@ -94,7 +94,7 @@ DOING: dict[Phase, str] = {
     "measure": "measuring",
     "verify": "verifying",
 }
-"""Phases as a reason words them."""
+"""The phases of a cell in the words of a reason."""
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
@@ -194,7 +194,8 @@ class Workers(Protocol):
 # A worker's current state: reported as each phase of a cell begins, and as samples end.
 
 SIGN_SECONDS = 0.1
-"""Least interval between signs of life while samples are taken: each wakes the controller."""
+"""The least interval between signs of life while samples are taken, because each sign wakes the
+controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):

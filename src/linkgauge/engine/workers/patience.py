@@ -6,20 +6,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ANSWER_SECONDS, RATE = 30.0, 100e6
-"""The most seconds for an answer or for a cell's start, and the rate in bytes/s at which its bytes
+"""The most seconds for an answer or for the start of a cell, and the rate in bytes/s at which bytes
 must move."""
 TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
-"""Limit of each later phase and each sample: a multiple of the warm-up or the longest sample so
-far, and no less than this. It detects hangs, and does not estimate the whole."""
+"""The least limit of each later phase and each sample. The limit is a multiple of the warm-up or
+the longest sample so far. It detects hangs; it is no estimate of the whole time."""
 SIGN_SECONDS = 2.0
 """The seconds in which a rank must give a sign of life."""
 SETTLE_SECONDS = 20.0
-"""The seconds in which ranks that wait for a lost rank must answer: longer than connections may be
-silent."""
+"""The seconds in which ranks that wait for a lost rank must answer. This is longer than connections
+may be silent."""
 MOST_RANKS_PER_CPU = 8.0
-"""The largest factor for all these limits if ranks share CPUs; the factor is the number of ranks a
-CPU."""
+"""The largest factor for all these limits if ranks share CPUs. The factor is the number of ranks
+per CPU."""
 
 
 class Patience(NamedTuple):

@@ -20,7 +20,7 @@ from .messages import Heartbeat, Start, Trying
 # What workers, and the libraries in them, print: kept apart from what linkgauge says.
 
 OUTPUT_FILE = "output.log"
-"""The file beside run.json with the worker's output, if there is any."""
+"""The file in the run's folder with the output of workers, if there is any."""
 
 
 class Output:
@@ -49,7 +49,7 @@ class Output:
 
 
 STARVED = 60.0
-"""The longest extension of a deadline for time in which a worker waited for a CPU (seconds)."""
+"""The most seconds by which a deadline is extended while a worker waits for a CPU."""
 _A = TypeVar("_A")
 
 
@@ -69,7 +69,7 @@ class WorkerProcess(Process):
         self.standing = Heartbeat()
         """The last state that the worker reported."""
         self._waited: dict[str, float] = {}
-        """The seconds that each of its threads had waited for a CPU at the last check."""
+        """The seconds that each of the worker's threads had waited for a CPU at the last check."""
         super().__init__("linkgauge.engine.workers.child", surroundings, self.output.descriptor)
 
     @property

@@ -36,10 +36,11 @@ from .process import WorkerProcess
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
 LOG = ".log"
-"""The suffix of the file beside a report with the output of the profiler and its worker."""
+"""The suffix of the file with the output of a profiler and its worker, in the folder of the
+report."""
 WAITING = ("gate", "bounce", "answer", "load")
-"""Kernels that wait for the host or for each other, or for which the host waits. Replayed alone
-they would not end, or would count twice."""
+"""Kernels that wait for the host or for each other, or that the host waits for. If replayed alone,
+they would not end or would count twice."""
 ASIDE = ("link", "fill", "compare", "count_wrong", "draw", "fold", "nothing")
 """Kernels that prepare or check the measurement, or that do nothing."""
 

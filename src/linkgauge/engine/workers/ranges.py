@@ -18,7 +18,7 @@ from linkgauge.model.units import format_size
 
 DOMAIN = "linkgauge"
 _INJECTED = "NVTX_INJECTION64_PATH"
-"""The environment variable by which a profiler has NVTX load its library."""
+"""The environment variable with which a profiler makes NVTX load its library."""
 
 
 def profiled_by(settings: Settings) -> str | None:

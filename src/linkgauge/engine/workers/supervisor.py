@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from .profiled import Reports
 
 SURVEY_SECONDS = 60.0
-"""A driver that does not answer the survey within this time is assumed to hang."""
+"""The seconds within which a driver must answer the survey. Otherwise it is assumed to hang."""
 WORK_SETUP_SECONDS = 600.0
-"""The seconds that an AI workload may take in addition until it is warmed up: weights are drawn,
-and kernels may be compiled."""
+"""The additional seconds that an AI workload may take until it is warmed up. In this time weights
+are drawn, and kernels may be compiled."""
 _A = TypeVar("_A")
 
 TIMES_PROFILED = 10
-"""The factor for all of these limits under a profiler, which slows the process that it follows."""
+"""The factor for all these limits under a profiler, which slows down the process."""
 FAILURES = 3
-"""Consecutive cells that may fail with the same device."""
+"""The number of consecutive failed cells after which a device is set aside."""
 
 
 class Supervisor:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
 
 POOL_SHARE = 0.5
-"""Share of the host's available memory that buffers may keep between cells."""
+"""The share of the host's available memory that buffers may keep between cells."""
 
 
 class LocalWorker:
@@ -57,11 +57,11 @@ class LocalWorker:
         self._on_phase = on_phase
         self._backends: dict[str, Backend] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
-        """The facts that a cell's first visit established, by the cell's numbers and size."""
+        """The facts that a cell's first visit determined, by the cell's numbers and size."""
         self._only: Backend | None = None
         self.leads = True
-        """Whether this worker's results count: if several measure the same cells, those of one
-        do."""
+        """Whether this worker's results count. If several workers measure the same cells, the
+        results of one count."""
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:

@@ -34,13 +34,14 @@ Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
-"""The reason why a figure is not judged: nothing is known to limit it; the path of its bytes is
-unknown; only a bound is known, and the figure is well below it; starting takes about as long as
-moving so few bytes; others used its links; its median is low, but not all of its interval; nothing
-of its run is judged, as under a profiler; it has no figure, or no bytes."""
+"""Why a figure is not judged: no limit is known; the path of its bytes is unknown; only a bound is
+known, and the figure is well below it; starting takes about as long as moving so few bytes; other
+transfers used its links; the median is low, but not all of the interval; the run is not judged, as
+under a profiler; or there is no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
-"""How a total is computed: the sum of the rates while all transfers run; bytes over the span
-because they never all ran together; or bytes over the span as nvbandwidth times it."""
+"""How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
+bytes ÷ span, because the transfers never all ran together. `span`: bytes ÷ span as nvbandwidth
+times it."""
 
 SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 

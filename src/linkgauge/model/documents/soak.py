@@ -14,7 +14,7 @@ from linkgauge.model.cell_id import CellId
 from linkgauge.model.units import Better
 
 SLICES = 48
-"""The number of equal parts of the requested time, to which figures over time belong."""
+"""The number of equal parts into which the requested time is divided for figures over time."""
 SoakEnd = Literal["time", "temperature", "nothing"]
 """The reason why a soak ended: the time is over, a device is too hot, or all cells are skipped by
 now."""

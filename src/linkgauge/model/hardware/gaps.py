@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NEEDS_ROOT = "run as root"
-"""The end of a reason for values that root could read."""
+"""The end of the reason for a value that only root can read."""
 
 
 class Gap(str):

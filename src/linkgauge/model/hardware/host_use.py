@@ -1,10 +1,10 @@
 """Finds the part of the host that a figure depends on. Events elsewhere on the host cannot change
 the figure.
 
-A device's copy engine or kernel between devices, or within one, is timed by the device and needs
-nothing of the host. A copy to or from locked host memory shares the host's memory with other
-programs, but waits for no CPU. All other work is done or timed by threads of the host. Ten runs on
-two H100s confirm this (tests/judge/test_host_use.py, docs/gate.md)."""
+Copies and kernels between devices, or within one device, are timed by the device and need nothing
+of the host. A copy to or from locked host memory shares the host's memory with other programs, but
+waits for no CPU. All other work is done or timed by threads of the host. Ten runs on two H100s
+confirm this (tests/judge/test_host_use.py, docs/gate.md)."""
 
 from __future__ import annotations
 

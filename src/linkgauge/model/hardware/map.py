@@ -22,14 +22,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 Passing = Literal["all", "fabric", "none"]
-"""The traffic that a place forwards: all of it, only traffic that stays within its fabric from end
-to end, or none."""
+"""The traffic that a place forwards. `all`: all traffic. `fabric`: only traffic that stays within
+its fabric from end to end. `none`: no traffic."""
 
 Routing = Literal["spread", "destination"]
-"""How traffic is divided among several shortest paths: over all of them, packet by packet; or each
-place sends what is for one destination one way, by the destination's number modulo the number of
-ways, as the forwarding tables of a fat tree do (E. Zahavi, D-Mod-K Routing Providing Non-Blocking
-Traffic for Shift Permutations on Real Life Fat Trees, 2010)."""
+"""How traffic is divided among several shortest paths. `spread`: over all of them, packet by
+packet. `destination`: each place sends all traffic for a destination one way, by the destination's
+number modulo the number of ways. The forwarding tables of a fat tree do this (E. Zahavi, D-Mod-K
+Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees, 2010)."""
 
 _NEAR = ("fabric", "bridge")
 """Kinds of links that cost 1: those of a fabric, and those between the ports of one chip."""
@@ -208,9 +208,9 @@ exact."""
 
 
 Resource = Any
-"""Something that can be full: any hashable value that identifies it."""
+"""A resource that can be full. Any hashable value identifies it."""
 Capacity = Sequence[float] | Mapping[Resource, float]
-"""The capacity of each resource, at least of those in use."""
+"""The capacity of each resource that is in use."""
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):

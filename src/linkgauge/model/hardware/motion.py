@@ -17,7 +17,7 @@ import msgspec
 from .map import Capacity, Flow, share
 
 _DONE = 1e-9
-"""Remainder of a work that still counts as done: times are not exact."""
+"""The remaining share of a work at which the work counts as done, because times are not exact."""
 
 
 class FlowWork(msgspec.Struct, frozen=True):

@@ -13,9 +13,10 @@ Kind = Literal[
     "machine", "device", "function", "node", "group", "link", "PCIe link", "PCIe link above",
     "switch", "host bridge",
 ]  # fmt: skip
-"""A `function` is one of PCI's, a `node` the memory of a NUMA node. A `group` are the devices of
-one node or one rail of a cluster. A `link` is of a fabric, or joins two nodes or two network
-interfaces; a `PCIe link` is a device's own, and one `above` that of a bridge."""
+"""The kinds of parts. A `function` is a PCI function, and a `node` is the memory of a NUMA node. A
+`group` has the devices of one node or one rail of a cluster. A `link` belongs to a fabric, or joins
+two nodes or two network interfaces. A `PCIe link` is a device's own link; a `PCIe link above` is
+that of a bridge."""
 
 
 class Part:

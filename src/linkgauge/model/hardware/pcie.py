@@ -56,8 +56,8 @@ HEADER = {"write": 16, "request": 16, "completion": 12}
 """Header bytes of a packet: writes and read requests with a 64-bit address, and completions of a
 read."""
 _WRAPPING = 8
-"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. A write with a 64-bit
-address then adds 24 bytes and a completion 20, as in R. Neugebauer et al., Understanding PCIe
+"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. With them, a write with
+a 64-bit address adds 24 bytes and a completion 20, as in R. Neugebauer et al., Understanding PCIe
 performance for end host networking, SIGCOMM 2018, section 3."""
 
 
@@ -70,8 +70,9 @@ def packet_overhead(packet: str, speed: float) -> int:
 # The tree of PCI functions: what lies above a function, and how far apart two are.
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
-"""What lies between two functions, as `nvidia-smi topo -m` names it: at most one switch, several, a
-host bridge, several host bridges of a NUMA node, the link between NUMA nodes."""
+"""What lies between two functions, named as by `nvidia-smi topo -m`. `PIX`: at most one switch.
+`PXB`: several switches. `PHB`: a host bridge. `NODE`: several host bridges of a NUMA node. `SYS`:
+the link between NUMA nodes."""
 
 _SWITCH = ("upstream port", "downstream port")
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 # Parallel links of an accelerator's own fabric, counted as one: NVLink and the like.
 
 _CODING = {25781: 64 / 66, 26562: 514 / 544 * 256 / 257, 53125: 514 / 544 * 256 / 257}
-"""Share left by line coding, by signalling rate in MB/s: 64b/66b for NVLink 2 and 3, the
-Reed-Solomon code and 256b/257b for NVLink 4 and 5 (as for 100G and 200G Ethernet lanes, IEEE 802.3
-clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets; a rate that is not
-listed is assumed to be net of coding already."""
+"""The share of a link's bytes that remains after line coding, by signalling rate in MB/s. NVLink 2
+and 3 use 64b/66b. NVLink 4 and 5 use the Reed-Solomon code and 256b/257b (as 100G and 200G Ethernet
+lanes do, IEEE 802.3 clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets.
+Rates that are not listed count as net of coding."""
 
 
 _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
-"""The generations by signalling rate in MB/s, if the library reports no version."""
+"""The generations of NVLink by signalling rate in MB/s, for libraries that report no version."""
 
 
 class LinkBundle(msgspec.Struct, frozen=True):

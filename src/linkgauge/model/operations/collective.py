@@ -40,7 +40,7 @@ _SPLIT = re.compile(
 _ALIGNMENT = 16
 """Bytes of which each rank's share is a multiple (nccl-tests, `getCollByteCount`)."""
 _MOST = 1 << 24
-"""The bound of the numbers that data consist of, whatever their type."""
+"""The largest number that the data contain, whatever their type."""
 
 
 class NumberType(msgspec.Struct, frozen=True):
@@ -102,8 +102,8 @@ _SHAPES: Mapping[CollectiveName, _Shape] = {
     "hypercube": _Shape(sends_share=True, is_shared=True),
 }
 _NOT_IN_PLACE: tuple[CollectiveName, ...] = ("alltoall", "sendrecv")
-"""The collectives in which, in place, one rank's bytes arrive where another's are still to be sent:
-the content there is then undefined and cannot be checked."""
+"""The collectives that cannot be checked in place. One rank's bytes arrive where another rank's
+bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):

@@ -28,13 +28,14 @@ Algorithm = Literal["ring", "tree", "nvls"]
 """An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
 SHARP)."""
 Order = tuple[int, ...]
-"""The order of ranks in a ring: each sends to the next one."""
+"""The order of ranks in a ring. Each rank sends to the next rank."""
 SWITCH = -1
-"""The number that stands for the switch that joins all ranks."""
+"""The rank number that stands for the switch that joins all ranks."""
 _SEARCHED = 16
-"""The most ranks for which rings with links of their own are searched."""
+"""The most ranks for which rings with separate links are searched."""
 _STEPS = 100_000
-"""The most steps of this search: seven rings of eight ranks are found after 1,152 steps."""
+"""The most steps of the search for rings. Seven rings of eight ranks are found after 1,152
+steps."""
 
 
 class Exchange(msgspec.Struct, frozen=True):

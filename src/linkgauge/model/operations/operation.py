@@ -29,14 +29,14 @@ from .collective import Collective
 ProductOperation = Literal["matmul-fp32", "matmul-tf32", "matmul-bf16", "matmul-fp16"]
 
 NUMBER = 4
-"""Bytes of a number by which a cell's size counts."""
+"""Bytes of a number, as a cell's size counts them."""
 MATRICES = 3
-"""A, B and A · B."""
+"""The number of matrices of a product: A, B and A · B."""
 BLOCK = 32
-"""Columns of a product that are checked by one sum."""
+"""The number of columns of a product that one sum checks."""
 _DEVIATIONS = 8
-"""The standard deviations, of the error that rounding causes, by which a sum may be wrong: of the 2
-million sums of an 8192 × 8192 product, none is beyond 6 by chance."""
+"""How far a sum may be wrong, in standard deviations of the rounding error. Of the 2 million sums
+of an 8192 × 8192 product, none is beyond 6 by chance."""
 _SINGLE = 2.0**-24
 """Relative rounding error of a single-precision number."""
 
@@ -106,14 +106,15 @@ OutsideOperation = Literal[
     "ib_read_lat", "ib_read_lat --use_cuda", "ib_read_lat --use_cuda_dmabuf",
     "ib_send_lat", "ib_send_lat --use_cuda", "ib_send_lat --use_cuda_dmabuf",
 ]  # fmt: skip
-"""The operations in which other tools move bytes of their own between two ranks. The name states
-the memory: GPU 0's, lent by the driver (nvidia-peermem) or as a DMA buffer; else the host's."""
+"""The operations in which other tools move their own bytes between two ranks. The name says which
+memory: GPU 0's, which the driver shares (nvidia-peermem) or provides as a DMA buffer; else the
+host's."""
 OUTSIDE: tuple[OutsideOperation, ...] = get_args(OutsideOperation)
 
 
 HostMode = Literal["stream", "peak"]
-"""The way in which host threads access memory. `stream` is a linear walk with ordinary stores, as
-compilers make of STREAM's loops; `peak` is the way found to be the fastest on this machine."""
+"""How host threads access memory. `stream` is a linear walk with ordinary stores, as compilers make
+of STREAM's loops. `peak` is the way that was found to be the fastest on this machine."""
 HOST_MODES: tuple[HostMode, ...] = get_args(HostMode)
 
 ArrayKind = Literal["copy", "scale", "add", "triad", "read", "write"]
@@ -133,7 +134,7 @@ ArrayOperation = Literal[
 ]
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
-"""The ways in which the host hands work over to a device, and learns that it is done."""
+"""The ways in which the host gives work to a device and learns that the work is done."""
 OperationName = (
     Literal[
         "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
@@ -270,7 +271,7 @@ ARRAYS: Mapping[object, ArrayWork] = {
 }
 ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
 PEAK_NAMES = tuple(name for name in ARRAY_NAMES if ARRAYS[name].mode == "peak")
-"""The names of what kernels do with arrays."""
+"""The names of the operations that kernels carry out on arrays (mode `peak`)."""
 PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
 
 COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ALL = 1.0
-"""The share of time that is hidden if all of it is."""
+"""The share that is hidden if all of the time is hidden."""
 
 
 def hidden(computing: float, copying: float, together: float) -> float:

@@ -12,9 +12,9 @@ from .workload import WorkDone
 
 BoundKind = Literal["host link", "device link", "memory", "compute", "launch"]
 _ENOUGH = 0.5
-"""The share of the time for which a part must be busy to explain it."""
+"""The share of the time that a part must be busy to explain the time."""
 _HELD_UP = 0.8
-"""The share of a loop in which the host launches work from which the device waits for launches."""
+"""If the host launches work for this share of a loop, the device waits for launches."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from linkgauge.model.documents.result import CellResult
 from .collective import Collective
 
 SIGNIFICANCE = 0.01
-"""The probability that a rank is named if all ranks come last equally often."""
+"""The probability that a rank is returned although all ranks come last equally often."""
 LEAST_WAIT = 0.01
 """The least share of a collective's time that counts as a wait."""
 

@@ -28,8 +28,8 @@ _PRODUCTS_OF_ATTENTION = 2
 """The products of attention: queries by keys, and the result by values."""
 KEY_AND_VALUE = 2
 BACKWARD = 2
-"""The backward pass multiplies twice for each product of the forward pass: for the gradient of its
-input and for that of its weights."""
+"""The backward pass has two products for each product of the forward pass: one for the gradient of
+the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
@@ -119,7 +119,8 @@ WorkKind = Literal[
 Implementation = Literal["own", "transformers"]
 NUMBER_KINDS: tuple[NumberKind, ...] = get_args(NumberKind)
 WORK_SAMPLES = 5
-"""Samples of a workload: each takes many operations, and preparing one takes longer than all."""
+"""The number of samples of a workload. Each sample takes many operations, and preparing a workload
+takes longer than all samples."""
 
 
 ServerKind = Literal["openai", "triton-http", "triton-grpc"]

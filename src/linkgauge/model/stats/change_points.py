@@ -33,27 +33,27 @@ from .summary import robust_deviation
 LEAST = 3
 """The fewest runs on each side of a change."""
 LONGEST = 12
-"""The most runs of a stretch after which the level comes back as a whole; of longer stretches, each
-end is found separately."""
+"""The most runs of a stretch that is found as a whole, with both ends. The ends of longer stretches
+are found separately."""
 SIGNIFICANCE = 0.01
 _OF_DIPS = 0.1
-"""The part of the significance that is used for such stretches."""
+"""The part of the significance that is used for stretches after which the level comes back."""
 _DECAY = 2.0
-"""The decay of intervals. √2, as in the paper, tries twice as many splits, each of which must then
-be more significant."""
+"""The factor by which intervals become shorter. √2, as in the paper, tries twice as many splits,
+and each of them must then be more significant."""
 _FAR = 4.0
 _NEAR = 5
-"""The runs on each side of a run that show whether it is far off."""
+"""The number of runs on each side that show whether a run is an outlier."""
 _LEAST_TO_TAME = 8
 """The fewest runs whose deviation is known well enough to tame outliers."""
 _CLEAR = 4.0
-"""The least distance between two levels, in deviations, for values to belong clearly to one of
-them; a value must also be nearer to its level than `_NEAR_A_LEVEL` of the distance."""
+"""The least distance between two levels, in deviations, at which values clearly belong to one of
+the levels. A value must also be nearer to its level than `_NEAR_A_LEVEL` of the distance."""
 _NEAR_A_LEVEL = 0.25
 _MOST_TO_AND_FRO = 4
 _LIKELY = 3.84
-"""The 95 % quantile of chi-squared with one degree of freedom: by how much twice the log likelihood
-of a position may be less (D. Hinkley, Biometrika 57, 1970)."""
+"""The 95 % quantile of chi-squared with one degree of freedom. A position is likely if twice its
+log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1970)."""
 
 
 class ChangePoint(msgspec.Struct, frozen=True):

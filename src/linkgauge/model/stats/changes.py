@@ -31,13 +31,15 @@ Basis = Literal["runs", "within"]
 runs."""
 POWER = 0.9
 _EACH = 0.95
-"""The probability with which a loss is significant, and with which it is at least the least loss: a
-loss is found if both hold, which has the probability `POWER` however they depend on each other."""
+"""The probability of each of two conditions: a loss is significant, and it is at least the least
+loss. A loss is found if both hold, with at least the probability `POWER`, however the conditions
+depend on each other."""
 _Z_EACH = 1.6448536
 MOST_RUNS = 100
-"""The most runs that are asked for; the machine drifts during more."""
+"""The most runs that a comparison asks for, because the machine drifts during more."""
 FEW = 2
-"""The degrees of freedom of a cell's own below which intervals of single runs count as well."""
+"""If a cell's own runs have fewer degrees of freedom, the intervals of single runs count as
+well."""
 
 
 class RunChange(msgspec.Struct, frozen=True):
@@ -170,7 +172,7 @@ def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[flo
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Returns each p adjusted for all of them by Holm's method."""
+    """Returns the p-values, each adjusted for all of them by Holm's method."""
     order = sorted(range(len(p)), key=p.__getitem__)
     adjusted, least = [1.0] * len(p), 0.0
     for at, number in enumerate(order):
@@ -220,7 +222,7 @@ def log_of_loss(fraction: float, better: Better) -> float:
 
 
 def loss_of_log(log: float, better: Better) -> float:
-    """Returns the loss that moves the logarithm of a figure by this distance."""
+    """Returns the loss, as a fraction, that moves the logarithm of a figure by this distance."""
     return -math.expm1(-log) if better == "higher" else math.expm1(min(log, 300.0))
 
 

@@ -21,12 +21,12 @@ Deviation = Sequence[float]
 Gram = list[list[list[float]]]
 """For each set of runs, the sum over cells of products of two runs' deviations."""
 _WITHIN, _BETWEEN = 2.0, 0.5
-"""Standard errors that unlikeness exceeds before it counts. Simulated: alike cells with the noise
-recorded on two H200s seem unlike by one such error in every sixth comparison, which costs the
-power of all; cells that are truly unlike and not seen so are judged by themselves, too
-(`spread`), but kinds are not."""
+"""The standard errors that unlikeness must exceed before it counts. In simulations with the noise
+recorded on two H200s, alike cells seem unlike by one standard error in every sixth comparison,
+which costs the power of all. Cells that are truly unlike but not recognized are also judged by
+themselves (`spread`), but kinds are not."""
 _VERY = 5.0
-"""The unlikeness that counts if chance leaves no mean with which to compare it."""
+"""The unlikeness that counts if chance leaves no mean to compare with."""
 
 
 class Unlikeness(NamedTuple):

@@ -19,16 +19,15 @@ from ..curves import SizeLine
 from .student import critical
 
 LEAST = 3
-"""The fewest different sizes: two always lie on a line."""
+"""The fewest different sizes. Two sizes always lie on a line."""
 RANGE = 4
-"""The largest size is at least this many times the smallest: what lies outside is extrapolated."""
+"""The least ratio of the largest size to the smallest. Sizes beyond these two are extrapolated."""
 OFF = 0.15
-"""No line fits if a time is off by more than this share of itself. Of collectives of nccl-tests on
-two and four H200s, those that keep one algorithm are off by at most 0.13 (broadcast,
-reduce-scatter), others by 0.16 to 0.31 (alltoall, sendrecv, all-gather, reduce, all-reduce)."""
+"""No line fits if it misses a time by more than this share. Among nccl-tests' collectives on two
+and four H200s, those that keep one algorithm are off by at most 0.13 (broadcast, reduce-scatter).
+The others are off by 0.16 to 0.31 (alltoall, sendrecv, all-gather, reduce, all-reduce)."""
 NOISE = 0.01
-"""No time is known better than to this share of itself (what a run asks for), however well a line
-fits."""
+"""The least relative error of a time (what a run asks for), however well a line fits."""
 KNOWN = 0.25
 """t0 and r∞ are known if their 95 % interval (Student's t) reaches no farther than this share."""
 

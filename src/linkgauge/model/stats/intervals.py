@@ -32,32 +32,35 @@ from .student import critical, exceeds
 from .summary import deviation
 
 VisitSamples = Sequence[Sequence[float]]
-"""The samples of a cell, visit by visit; none is empty."""
+"""The samples of a cell, visit by visit. No visit is empty."""
 COVERAGE = 0.95
 _F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
-"""Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % for 2; none for 1, whose
-variance can take any value by chance."""
+"""Quantiles of F with 1, 2 … degrees of freedom each: the 95 % quantile from 3 on, and the 99 %
+quantile for 2. There is none for 1, because the variance can then take any value by chance."""
 _F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
-"""99.9 % of F: a cell whose few visits agree by chance must not pass for a quiet one."""
+"""The 99.9 % quantiles of F. A noisy cell whose few visits agree by chance must not count as
+quiet."""
 _SAME = 1 + 1e-9
 """Tolerance, so that rounding does not exclude a cell from its own pool."""
 _CERTAIN = 0.01
-"""The probability below which a cell is not like the others: that of noise as large as the cell's,
-given the variance of the others."""
+"""If noise as large as a cell's has a lower probability, given the variance of the other cells, the
+cell is not like the others."""
 _MEDIAN = math.pi / 2
-"""Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
+"""The variance of a normal sample's median for many samples, as a multiple of the variance of its
+mean."""
 _CHANCE = 4
-"""By chance the variance of visits may be this multiple of the part due to the scatter of samples:
-F's 95 % quantile of about 6 degrees of freedom against the samples'."""
+"""By chance, the variance of visits may be this multiple of the part that the scatter of samples
+causes: F's 95 % quantile for about 6 degrees of freedom and those of the samples."""
 _BIAS = 1.25
-"""Correction factor: the difference of two variances, clipped at zero, is too large on average,
-with six degrees of freedom and a true difference of zero by 0.22 of the samples' part."""
+"""A correction factor. The difference of two variances, clipped at zero, is too large on average.
+With six degrees of freedom and a true difference of zero, it is too large by 0.22 of the samples'
+part."""
 _LEAST_TO_TAME = 8
 _FAR = 3
 _GAP = 2
 """A bound is interpolated between two samples only if their distance is at most this multiple of
-the inner one's distance from the median: otherwise it would lie between two modes, where no sample
-lies."""
+the distance from the median to the inner one. A bound would otherwise lie between two modes, where
+no sample lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):

@@ -17,14 +17,15 @@ _SHARE = 10
 _APART = 0.01
 """The ratio below which two medians are the same for all practical purposes."""
 _NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
-"""By the number of gaps: each must exceed the greater of the first and the second ÷ n, in standard
-deviations within the groups. Fewer than one in 100 sets of normal, lognormal (σ to 1), drifting or
-autocorrelated (0.9) samples, of any number from 6 on, has such gaps; two groups ten deviations
-apart, 30 : 70, are detected from 30 samples in 95 of 100 cases (docs/methodology.md)."""
+"""The widths that gaps need, by the number of gaps. Each gap must exceed the greater of the first
+number and the second ÷ n, in standard deviations within the groups. Of normal, lognormal (σ to 1),
+drifting or autocorrelated (0.9) sets of 6 or more samples, fewer than one in 100 has such gaps. Two
+groups ten deviations apart, 30 : 70, are detected from 30 samples in 95 of 100 cases
+(docs/methodology.md)."""
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One of two groups of a cell's samples.
+    """One of two groups of a cell's samples, such as the fast or the slow samples.
 
     median: The median of the group's samples, in the result's unit.
     gates: The number of gates with most of their samples in the group.

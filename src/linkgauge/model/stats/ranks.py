@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from .changes import holm
 
 MOST_ROUNDS = 200
-"""The most rounds for which the exact distribution is computed; more take long."""
+"""The most rounds for which the exact distribution is computed. More rounds take long."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -52,9 +52,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """Returns the change second ÷ first over rounds that have a pair of figures each. The interval
-    misses the true ratio with a probability of at most `significance`. Returns None without pairs,
-    for figures that are not positive, and for more than `MOST_ROUNDS` rounds."""
+    """Returns the change from the first to the second figure of the pairs, with one pair for each
+    round. The interval misses the true ratio with a probability of at most `significance`. Returns
+    None without pairs, for figures that are not positive, and for more than `MOST_ROUNDS`
+    rounds."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]

@@ -25,16 +25,17 @@ from .spread import Spread
 from .summary import robust_deviation
 
 _NOISIER = 9.0
-"""The ratio of variances from which a cell is much noisier than another."""
+"""A cell is much noisier than another if the ratio of their variances is above this."""
 _UNSEEN = 0.25
-"""The share of noisy cells that may look quiet: 2 of 14 on a simulated device that jitters by 5 %,
-whose cells end as soon as two visits agree within 1 %."""
+"""The share of noisy cells that may look quiet. On a simulated device that jitters by 5 %, it was 2
+of 14 cells, which end as soon as two visits agree within 1 %."""
 _LEAST_TO_CENTRE, _LEAST_TO_SCALE = 3, 12
-"""The fewest cells of a kind for a middle of their own, and the fewest cells in all."""
+"""The fewest cells of a kind that have a middle of their own, and the fewest cells in total."""
 _LEAST_TO_NARROW = 12
 _EXPECTED = 3
-"""The fewest cells of a family, and the number of cells, assumed to have moved by one standard
-error, that is added to them, so that a few cells that agree by chance make no interval narrow."""
+"""`_LEAST_TO_NARROW` is the fewest other cells of a family that may make an interval narrower.
+`_EXPECTED` is the number of cells that are added to a family, each moved by one standard error. A
+few cells that agree by chance then make no interval narrow."""
 
 
 class Single(msgspec.Struct, frozen=True):

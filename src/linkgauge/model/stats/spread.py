@@ -37,22 +37,22 @@ from .cross_runs import Gram, Kind, KindsTogether, added, gram, square, square_o
 from .student import digamma, trigamma, trigamma_inverse
 
 LEAST = 1e-4
-"""Least relative standard deviation of a figure from run to run: finer differences are not told."""
+"""The least relative standard deviation of a figure from run to run. Smaller differences are not
+distinguished."""
 _MOST_LENT = 100.0
 _TRUSTED = 0.6
-"""Part of the degrees of freedom that peers lend: how much they differ is an estimate, too."""
+"""The part of the peers' degrees of freedom that counts, because how much peers differ is an
+estimate, too."""
 _FAR = 2.5
-"""Standard errors by which a cell varies more than expected before it counts as unlike its peers.
-These four were chosen by simulation (docs/gate.md, How often it errs)."""
+"""A cell counts as unlike its peers if it varies more than expected by this many standard errors.
+These four numbers were chosen by simulation (docs/gate.md, How often it errs)."""
 _FAR_BELOW = 6.0
-"""The same for a cell that varies less than expected: few runs agree by chance more often than they
-are far off."""
+"""The standard errors for a cell that varies less than expected. Few runs agree by chance more
+often than they are far off."""
 _TAILS = 1.5
-"""The factor by which runs that are far off may make variances larger than their logarithms
-suggest."""
+"""The factor by which outlying runs may make variances larger than their logarithms suggest."""
 _UNSEEN = 2.0
-"""The number of cells that may be unlike their peers unnoticed, for each cell that is seen to
-be."""
+"""The number of unnoticed cells that are unlike their peers, for each such cell that is noticed."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -179,7 +179,8 @@ class _Lent(msgspec.Struct, frozen=True):
     apart: float
 
     def unlikeness(self, own: _KnownVariance) -> float:
-        """Returns `apart`, or more for a cell that varies more than chance explains."""
+        """Returns how much the cell may differ from its peers: `apart`, or more if the cell varies
+        more than chance explains."""
         far = math.log(max(1.0, own.steady / self.variance))
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
 
@@ -234,8 +235,9 @@ class _WeightedSum(NamedTuple):
 
 
 class _Prior:
-    """The distribution of variances. The logarithms of variances within a kind vary by `_within`,
-    and those of kinds by `_between`. `_between` is null for a single kind, which cannot show it."""
+    """The distribution of variances. `_within` is how much the logarithms of variances vary within
+    a kind of cells, and `_between` how much they vary between kinds. `_between` is null for a
+    single kind."""
 
     def __init__(self, known: Sequence[_KnownVariance], cells: Sequence[CellSpread]) -> None:
         self._within, self._between = _unlikeness(known, cells)

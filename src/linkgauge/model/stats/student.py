@@ -7,14 +7,15 @@ import math
 from functools import lru_cache
 
 _MANY = 1e8
-"""Degrees of freedom from which on t is normal for every purpose here."""
+"""From this many degrees of freedom on, t counts as normal."""
 _TINY = 1e-300
 _STEPS = 300
-"""The most steps of the continued fraction: a few dozen suffice here."""
+"""The most steps of the continued fraction. A few dozen suffice here."""
 _POINTS = 160
-"""The points of the integral over the estimated deviation: errors are below 1e-6."""
+"""The number of points of the integral over the estimated deviation. Errors are below 1e-6."""
 _REACH = 9.0
-"""The standard deviations of that estimate that the integral covers on either side."""
+"""How far the integral over the estimated deviation reaches on either side, in standard
+deviations."""
 
 
 def two_sided(t: float, degrees: float) -> float:
