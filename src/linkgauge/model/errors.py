@@ -115,7 +115,7 @@ class BackendError(LinkgaugeError):
 
 
 class AllocationError(BackendError):
-    """An allocation failed during the run, although there seemed to be enough memory before."""
+    """An allocation failed during the run, although enough memory seemed to be free before."""
 
     kind = "memory"
 

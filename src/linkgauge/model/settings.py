@@ -100,8 +100,7 @@ class Simulation(msgspec.Struct, frozen=True):
     description: The description, as YAML.
     faults: The faults to simulate, each in the grammar of `--fault`.
     draw: A number that selects the simulated noise. Another number gives other noise.
-    passed: The number of cells in earlier runs. Faults and noise count cells from this number
-    on."""
+    passed: The number of cells in earlier runs. Faults and noise count cells from here on."""
 
     machine: str
     description: str

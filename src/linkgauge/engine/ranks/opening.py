@@ -21,9 +21,9 @@ from linkgauge.model.settings import Settings
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session as `engine.session.opened` does. If the benchmarks are between processes,
-    opens a session of all ranks of the launch. Only rank 0 gets the session. Any other rank takes
-    part and leaves by SystemExit.
+    """Opens a session like `engine.session.opened`. If the benchmarks are between processes, the
+    session is of all ranks of the launch. Only rank 0 gets the session. Any other rank takes part
+    and leaves by SystemExit.
 
     Raises InputError if the request does not fit the launch, and RankLost if a rank does not take
     part."""

@@ -84,8 +84,8 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates windows. All ranks of the cell do this at the same time and in the same
-        order."""
+        """Allocates the MPI windows of these buffers. All ranks of the cell do this at the same
+        time and in the same order."""
         for buffer, here in zip(
             buffers, self.own.windows(buffers, self.meeting.parties), strict=True
         ):

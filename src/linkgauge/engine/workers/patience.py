@@ -35,8 +35,8 @@ class Patience(NamedTuple):
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Returns the seconds until work must have warmed up. The work moves `moved` bytes and may
-        take `more` additional seconds."""
+        """Returns the seconds within which work must have warmed up. The work moves `moved` bytes
+        and may take `more` additional seconds."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:

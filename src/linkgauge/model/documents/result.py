@@ -40,8 +40,7 @@ transfers used its links; the median is low, but not all of the interval; the ru
 under a profiler; or there is no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
-bytes ÷ span, because the transfers never all ran together. `span`: bytes ÷ span as nvbandwidth
-times it."""
+bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
 
 SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 

@@ -22,8 +22,8 @@ that of a bridge."""
 class Part:
     """A part of a machine, such as a device or a link. `kind` is the kind of part, and `name` the
     name that people see. `ends` are the places that the part is or joins: memories in the notation,
-    and PCI addresses. A link crossed in both directions at once is a separate part (`both_ways`),
-    because it may carry less than twice its rate in one direction.
+    and PCI addresses. With `both_ways`, the part is a link crossed in both directions at once. This
+    is a separate part, because it may carry less than twice its rate in one direction.
 
     The class is not a Struct, because files hold only a part's name. msgspec passes types that it
     does not know to the hooks of `notation`. Equal parts are the same object and are compared by

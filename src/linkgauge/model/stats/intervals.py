@@ -118,8 +118,8 @@ class _Pooled(msgspec.Struct, frozen=True):
 
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """Returns the estimate for each of these alike cells, from its visits. Returns None for a cell
-    if no variance is known (no cell has two visits) or the cell has a figure that is not
-    positive."""
+    with a figure that is not positive, and for all cells if none has two visits, because no
+    variance is known."""
     spread = [_spread(own) if own else None for own in map(_logs, cells)]
     pools = _Pools([each for each in spread if each])
     return [

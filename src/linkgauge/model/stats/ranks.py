@@ -131,8 +131,8 @@ def rank_sum_p(first: list[float], second: list[float]) -> float:
 
 
 def _ranks(ordered: list[float]) -> tuple[dict[float, float], int]:
-    """Returns the mean rank of each value, and the sum of t³ - t over all values, where t is how
-    often the value occurs."""
+    """Returns the mean rank of each value. Also returns the sum of t³ - t over all values, where t
+    is how often a value occurs."""
     starts = [at for at, value in enumerate(ordered) if not at or value != ordered[at - 1]]
     ranks, ties = dict[float, float](), 0
     for begin, end in pairwise([*starts, len(ordered)]):

@@ -47,7 +47,7 @@ class Single(msgspec.Struct, frozen=True):
 
 def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
     """Returns the variance of each cell of one run. If a cell has much noisier alike cells, their
-    variance is added as a doubt, with the share of all cells that may be that noisy unnoticed."""
+    variance is its doubt, with the share of all cells that may be that noisy unnoticed."""
     kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
     return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
 
