@@ -1,4 +1,4 @@
-"""Corrects names that people type."""
+"""Suggests corrections of names that people type."""
 
 from __future__ import annotations
 

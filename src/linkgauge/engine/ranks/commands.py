@@ -99,8 +99,8 @@ class EndRun(msgspec.Struct, frozen=True, tag="End"):
 class TakePart(msgspec.Struct, frozen=True, tag=True):
     """Asks a rank to measure its part of this work at the same time as the other `parties`.
     `shared` names memories of devices that several ranks use. `anew` discards what earlier visits
-    of these cells determined. The answer is the results, or no results if they equal those of the
-    first party."""
+    of these cells determined. The answer is the results. Only the first party always sends them;
+    another party may send none."""
 
     work: Measure
     parties: tuple[int, ...]

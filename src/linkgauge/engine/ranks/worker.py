@@ -196,7 +196,7 @@ class ClusterWorker:
         )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:
-        """Lets the ranks that these cells concern measure the cells."""
+        """Measures cells by the ranks that take part in them."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
         part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
@@ -219,8 +219,9 @@ class ClusterWorker:
         return next(of for rank, of in found.items() if of and rank not in told)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """Returns the ranks that cells concern. These are all ranks if each simulates the whole
-        machine."""
+        """Returns the ranks that take part in measuring cells: the ranks of their memories and
+        engines. If each rank simulates the whole machine, or in a broadcast, these are all
+        ranks."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}

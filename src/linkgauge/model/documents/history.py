@@ -35,8 +35,8 @@ class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of a cell in a run, in its `unit`. `value` is the headline. `median` is that of
-    the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
+    """The figure of a cell in a run, in its `unit`. `value` is the headline. `median` is the median
+    of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
     percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
     expected with all links at their best. None marks a figure that does not exist."""
 
@@ -93,7 +93,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the history.
 
     number: The number of the run in the history.
-    id: The run's name: that of its folder, or its start if it is not kept.
+    id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that it was given.
     host: The name of the host, or of the description of a simulated machine; `unknown` if there is
         no name.

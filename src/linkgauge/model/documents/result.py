@@ -290,8 +290,8 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
 
 class PlannedCell(Cell, frozen=True, gc=False):
     """A cell to be measured. A cell with a `reason` is skipped. Cells of a table with the same
-    `round` are measured at the same time. If `at_once` is set, such a round is measured completely
-    or not at all. `number` is the cell's number in the plan."""
+    `round` are measured at the same time. If `at_once` is set, the round is measured completely or
+    not at all. `number` is the cell's number in the plan."""
 
     reason: str | None = None
     round: int | None = None
@@ -327,7 +327,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
 
     schema: The kind and version of the document.
-    id: The run's name: that of its folder, or its start if it is not kept.
+    id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that the user gave.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.

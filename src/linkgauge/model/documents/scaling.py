@@ -122,7 +122,7 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     """A collective over an increasing number of devices, as kept in `scale.json`.
 
     schema: The kind and version of the document.
-    id: The run's name: that of its folder, or its start if it is not kept.
+    id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that the user gave.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.

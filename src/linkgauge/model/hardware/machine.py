@@ -90,7 +90,7 @@ class Host(msgspec.Struct, frozen=True):
     nodes: The NUMA nodes that have memory.
     memory_total: Size of its memory in bytes; null if unreadable.
     memory_available: Bytes of memory that this process may still take; null if unreadable.
-    memlock_limit: Bytes that this process may lock in memory; null: no limit, or unreadable.
+    memlock_limit: Bytes that this process may lock in memory; null if unlimited or unreadable.
     transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
         `never`); null if unreadable.
     last_level_cache: Bytes of all last-level caches of the CPUs; null if unreadable."""

@@ -45,9 +45,9 @@ _MOST = 1 << 24
 
 class NumberType(msgspec.Struct, frozen=True):
     """A number type of collectives. `code` is its number in NCCL and in linkgauge's kernels, and
-    `bytes` the size of one number. All whole numbers up to `whole` are exact. `exponent` is that of
-    the largest power of two that fits. `rounding` is the relative error of one rounding; 0 for
-    whole numbers."""
+    `bytes` the size of one number. All whole numbers up to `whole` are exact. The largest power of
+    two that fits has the exponent `exponent`. `rounding` is the relative error of one rounding; 0
+    for whole numbers."""
 
     name: NumberName
     code: int

@@ -178,8 +178,8 @@ class Operation(msgspec.Struct, frozen=True):
     name: Its name in cells and files.
     lacking: The end of a sentence that begins with a backend's name and says that the backend lacks
         the operation.
-    is_copy: Whether the operation only moves bytes. Such cells may run at the same time, over
-        several backends, and by another engine.
+    is_copy: Whether the operation only moves bytes. Copies may run at the same time, over several
+        backends, and by another engine.
     is_compared: Whether the bytes in its buffers are compared. Others check themselves: a wrong
         pointer derails a chase, a missing flag ends a ping-pong, and fresh memory is checked while
         it is touched. Other tools use buffers of their own.

@@ -192,8 +192,8 @@ def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 @lru_cache
 def _tries(length: int) -> dict[int, float]:
-    """Returns the factor for p-values in a series of this length. The key is the number of ends of
-    a stretch within its interval."""
+    """Returns the factor by which p-values are multiplied in a series of this length. The key is 1
+    for changes and 2 for dips, which is their number of ends within an interval."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
     dips = sum(1 for of in _seeded(length) for _ in _dips(*of))
     return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}

@@ -115,7 +115,7 @@ class Kind(NamedTuple):
 
 
 class KindsTogether(NamedTuple):
-    """The kinds of cells that have the same runs. `square` is the square of the sum of all
+    """The kinds of cells that have the same runs. `square` is the square of the sum of all cells'
     variances."""
 
     kinds: Sequence[Kind]
