@@ -13,7 +13,7 @@ _N = TypeVar("_N", int, float)
 
 
 class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
-    """The work of the thread on one CPU.
+    """What the thread that ran on one CPU did during the timed samples.
 
     cpu: The CPU's number.
     steps: Steps of the cell's operation that the thread did.

@@ -102,8 +102,9 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """Returns the interface of the source and of the destination. The engine's owner is one of
-    them. The engine may name the number of the other; by default it has the same number."""
+    """Returns the network interface of the source, and that of the destination. The engine's owner
+    is one of the two. The number of the other is in the engine; by default it equals the owner's
+    number."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0

@@ -1,9 +1,9 @@
-"""The facts of a machine beyond the measured ones, as plain values. machine/ and the backends'
-libraries read them, and judge/ judges them. Null is a value that could not be read; `unknown` says
-why.
+"""The facts of a machine that are read, not measured, as plain values. machine/ and the backends'
+libraries read these facts, and judge/ judges them. Null is a value that could not be read;
+`unknown` says why.
 
-Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, sizes bytes, clocks
-Hz."""
+Rates are in bytes/s of one direction, and PCIe transfer rates in GT/s. Sizes are in bytes, and
+clocks in Hz."""
 
 from __future__ import annotations
 
