@@ -1,8 +1,8 @@
-"""Classes of cells that should be equal, and the rates that remain for the cells that suspects
-slow.
+"""Compares cells that should be equal, and computes the loss that remains if some parts are
+suspected to be slow.
 
-Many sets of suspects are tried, and each strikes few of a large run's cells: what holds of the
-others is worked out once, or for all of them together."""
+Many sets of suspects are tried, and each set slows only few cells of a large run. The values of all
+other cells are therefore computed once, or for all of them together."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _LEAST_DRIFT = math.log(0.9995)
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that may be slow `since` the cell of that number: by a constant fraction, or ever
-    slower (`drifts`)."""
+    """A part that may be slow from the cell with number `since` on. Its rate is lower by a constant
+    fraction, or falls from cell to cell (`drifts`)."""
 
     part: Part
     drifts: bool = False
@@ -62,31 +62,33 @@ suspects."""
 
 class Base(msgspec.Struct, frozen=True):
     """The rate with which the rates of a class are compared. `top` is the logarithm of the rate
-    that healthy cells reach; None means that each cell is compared with its expectation. If the
-    rate is that of one cell (number `begin`), `parts` are the suspects that this cell touches."""
+    that healthy cells reach. If `top` is None, each cell is compared with its expectation. If the
+    rate is from a single cell with number `begin`, `parts` are the suspected parts that this cell
+    touches."""
 
     top: float | None
     parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """The suspects that slow a cell relative to this base."""
+        """Returns the suspects that slow a cell relative to this base."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
-        """The suspects that drift and slow only the base, and not the cell, which the suspects in
-        `by` slow."""
+        """Returns the drifting suspects that slow only the base. The cell itself is slowed by the
+        suspects in `by`."""
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """The number of cells for which a drift slowed the cell of that number (None: the drift
-        does not touch it) longer than this base; negative if the drift touches only the base."""
+        """Returns for how many cells longer a drift slowed the cell with this number than the base.
+        Without a number, the drift does not touch the cell. The result is negative if the drift
+        touches only the base."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:
-    """Peers in a class, the fastest first; a cell's place is its index in `members`."""
+    """A class of equal cells, the fastest first. The place of a cell is its index in `members`."""
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
@@ -103,7 +105,8 @@ class PeerClass:
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
-        """The places of the cells that some of the suspects slow, by the set of these suspects."""
+        """Returns the places of the cells that the suspects slow, by the subset of suspects that
+        slows them."""
         found: list[tuple[Suspects, Set[int]]] = []
         for s in suspects:
             alone, before = self._struck_by(s), found
@@ -126,8 +129,8 @@ class PeerClass:
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
-        """The base of the class: the healthy cells that no suspect slows, else the expectation if
-        all cells are low, else the fastest cell."""
+        """Returns the base of the class: the mean of the healthy cells that no suspect slows.
+        Without such cells, it is the fastest cell; if all cells are low, it is the expectation."""
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
@@ -141,17 +144,17 @@ class PeerClass:
         return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
 
     def logs(self, places: Iterable[int], base: Base) -> list[float]:
-        """The logarithms of the rates of these cells relative to the base; never above 0 if cells
-        are the base."""
+        """Returns the logarithms of the cells' rates relative to the base, at most 0 if the base is
+        made of cells."""
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
         return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
-        """The unexplained loss of each cell that no suspect slows, by place, times its weight. If
-        even the fastest cell touches a suspect, cells that are as fast as they should be count
-        against the suspects."""
+        """Returns the weighted unexplained loss of each cell as if no suspect slowed it, by place.
+        If even the fastest cell touches a suspect, cells that are as fast as expected count against
+        the suspects."""
         top = base.top
         if base.parts:
             return self._within.copy()
@@ -168,7 +171,7 @@ class PeerClass:
 
     @cached_property
     def split(self) -> Set[int]:
-        """The places of the cells that a base which touches a suspect leaves unexplained."""
+        """Returns the places of the cells that stay unexplained if the base touches a suspect."""
         return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
@@ -177,11 +180,11 @@ class PeerClass:
 
     @cached_property
     def untouched(self) -> float:
-        """The unexplained loss of the class if no suspect touches any of its cells."""
+        """Returns the unexplained loss of the class if no suspect touches any of its cells."""
         return sum(self.unstruck(self.base({})))
 
 
 def _within(member: RelativeRate) -> float:
-    """The unexplained loss of a cell that no suspect slows, relative to a base that touches a
+    """Returns the unexplained loss of a cell that no suspect slows, if the base touches a
     suspect."""
     return member.relative**2 + (SPARED if member.fine else 0.0)
