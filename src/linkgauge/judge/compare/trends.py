@@ -34,8 +34,8 @@ class TrendChange(msgspec.Struct, frozen=True):
     after: The median of the runs from this change to the next change, in the cell's unit.
     ratio: `after` divided by `before`.
     direction: Whether the cell got better or worse.
-    first: The first run with which the new level may have begun (95 % confidence), by number.
-    last: The last run with which the new level may have begun, by number.
+    first: The number of the first run with which the new level may have begun, by 95 % confidence.
+    last: The number of the last run with which the new level may have begun.
     p: The probability that chance alone gives such a clear change, adjusted for all tries in this
         series."""
 
@@ -52,8 +52,8 @@ class TrendChange(msgspec.Struct, frozen=True):
 class SharedChange(msgspec.Struct, frozen=True):
     """A change that several cells share: in the same direction, with the same run.
 
-    since: The number of this run.
-    until: The number of the run before.
+    since: The number of the run with which the cells changed.
+    until: The number of the run before `since`.
     direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
     facts: The changes in the machine between these two runs. If there are none, the changes between
