@@ -1,6 +1,7 @@
-"""The registry of features that are added to the core, which imports none of them. Each folder of
-`linkgauge.rooms` has a `Room` record as its `ROOM`; another package offers one by an entry point of
-the group `linkgauge.rooms`. Code that a record names is loaded only when it is used."""
+"""The registry of features that are added to the core. The core imports none of them. Each folder
+of `linkgauge.rooms` has a `Room` record named `ROOM`. Another package offers a room by an entry
+point of the group `linkgauge.rooms`. The code that a record names is loaded only when it is
+used."""
 
 from __future__ import annotations
 
@@ -27,22 +28,22 @@ Listed = Literal["checks", "sections", "formats"]
 class Room(NamedTuple):
     """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
-    commands: By name, the function that `linkgauge NAME` calls with its options, one struct
-        (`linkgauge.cli.options`), and that returns the exit code.
-    benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
-    backends: By name, a function like our backends' `create(engines, host)`.
-    ranks: By name, the function that makes a rank's backend, like `create` in our `rank` modules
-        (`linkgauge.backends.open_rank`).
-    operations: By `BACKEND.OPERATION`, the code for an operation that a backend leaves to a room.
+    commands: The function of each command, by name. `linkgauge NAME` calls it with one struct of
+        options (`linkgauge.cli.options`), and it returns the exit code.
+    benchmarks: Rows of `linkgauge.benchmarks.table`, by the heading under which they are listed.
+    backends: The function that creates a backend, by name, like `create(engines, host)` of the
+        core's backends.
+    ranks: The function that creates a rank's backend, by name, like `create` in the core's `rank`
+        modules (`linkgauge.backends.open_rank`).
+    operations: The code for an operation that a backend leaves to a room, by `BACKEND.OPERATION`.
     checks: Functions of the doctor, from `Evidence` to findings.
     sections: `Section` records of a report.
     formats: `Format` records of documents.
-    tools: By name, the function that acts as another tool, from its arguments and where it
-        measures (`linkgauge.cli.tool`) to an exit code.
-    kept: By the name of a file that is kept in addition to runs, its `Document`.
-    machines: By their source, functions that turn the value of `--machine` into the description of
-        a simulated machine: a name and its YAML, or None for values that they do not know.
-    """
+    tools: The function that acts as another tool, by name. It takes the tool's arguments and where
+        to measure (`linkgauge.cli.tool`), and returns an exit code.
+    kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
+    machines: Functions that turn the value of `--machine` into a simulated machine, by source. They
+        return its name and YAML, or None for a value that they do not know."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -59,13 +60,14 @@ class Room(NamedTuple):
 
 
 def loaded(place: str) -> Any:
-    """The object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
+    """Loads and returns the object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
 
 
 def named(kind: Named) -> dict[str, str]:
-    """All named additions of a kind, over all rooms; another package's never replaces ours."""
+    """Returns all named additions of a kind, over all rooms. An addition of another package never
+    replaces one of linkgauge's own."""
     found: dict[str, str] = {}
     for room in rooms():
         for name, place in getattr(room, kind).items():
@@ -74,23 +76,23 @@ def named(kind: Named) -> dict[str, str]:
 
 
 def operation(name: str) -> Any:
-    """The code for a `BACKEND.OPERATION`."""
+    """Loads and returns the code for a `BACKEND.OPERATION`."""
     return loaded(named("operations")[name])
 
 
 def listed(kind: Listed) -> tuple[Any, ...]:
-    """All listed additions of a kind, over all rooms, loaded."""
+    """Loads and returns all listed additions of a kind, over all rooms."""
     return tuple(loaded(place) for room in rooms() for place in getattr(room, kind))
 
 
 def rooms() -> tuple[Room, ...]:
-    """The rooms of linkgauge and of other packages."""
+    """Returns the rooms of linkgauge and of other packages."""
     return *our_rooms(), *_rooms_of_others()
 
 
 @cache
 def our_rooms() -> tuple[Room, ...]:
-    """The rooms of linkgauge itself, by name."""
+    """Returns the rooms of linkgauge itself, in the order of their names."""
     folder = import_module(GROUP).__path__
     names = sorted(module.name for module in iter_modules(folder))
     return tuple(import_module(f"{GROUP}.{name}").ROOM for name in names)

@@ -1,4 +1,4 @@
-"""Options that several commands have, single or in groups."""
+"""Defines options that several commands have, single or in groups."""
 
 from __future__ import annotations
 
