@@ -35,8 +35,8 @@ class Excess(NamedTuple):
 def classes(
     inside: Iterable[tuple[Hashable, _T]], outside: Iterable[tuple[Hashable, _T]]
 ) -> Classes[_T]:
-    """Sorts values into classes by the kind of their cells. Each class has the values of cells that
-    touch a part, and of the other cells."""
+    """Groups values by the kind of their cells. Each class has the values of cells that touch a
+    part, and the values of the other cells."""
     found: defaultdict[Hashable, tuple[list[_T], list[_T]]] = defaultdict(lambda: ([], []))
     for place, members in enumerate((inside, outside)):
         for kind, each in members:
@@ -45,15 +45,14 @@ def classes(
 
 
 def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
-    """Returns the classes after a function was applied to each value."""
+    """Returns the classes with a function applied to each value."""
     return [([*map(said, one)], [*map(said, other)]) for one, other in of]
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """Returns the ratio of the standard deviations (geometric means) of the part's cells and the
-    others, with its probability. Each class has its own level, and the part adds the same amount to
-    the logarithms in every class. Student's t tests this amount by least squares. None for too few
-    cells."""
+    """Returns how much more the part's cells scatter than the others: the ratio of their standard
+    deviations (geometric means), with its probability. Student's t tests by least squares whether
+    the part adds the same amount to the logarithms in every class. None for too few cells."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []
@@ -80,9 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """Returns the probability that chance alone gives at least as many affected cells among the
-    part's cells. It depends on how many cells of each class are affected (Fisher's exact test over
-    classes)."""
+    """Returns the probability that chance alone affects at least this many of the part's cells,
+    given how many cells of each class are affected (Fisher's exact test over classes)."""
     chances = [1.0]
     shown = 0
     for touching, others in of:
@@ -96,11 +94,11 @@ def more_often(of: Classes[bool]) -> float:
 
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
-    """Returns the probability that chance alone gives the part at least as many events. The
-    assumption is that an event is equally likely in all samples of a class. Values are pairs of
-    events and samples. The result is a bound for a sum of binomials (Chernoff's), and exact if all
-    events are the part's. Numbers of events are divided by their dispersion among alike cells
-    relative to Poisson's. Thus all events of a burst count as one."""
+    """Returns the probability that chance alone gives the part's cells at least this many events.
+    Each value is a pair: the events and the samples of a cell. An event is assumed to be equally
+    likely in all samples of a class. The result is Chernoff's bound, which is exact if all events
+    are the part's. Events that come in bursts count less: their numbers are divided by their
+    dispersion."""
     burst = _dispersion([side for both in of for side in both])
     sums = [
         (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))

@@ -1,5 +1,5 @@
-"""Prepares cells for the search for a cause. Also finds the parts that a cell touches, and whether
-a finding concerns what a run has measured."""
+"""Prepares cells for the search for a cause. Also decides whether a finding concerns a part that a
+run has measured."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     @property
     def peers(self) -> tuple[str, ...] | None:
         """Returns a key that is equal for cells whose figures should be equal. None for a cell that
-        reports the first of more than two transfers, because its figure depends on how slow the
-        others are."""
+        reports the first of more than two transfers: its figure rises if the others are slow."""
         is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
         return None if is_crowded else self.alike
 
@@ -77,8 +76,8 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
 
 
 def each_case(evidence: Evidence) -> Iterator[Case]:
-    """Yields the cells in order. Cells with equal transfers share their sets of parts and their
-    keys."""
+    """Yields the measured cells in order, each as a `Case`. Cases with equal transfers share their
+    sets of parts."""
     ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
@@ -121,8 +120,8 @@ def _ways(
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Part]]:
-    """Returns the node and the rail of each measured device. The node is left out if no other
-    device is on it, and the rail if there is only one."""
+    """Returns the node and the rail of each measured device. The node is left out if it has no
+    other device, and the rail if there is only one."""
     ends = {
         str(memory.place)
         for cell in evidence.cells()
@@ -144,7 +143,8 @@ def _groups(evidence: Evidence) -> dict[str, list[Part]]:
 
 
 def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
-    """Adds the groups of the transfer's ends to the parts that it touches."""
+    """Adds the node and rail (`groups`) of the transfer's ends to the parts that the transfer
+    touches."""
     ends = transfer.memories if groups else ()
     more = [group for end in ends for group in groups.get(str(end.place), ())]
     return replace(touched, parts=touched.parts.union(more)) if more else touched
@@ -152,7 +152,8 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
 
 @lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """The cells for checks of figures: each touches only the parts that may slow its figure."""
+    """Returns the cells for checks of figures. Each cell touches only the parts that may slow its
+    figure."""
     return tuple(
         case if case.timed is case.touched else replace(case, touched=case.timed)
         for case in cases_of(evidence)
@@ -187,8 +188,7 @@ def _alike(
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
-    """Returns the kind of a cell without peers. In a sweep, cells of the same setting on other
-    parts have the same kind."""
+    """Returns the kind of a cell. Cells of one kind do the same over paths of the same kinds."""
     shapes = [
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
@@ -232,7 +232,7 @@ _OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
 
 
 def _exchanging(evidence: Evidence) -> frozenset[Part]:
-    """Returns the parts on the paths between the ranks of collectives."""
+    """Returns the parts on the paths between the devices of collectives."""
     cells = (cell for cell in evidence.cells() if cell.status != "skip")
     pairs = {pair for cell in cells for pair in exchanging(cell)}
     if not pairs:

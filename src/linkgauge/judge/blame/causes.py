@@ -66,15 +66,15 @@ class Blame(msgspec.Struct, frozen=True):
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """Returns the possible links to blame whose device is also a possible part to blame."""
+        """Returns the links among the part and the others whose device is also among them."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Returns the blame on a slow device, with its link named first if the link explains the
-        cells equally well. The device stays first if its trouble was `seen`."""
+        """Returns the blame with a device's link named before the device. The device stays first if
+        its trouble was `seen`, or if no link explains the cells as well."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
@@ -97,8 +97,8 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """Returns the finding that states what was `found` about the part in these cells. At its
-        end are the other parts that explain the cells equally well."""
+        """Returns the finding that states what was `found` about the part in these cells. The
+        finding also names the other parts that explain the cells equally well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -109,9 +109,9 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """Returns the parts that bad cells touch, as groups that touch the same cells. A group is named
-    after a part whose trouble was `seen`, else the device, else the link between two devices, else
-    any part."""
+    """Returns the possible culprits: groups of parts that touch the same bad cells. A group is
+    named after a part whose trouble was `seen`, else its device, else its link between two devices,
+    else any part."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -135,10 +135,10 @@ def fewest(
     most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
     """Returns the set of candidates with the least `loss`, which includes a cost for each
-    candidate. The best candidate is added to the set. Then each member is exchanged or left out
-    where that lowers the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied
-    Regression Analysis, 15.2), or exchanged for two. `loss` is called often and should be
-    `remembered`."""
+    candidate. The search adds the best candidate, then exchanges or removes members where that
+    lowers the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied Regression
+    Analysis, 15.2). A member may also be exchanged for two candidates. `loss` is called often and
+    should be `remembered`."""
     chosen: tuple[_H, ...] = ()
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
@@ -154,9 +154,9 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """Returns the best set in which two of the likeliest candidates replace one member. The reason:
-    a part that contains two faulty parts may explain their cells badly, and yet better than either
-    of the two alone."""
+    """Returns the best set in which two of the likeliest candidates replace one member. This helps
+    if a part with two faulty parts explains the cells better than either of the two alone, and yet
+    badly."""
     likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
     pairs = list(itertools.combinations(likely, 2))
     rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
@@ -187,9 +187,9 @@ class Cause(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that may end its cells in this phase (None: in any phase). Sets of cells are bit
-    masks. `struck` are the cells that the part explains, and `well` are the cells that contradict
-    it. `is_mixed` says whether the explained cells ended in several phases."""
+    """A part that may end its cells in this phase of the measurement (None: in any phase). `struck`
+    are the cells that the part explains, as a bit mask. `well` are the cells that contradict it, as
+    a bit mask. `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -199,9 +199,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """How strongly each bad cell is affected. A part affects all of its cells equally, within
-    `slack`. Where several parts affect a cell, the strength is at least that of the strongest part,
-    and at most the sum of all."""
+    """How strongly each bad cell is affected. A part affects all of its cells equally, within the
+    factor `slack`. If several parts affect a cell, the strength is between that of the strongest
+    part and the sum of all."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -269,9 +269,9 @@ def causes(
 
 
 class _Strikes(NamedTuple):
-    """Sets of cells that a part may affect (`may`), that it surely affects (`surely`), and all
-    cells since its first (`since`). If other parts also explain the cells, the part is sure only
-    from the first cell that the others do not explain."""
+    """The cells that a part may affect (`may`), surely affects (`surely`), or could affect since
+    its first bad cell (`since`). If other parts also explain the cells, the part is sure only from
+    the first cell that the others do not explain."""
 
     may: int
     surely: int
@@ -290,9 +290,9 @@ def _otherwise(
     strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
     """Returns the number of cells whose strength contradicts the parts. Such a cell is affected
-    more than all parts that may affect it together, or less than by the strongest part that surely
-    does. The strength of a part is known from cells that only this part affects, else from what the
-    other parts leave unexplained."""
+    more than all of its possible parts together explain, or less than its strongest sure part
+    explains. The strength of a part is known from cells that only this part affects, else from what
+    the other parts leave unexplained."""
     struck = [
         (
             size,

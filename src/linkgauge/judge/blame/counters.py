@@ -1,5 +1,4 @@
-"""Finds error counters that rose during a run, clocks that were held down, and the parts
-concerned."""
+"""Finds error counters that rose during a run, and device clocks that were held down."""
 
 from __future__ import annotations
 
@@ -90,8 +89,8 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
 
 @lru_cache(maxsize=1)
 def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
-    """Returns the reasons for low clocks in the readings of cells, by device. With each reason goes
-    its reading."""
+    """Returns the reasons for low clocks under load, by device. Each reason has the reading that
+    shows it."""
     return grouped(
         (reading.memory, (reason, reading))
         for cell in evidence.cells()
@@ -102,8 +101,8 @@ def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
 
 
 def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
-    """Returns the reasons that hold a device's clocks down. They are from the readings of cells, or
-    else from the device's latest state."""
+    """Returns the reasons that hold a device's clocks down: from readings under load, or else from
+    the device's latest state."""
     reasons = [reason for reason, _ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 

@@ -43,10 +43,9 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """Returns the figures of each link that limits a cell. All bytes of the cell's only transfer
-    cross the link one way, and no other link on the path is known to carry less at its best. The
-    figure `both` is from a transfer there and back, or from the sum of two transfers, one each
-    way."""
+    """Returns the best figures of each link that limits a cell. All bytes of the cell's only
+    transfer must cross the link one way, and no other link on the path may carry less at its best.
+    The figure `both` is from a transfer there and back, or from two transfers, one each way."""
     found: dict[Joint, LinkFigures] = {}
 
     @cache
@@ -69,8 +68,9 @@ def link_figures(
 
 
 def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
-    """Returns the links, with directions, that the cell's transfer crosses; of two transfers, the
-    links that both cross. Empty if the figure is not the rate of exactly these transfers."""
+    """Returns the links, with directions, that a cell's only transfer crosses. If the cell has two
+    transfers, returns the links that both cross. Empty if the cell's figure is not the rate of
+    these transfers."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(each) == 1:

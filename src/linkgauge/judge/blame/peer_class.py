@@ -38,8 +38,8 @@ _LEAST_DRIFT = math.log(0.9995)
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that may be slow from the cell with number `since` on. Its rate is lower by a constant
-    fraction, or falls from cell to cell (`drifts`)."""
+    """A part that is suspected to be slow from the cell with number `since` on. Its rate is lower
+    by a constant fraction, or falls from cell to cell (`drifts`)."""
 
     part: Part
     drifts: bool = False
@@ -61,34 +61,35 @@ suspects."""
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The rate with which the rates of a class are compared. `top` is the logarithm of the rate
-    that healthy cells reach. If `top` is None, each cell is compared with its expectation. If the
-    rate is from a single cell with number `begin`, `parts` are the suspected parts that this cell
-    touches."""
+    """The reference rate with which the rates of a class are compared. `top` is the logarithm of
+    the rate that healthy cells reach. If `top` is None, each cell is compared with its expectation.
+    If the rate is from a single cell, `begin` is its number and `parts` are the suspected parts
+    that it touches."""
 
     top: float | None
     parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """Returns the suspects that slow a cell relative to this base."""
+        """Returns the suspected parts that slow a cell relative to this reference."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
-        """Returns the drifting suspects that slow only the base. The cell itself is slowed by the
-        suspects in `by`."""
+        """Returns the drifting suspects that slow only this reference, and not the cell that the
+        suspects in `by` slow."""
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """Returns for how many cells longer a drift slowed the cell with this number than the base.
-        Without a number, the drift does not touch the cell. The result is negative if the drift
-        touches only the base."""
+        """Returns how much longer a drift slowed a cell than this reference, as a number of cells.
+        `number` is that of the cell; None if the drift does not touch it. The result is negative if
+        the drift touches only the reference."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:
-    """A class of equal cells, the fastest first. The place of a cell is its index in `members`."""
+    """A class of cells that should be equal, the fastest first. The place of a cell is its index in
+    `members`."""
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
@@ -105,8 +106,7 @@ class PeerClass:
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
-        """Returns the places of the cells that the suspects slow, by the subset of suspects that
-        slows them."""
+        """Groups the places of cells by the suspected parts that slow them."""
         found: list[tuple[Suspects, Set[int]]] = []
         for s in suspects:
             alone, before = self._struck_by(s), found
@@ -129,8 +129,9 @@ class PeerClass:
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
-        """Returns the base of the class: the mean of the healthy cells that no suspect slows.
-        Without such cells, it is the fastest cell; if all cells are low, it is the expectation."""
+        """Returns the reference of the class. If all cells are low, it is the expectation.
+        Otherwise it is the mean of the healthy cells that touch no suspect, or without such cells
+        the fastest cell."""
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
@@ -144,17 +145,17 @@ class PeerClass:
         return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
 
     def logs(self, places: Iterable[int], base: Base) -> list[float]:
-        """Returns the logarithms of the cells' rates relative to the base, at most 0 if the base is
-        made of cells."""
+        """Returns the logarithms of the cells' rates relative to the reference. They are at most 0
+        if the reference is the rate of cells."""
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
         return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
-        """Returns the weighted unexplained loss of each cell as if no suspect slowed it, by place.
-        If even the fastest cell touches a suspect, cells that are as fast as expected count against
-        the suspects."""
+        """Returns the loss that stays unexplained in each cell if no suspected part slows it, times
+        the cell's weight. If even the fastest cell touches a suspect, cells that are as fast as
+        expected count against the suspects."""
         top = base.top
         if base.parts:
             return self._within.copy()
@@ -171,7 +172,8 @@ class PeerClass:
 
     @cached_property
     def split(self) -> Set[int]:
-        """Returns the places of the cells that stay unexplained if the base touches a suspect."""
+        """Returns the places of cells that stay slow compared with a fastest cell that touches a
+        suspect."""
         return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
@@ -180,11 +182,12 @@ class PeerClass:
 
     @cached_property
     def untouched(self) -> float:
-        """Returns the unexplained loss of the class if no suspect touches any of its cells."""
+        """Returns the loss that stays unexplained in the class if no suspected part touches its
+        cells."""
         return sum(self.unstruck(self.base({})))
 
 
 def _within(member: RelativeRate) -> float:
-    """Returns the unexplained loss of a cell that no suspect slows, if the base touches a
-    suspect."""
+    """Returns the loss that stays unexplained in a cell that no suspect slows. The cell is compared
+    with the fastest cell, which touches a suspect."""
     return member.relative**2 + (SPARED if member.fine else 0.0)

@@ -65,7 +65,7 @@ class _ClassSums(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """Returns the sum of squares about the mean."""
+        """Returns the sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.cells)
 
 
@@ -85,8 +85,8 @@ def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterato
 
 
 def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
-    """Returns the scatter that the part's cells have in excess of their peers (the root of the
-    difference of variances). Such scatter alone slows a total of several transfers."""
+    """Returns how much more the part's cells scatter than their peers: the root of the difference
+    of variances. A total of several transfers is lower if they scatter."""
     classes = {each.case.peers for each in loss.cells}
     outside = [each for each in rates
                if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip
@@ -134,8 +134,8 @@ its key."""
 
 
 def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
-    """Whether the part's own cells agree that the part is slow, even if they scatter more than
-    their peers. A few samples of a part that jitters may be fast by chance."""
+    """Whether the part's own cells agree that the part is slow. A few samples of a part that
+    jitters may be fast or slow by chance."""
     sides = [(gain, classes[of]) for *_, gain, _, of in gains]
     count = sum(side.cells for _, side in sides)
     mean = sum(gain * side.cells for gain, side in sides) / count
@@ -150,8 +150,8 @@ def _loss(
     rests: dict[frozenset[str], tuple[float, int]],
     cells: tuple[RelativeRate, ...],
 ) -> Iterator[Loss]:
-    """Yields the loss of a part, computed from the weighted differences (`gains`) of its
-    classes."""
+    """Yields the loss of a part, computed from the weighted differences between the cells with and
+    without the part (`gains`) in each class."""
     weights = lost = spread = 0.0
     known: list[tuple[float, float]] = []
     for kinds, of in grouped((kinds, (gain, weight)) for kinds, gain, weight, _ in gains).items():

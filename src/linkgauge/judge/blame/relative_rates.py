@@ -53,12 +53,11 @@ copies over PCIe from and to it vary."""
 
 class RelativeRate(msgspec.Struct, frozen=True, eq=False):
     """A cell compared with its peers. `relative` is the logarithm of its figure relative to the
-    fastest peer. `slow` means that the cell is below the fastest peer, or below its expectation, by
-    more than chance. `low` means that even the fastest peers are below the expectation, and `fine`
-    that the cell meets it. `log` equals `relative`, except that it is relative to the expectation
-    where the cell is `low` and that is less. `weight` is the inverse of the figure's variance,
-    including other causes of variation. `off` is the error of the figure by chance, as a
-    logarithm."""
+    fastest peer. `slow` means that the cell is below the fastest peer or its expectation by more
+    than chance. `low` means that even its fastest peers are below the expectation. `fine` means
+    that the cell is as fast as expected. `log` is like `relative`; for a `low` cell it is relative
+    to the expectation if that is less. `weight` is the inverse of the figure's variance from all
+    causes. `off` is the error of the figure by chance, as a logarithm."""
 
     case: Case
     log: float
@@ -100,9 +99,9 @@ def _beside_each_other(
     known: Mapping[Case, tuple[float, _Noise]],
     by_part: Mapping[tuple[Part, _Noise], float],
 ) -> Iterator[RelativeRate]:
-    """Compares equal cells, the fastest first. `known` has the scatter and the noise of each cell,
-    and `by_part` the usual scatter of a part's cells. All cells get the highest expectation among
-    them. A lower expectation means that something is known to be wrong with a cell."""
+    """Compares equal cells, the fastest first. `known` has the scatter of each cell and its kind of
+    noise, and `by_part` the usual scatter of each part's cells. All cells get the highest
+    expectation among them, because a lower one only means that something is known to be wrong."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
@@ -153,8 +152,8 @@ def median_of(case: Case) -> float:
 
 
 def _is_low(case: Case, expected: float, error: float) -> bool:
-    """Whether the cell is low. A verdict applies to the median. If the median is uncertain, the end
-    of its interval must be low, too."""
+    """Whether the cell's median is lower than expected. If the median is uncertain, the far end of
+    its interval must be low, too."""
     if case.cell.verdict != "low" or error < _STEADY:
         return case.cell.verdict == "low"
     bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
@@ -166,8 +165,8 @@ def _highest(case: Case, error: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """Returns the relative standard deviation of the cell's samples. A robust deviation from the
-    median limits the effect of stalls, because stalls hardly move a median."""
+    """Returns the relative standard deviation of the cell's samples. A robust deviation limits the
+    effect of stalls, because stalls hardly move a median."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -183,8 +182,8 @@ def noise_of(case: Case) -> frozenset[str]:
 def _scatter_by_part(
     known: Mapping[Case, tuple[float, _Noise]],
 ) -> dict[tuple[Part, _Noise], float]:
-    """Returns the usual scatter of the cells that touch each part, by part and noise. The key with
-    noise None has the highest scatter of the part."""
+    """Returns the usual scatter of the cells that touch each part, by part and kind of noise. The
+    key with None has the highest of these values of the part."""
     found = grouped(
         ((part, noise), scatter)
         for case, (scatter, noise) in known.items()
@@ -196,8 +195,8 @@ def _scatter_by_part(
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:
-    """Returns the error of the median by chance, as a logarithm. A few scattered samples show
-    little, and an interval of ranks would be too narrow."""
+    """Returns how far the median may be off by chance, as a logarithm. It is computed from the
+    scatter, because an interval of the ranks of few samples would be too narrow."""
     samples = case.cell.summary.n if case.cell.summary else 0
     return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0
 
@@ -208,8 +207,8 @@ MOST_FACTS = 3
 
 
 def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
-    """Returns the parts that cannot be compared. Either all cells of a class touch such a part or
-    none does, so that no cell has a peer without the part."""
+    """Returns the parts that cannot be compared. Either all cells of a class touch such a part, or
+    no cell does. So no cell has a peer without the part."""
     every = grouped((each.case.peers, each.case.touched) for each in rates)
     touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
     told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
@@ -217,7 +216,7 @@ def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
 
 
 def shows(evidence: Evidence, number: int) -> bool:
-    """Whether earlier runs are good enough to show a loss of a tenth in this cell."""
+    """Whether enough earlier runs are known to show a loss of a tenth in this cell."""
     return evidence.earlier is not None and number not in evidence.earlier.unknown
 
 
@@ -227,8 +226,9 @@ def lost_parts(
     blamed: Collection[Part | str],
     remedy: Sequence[str],
 ) -> Iterator[Finding]:
-    """Yields findings on parts without peers that explain why cells lost against earlier runs.
-    Parts that have peers are compared with these instead. `blamed` parts are left out."""
+    """Yields findings on parts that explain why cells are slower than in earlier runs. Only parts
+    without peers are included, because other parts are compared with their peers. `blamed` parts
+    are left out."""
     earlier = evidence.earlier
     if earlier is None or not earlier.lost:
         return

@@ -85,9 +85,9 @@ def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
 def _proven(
     suspected: Sequence[_Shaken], cells: Sequence[Steadiness], chance: float
 ) -> list[_Shaken]:
-    """Returns the suspects that scatter more than their peers. Cells that one suspect affects are
-    no peers of another suspect. Two suspects that affect each other's peers are proven together, or
-    not at all."""
+    """Returns the suspected parts that are proven to scatter more than their peers. Cells that one
+    suspect affects are no peers of another suspect. Two suspects that affect each other's peers are
+    proven together, or not at all."""
     left, proven = list(suspected), list[_Shaken]()
     while left:
         groups: list[tuple[_Shaken, ...]] = [(each,) for each in left]
@@ -106,14 +106,14 @@ def _proven(
 def _chance(
     some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> float:
-    """Returns the largest probability that chance alone gives one of these suspects as much
-    scatter. The suspects are compared with cells that no suspect affects."""
+    """Returns the probability that chance alone gives one of these suspected parts as much scatter:
+    the largest over the parts. They are compared with cells that no suspect affects."""
     return max(_by_chance(one, [*proven, *(o for o in some if o != one)], cells) for one in some)
 
 
 def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> float:
-    """Returns the probability that chance alone gives this suspect as much scatter. Both all of its
-    cells and its cells over the same kinds of parts are tested. The reason: the scatter of a device
+    """Returns the probability that chance alone gives this suspected part as much scatter. All of
+    its cells are tested, and also only those over parts of the same kinds. The scatter of a device
     hardly shows in copies over links that vary as much."""
     rest = [cell for cell in cells if not any(each.strikes(cell) for each in proven)]
     outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
@@ -136,20 +136,20 @@ def _varies(cell: Steadiness) -> float:
 def _alone(
     one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> list[Steadiness]:
-    """Returns the cells that only this suspect affects. If there are none, returns all cells that
-    it affects."""
+    """Returns the cells that only this suspected part affects. If there are none, returns all cells
+    that the part affects."""
     inside = [cell for cell in cells if one.strikes(cell)]
     others = [each for each in shaken if each != one]
     return [c for c in inside if not any(each.strikes(c) for each in others)] or inside
 
 
 def _attributed(blames: Sequence[Blame], cells: Sequence[Steadiness]) -> tuple[_Shaken, ...]:
-    """Returns the fewest parts that explain which cells scatter, and how much."""
+    """Returns the smallest set of parts that explains which cells scatter, and how much."""
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:
-        """Returns minus the logarithm of the likelihood. A part adds its variance to that of cells
-        over the same kinds of parts. The difference between quiet cells does not matter: each
-        counts as if it had the noise that any machine may have."""
+        """Returns the loss of a set of parts: minus the logarithm of the likelihood. A part adds
+        its variance to that of cells over the same kinds of parts. Every cell counts as if it had
+        at least the noise that any machine may have."""
         if len({each.blame.part for each in shaken}) < len(shaken):
             return math.inf
         with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
@@ -191,10 +191,10 @@ def _onset(logs: Sequence[tuple[int, float]]) -> int:
 
 
 def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
-    """Returns the fitted variance of each group. By least squares, it is the sum of what the
-    group's noise and each of its parts add; no summand is negative. A key of `found` is the noise
-    and, for each part, whether the group has it. The value is the variance and its degrees of
-    freedom."""
+    """Returns the variance that each group should have: the sum of what its noise and each of its
+    parts add. The summands are fitted by least squares and never negative. A key of `found` is a
+    group: its noise, and for each part whether the group has it. A value is the group's measured
+    variance with its degrees of freedom."""
     variances = [v for v, _ in found.values()]
     weights = [degrees / v**2 for v, degrees in found.values()]
     noises, *parts = zip(*found, strict=True)

@@ -34,9 +34,9 @@ _PREFERENCE = 0.015
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """The loss that a set of suspects leaves `unexplained`, and the cost of blaming the suspects. A
-    level is the logarithm of the share of the rate that a suspect leaves; for a drift, the
-    logarithm per cell."""
+    """The result of blaming a set of suspected parts: the loss that stays `unexplained`, and the
+    cost of blaming these parts. A level is the logarithm of the share of the rate that a part
+    leaves; for a drift, the logarithm per cell."""
 
     unexplained: float
     levels: dict[Suspect, float]
@@ -53,7 +53,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 class Model:
-    """Fits sets of suspects to the cells of a run."""
+    """Computes how well sets of suspected parts explain the slow cells of a run."""
 
     def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[Part]) -> None:
         self._seen = seen
@@ -65,8 +65,8 @@ class Model:
                 self._cells.setdefault(part, set()).add(rate.case.number)
 
     def fit(self, suspects: Suspects) -> Fit:
-        """Returns the fit of these suspects. The fit is infinitely bad if a suspect hardly slows
-        anything, or if two suspects are the same part."""
+        """Returns how well these suspected parts explain the slow cells. The loss is infinite if a
+        part hardly slows anything, or if two suspects are the same part."""
         views = [_ClassView(group, suspects) for group in self._classes]
         own = _own_levels(suspects, views)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
@@ -92,7 +92,7 @@ class Model:
 
 
 class _ClassView:
-    """A class, and the cells in the class that suspects slow."""
+    """A class of equal cells, with the cells that suspected parts slow."""
 
     def __init__(self, group: PeerClass, suspects: Suspects) -> None:
         self._group = group
@@ -100,7 +100,7 @@ class _ClassView:
         self._base = group.base(self._struck) if self._struck else Base(None)
 
     def slowed(self, at: int, suspects: Suspects) -> Iterator[tuple[Suspect, _Slowed]]:
-        """Yields each suspect with the slow cells that it slows. `at` is the number of the
+        """Yields each suspected part with the slow cells that it slows. `at` is the number of the
         class."""
         base, members = self._base, self._group.members
         for by, places in self._struck.items():
@@ -118,8 +118,8 @@ class _ClassView:
     def unexplained(
         self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
     ) -> float:
-        """Returns the unexplained loss of the class, given each suspect's level over all classes
-        and in this class."""
+        """Returns the loss that stays unexplained in the class. `levels` are the levels of the
+        suspected parts over all classes, `in_class` those in this class."""
         if not self._struck:
             return self._group.untouched
         # Where even the fastest touches a suspect, that one may not be its bottleneck.
@@ -135,8 +135,8 @@ class _ClassView:
         in_class: Mapping[Suspect, float],
         most: float = math.inf,
     ) -> float:
-        """Returns the unexplained loss relative to a base. A result above `most` need not be
-        exact."""
+        """Returns the loss that stays unexplained relative to a reference rate. A result above
+        `most` need not be exact."""
         members, weights = self._group.members, self._group.weights
         values, spent = self._group.unstruck(base), 0.0
         for suspects, places in self._struck.items():
@@ -185,9 +185,9 @@ def _together(levels: Sequence[float]) -> tuple[float, float]:
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
-    """Returns the level of each suspect, by class. It is computed from slow cells that no other
-    suspect slows, if any class has such cells. Otherwise it is computed from all cells that the
-    suspect slows, or from the loss that the other suspects leave if that is steadier."""
+    """Returns the level of each suspected part, by class. If a class has slow cells that only this
+    part slows, only such cells count. Otherwise the level is from all of its slow cells, or from
+    the loss that the other parts leave if that is steadier."""
     alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     for at, view in enumerate(views):
@@ -203,9 +203,9 @@ _Levels = dict[int, float]
 
 
 class _Slowed(NamedTuple):
-    """Slow cells of the class with number `at`, with their loss as logarithms. `away` are the
-    suspects that slow only the base of the cells. `others` are the other suspects that change this
-    loss."""
+    """Slow cells of the class with number `at`, with the logarithms of their loss. `away` are the
+    suspected parts that slow only the reference rate. `others` are the other suspected parts that
+    change the loss."""
 
     at: int
     base: Base
@@ -215,7 +215,8 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """Returns for how many cells longer a drift slowed each cell than the base."""
+        """Returns how much longer a drift slowed each cell than the reference, as a number of
+        cells."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]
@@ -255,7 +256,7 @@ def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _L
 
 
 def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
-    """Returns the remaining loss of each cell after the effects of the other suspects."""
+    """Returns the loss of each cell that remains after the effects of the other suspected parts."""
     effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
     return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
 

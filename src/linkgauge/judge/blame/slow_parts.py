@@ -68,10 +68,10 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
 def _bounded_by_engine(
     rates: Sequence[RelativeRate], evidence: Evidence
 ) -> tuple[list[RelativeRate], bool]:
-    """Returns copies by copy engines whose engines, and not the parts, make them slow. These copies
-    are all equally low, while kernels that touch the same parts are as fast as expected. The flag
-    says whether kernels have shown that. Without kernels, copies count if they reach no more than
-    one of several parallel links."""
+    """Returns copies that are slow because of copy engines, and not because of parts. These copies
+    are all equally low, while kernels over the same parts are as fast as expected. The flag says
+    whether kernels have shown that. Without kernels, copies count if they reach no more than one of
+    several parallel links."""
     if not any(each.low for each in rates):
         return [], False
     kernels = [each for each in rates if _engines(each) == {"sm"}]
@@ -191,8 +191,9 @@ def _adds_nothing(
     touching: Mapping[Part, Sequence[RelativeRate]],
     struck: Mapping[Suspect, Sequence[RelativeRate]],
 ) -> bool:
-    """Whether the part of the suspect belongs to the other suspect's part and is hardly slower. A
-    slow device slows its links by different amounts, depending on what each copy needs."""
+    """Whether blaming the suspect adds nothing to blaming the `other` one: its part belongs to the
+    other's part and is hardly slower. A slow device slows its links by different amounts, depending
+    on each copy."""
     inner, outer = ({each.case.number for each in touching[s.part]} for s in (suspect, other))
     if not inner < outer:
         return False
@@ -237,9 +238,9 @@ def _struck_most(
 
 
 def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
-    """Yields the ways in which the part may be slow. It may be slow from the beginning. It may be
-    slow since some cell, if earlier cells like the slow cells, or over the same parts, were well.
-    Or it may become ever slower. `touching` are the cells that touch the part."""
+    """Yields the ways in which the part may be slow: from the beginning, from some cell on, or ever
+    slower. It can be slow from some cell on only if earlier cells of the same kind, or over the
+    same parts, were well. `touching` are the cells that touch the part."""
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
     kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
@@ -333,8 +334,8 @@ def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) ->
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Notes the parts that no figure can judge. All peers of their cells touch the same part, no
-    figure is expected, and no earlier runs show anything."""
+    """Yields a note on the parts that no figure can judge. All peers of their cells touch the same
+    parts, no figure is expected, and no earlier runs show anything."""
     rates = relative_rates(evidence)
     touched, left = frozenset[Part]().union(*(each.case.touched for each in rates)), alone(rates)
     for each in rates:

@@ -80,9 +80,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the standard deviation that more than one visit confirms. It is computed without
-        the visit that adds most to it, if the others have enough samples. A neighbour disturbs one
-        visit, but the effect of a part returns in each visit."""
+        """Returns the standard deviation without the visit that adds most to it, if the other
+        visits have enough samples. A neighbour disturbs one visit, but the effect of a part returns
+        in each visit."""
         rests = (
             [time for place, time in enumerate(self.times)
              if place not in self.spikes and place not in visit]
@@ -121,8 +121,8 @@ def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
 
 
 def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
-    """Returns the time above which samples are spikes, and the largest number of spikes. Spikes
-    differ from all other samples by more than the others' own deviation of logarithms explains."""
+    """Returns the time above which samples are spikes, and the largest number of spikes. A spike
+    exceeds all other samples by several of their standard deviations, computed from logarithms."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
     least = _apart(logs, usual)

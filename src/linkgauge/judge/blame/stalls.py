@@ -31,8 +31,8 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts on whose cells a sample sometimes lasts much longer, from some cell
-    on."""
+    """Yields findings on parts whose cells have samples that sometimes last much longer, from some
+    cell on."""
     cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= LEAST]
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
@@ -86,8 +86,8 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 def _beside(
     part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
-    """Returns the cells that touch the part, and their peers, by class. If the part was steady at
-    first, earlier cells are left out."""
+    """Returns the cells that touch the part, and their peers, by class. Cells from the time before
+    the part's first spikes are left out if the part was steady then."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)
     began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
     cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]

@@ -67,7 +67,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
     @property
     def tolerated(self) -> float:
-        """Returns the difference in the number of busy CPUs that does not matter."""
+        """Returns by how much the number of busy CPUs may differ without effect."""
         memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
         return max(DIFFERENT, memory)
 

@@ -1,5 +1,5 @@
-"""Finds earlier runs that show how much the runs of a comparison vary. They were measured on the
-same machine, in the same state and with the same settings. Also compares a run with earlier
+"""Finds earlier runs that show how much the runs of a comparison vary. Such runs were measured on
+the same machine, in the same state and with the same settings. Also compares a run with earlier
 runs."""
 
 from __future__ import annotations
@@ -97,9 +97,8 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
 def held_against(
     before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
 ) -> Since | None:
-    """Compares a run with earlier runs, the latest first. With `alone`, all earlier runs are on the
-    other side. Otherwise some of the latest runs may have the same loss, and these count on the
-    run's side. Returns None without earlier runs."""
+    """Compares a run with earlier runs, the latest first. Without `alone`, the latest of these runs
+    count on the run's side if they have the same loss. Returns None without earlier runs."""
     found: Since | None = None
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]

@@ -39,8 +39,8 @@ def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
 
 
 def _sizes(runs: Sequence[Run]) -> Fact:
-    """Returns the measured sizes as a fact. Machines may be alike although the sizes differ;
-    figures are not."""
+    """Returns the measured sizes as a fact. Figures of different sizes cannot be compared, even on
+    alike machines."""
     return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
 
 
@@ -50,7 +50,8 @@ def facts_of(run: Run) -> dict[str, str | None]:
 
 
 def options_apart(lines: Sequence[str | None]) -> Fact:
-    """Returns, as a fact, each kernel's command-line options that not all of these kernels have."""
+    """Returns a fact with each kernel's command-line options that another of these kernels
+    lacks."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]

@@ -96,7 +96,7 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     """A cell of compared runs.
 
     unit: The unit of its figures.
-    better: Which figures are better.
+    better: Whether higher or lower figures are better.
     sides: Its figures on each side; null where a side has none.
     changes: The change of each side but the first.
     definition: How a total is computed; null for other figures, and for totals of earlier

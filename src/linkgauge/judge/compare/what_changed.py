@@ -81,8 +81,8 @@ _Key = tuple[ChangedTo, _Of]
 
 
 def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
-    """Yields the largest groups until every changed cell that has a group is in one, at most `MOST`
-    groups."""
+    """Yields groups, the largest first, until every changed cell that fits a group is in one.
+    Yields at most `MOST` groups."""
     if not any(one.change for one in cells):
         return
     of, left = _candidates(cells)

@@ -95,9 +95,10 @@ def _causes(
     touched: Mapping[str, frozenset[Part]],
     turned: Mapping[str, frozenset[str]],
 ) -> tuple[Finding, ...]:
-    """Returns the known findings that explain an inferred finding. Such a finding is about the same
-    part, the switch that joins its links, or the ports that redirect the traffic of all its cells.
-    Or it is about other programs that used the machine or the cells' devices during the run."""
+    """Returns the known findings that explain an inferred finding. A known finding explains it if
+    it is about the same part, the switch that joins its links, or ports that redirect the traffic
+    of all its cells. Other programs that used the machine or the cells' devices during the run also
+    explain it."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -137,9 +138,9 @@ def _turned(
 def _meanwhile(
     finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
-    """Returns the findings about other use of a device that all cells of the finding touch. For
-    unsteady cells, one such device in each cell is enough, and other use of the CPUs counts,
-    too."""
+    """Returns the findings about other programs on a device that all cells of the finding touch.
+    For unsteady cells, it is enough that each cell touches some such device. Other use of the CPUs
+    then counts, too."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
     found = [each for each in in_use if parts and all(each.about in of for of in parts)]

@@ -75,9 +75,9 @@ def _of_memory(blame: Blame) -> Blame:
 
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
-    """Returns groups of bad cells that were measured at the same time and share no part. In such a
-    group the end of one cell ended all others. Tables that also have cells which are bad in another
-    way are left out."""
+    """Returns groups of bad cells that were measured at the same time and share no part. Probably
+    the end of one cell ended all others. Tables with cells that are bad in another way are left
+    out."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
     return {

@@ -91,10 +91,10 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether the product does not use the links that are down without reporting where they led.
-    Then all cards of the model lack equally many links, also before the run. An H100 NVL uses 12 of
-    18 links, a PCIe card without a bridge none, and an SXM board some. Boards with NVSwitches use
-    all links, except for the A800 and H800."""
+    """Whether the device's missing links are missing by design. A missing link is down and does not
+    report where it led. All cards of the model must lack equally many links, also before the run.
+    An H100 NVL uses 12 of 18 links, a PCIe card without a bridge none, and an SXM board some.
+    Boards with NVSwitches use all links, except for the A800 and H800."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [

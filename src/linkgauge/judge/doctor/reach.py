@@ -31,8 +31,8 @@ seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewh
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for sums that are only as fast as rings over the devices' links, although switches
-    could reduce faster."""
+    """Checks for all-reduces that are only as fast as rings over the devices' links, although the
+    switches could reduce faster."""
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
     found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
     if not found:
@@ -61,7 +61,7 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """For a sum that is about as fast as rings should be, returns its rate, the rate that
+    """For an all-reduce that is about as fast as rings should be, returns its rate, the rate that
     reductions should reach, the cell, and the switches. None if reductions would gain little, or if
     starting takes most of the time."""
     cell, work = case.cell, case.cell.operation
@@ -196,9 +196,9 @@ def _reached(cell: CellResult) -> float | None:
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
-    """Notes links that only collectives crossed, with good figures. The rates of such links are not
-    known, because rings, trees and reductions in switches use links differently. Two devices leave
-    no such choice, so their link is known."""
+    """Yields a note on links that only collectives crossed, with good figures. The rates of such
+    links are not known, because rings, trees and reductions in switches use links differently. Two
+    devices leave no such choice, so their link is known."""
     crossed, names, shown = set[Part](), list[str](), set[Part]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

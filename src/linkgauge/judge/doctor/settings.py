@@ -31,7 +31,8 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose writes may not pass other writes, although this was configured."""
+    """Checks for devices whose writes may not pass other writes, although relaxed ordering was
+    configured."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )

@@ -1,5 +1,5 @@
-"""Returns the rates of host memory. They are computed from its DIMMs, or else are the best figures
-that this run measured for other nodes of the same kind."""
+"""Computes the rate of host memory from its DIMMs. Without data on DIMMs, uses the best figure that
+this run measured for other nodes of the same kind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ to have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Returns the ceilings from this run's copies within a node, of sizes that no cache holds."""
+    """Returns the highest measured rates (`Ceilings`) of this run's copies within a node. Only
+    sizes that no cache holds count."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:

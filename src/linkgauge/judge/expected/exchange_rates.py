@@ -63,8 +63,8 @@ Pair = tuple[str, str]
 
 
 class _CollectiveWay(NamedTuple):
-    """A way to carry out a collective: the algorithm, and the orders of its rings. `name` begins
-    the line of arithmetic."""
+    """A way to carry out a collective: the algorithm, and the orders of its rings. `name` is put in
+    front of the line of arithmetic."""
 
     algorithm: Algorithm
     orders: tuple[Order, ...]
@@ -104,7 +104,7 @@ class ExchangeRates:
             return True
 
     def steps(self, ranks: int) -> int:
-        """Returns the number of steps of which each waits for the one before."""
+        """Returns the number of successive steps of a call."""
         return sum(phase.steps for phase in phases(self._work, SIZE, ranks))
 
     def _phases(
@@ -183,8 +183,8 @@ class ExchangeRates:
         )
 
     def _doubts(self, devices: Sequence[str], way: _CollectiveWay) -> list[str]:
-        """Returns the reasons why only the rates of links are known. Each reason names the first
-        pair that has it."""
+        """Returns the reasons why the achievable rate is unknown. Each reason has the first pair
+        that it concerns."""
         found: dict[str, str] = {}
         for _, pairs in self._phases(devices, way):
             for pair in pairs:
@@ -258,9 +258,9 @@ class ExchangeRates:
         return path + pcie_path(lanes, "write", 1.0, True, {})
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
-        """Returns a sentence on what became the bottleneck between `before` and `now` devices:
-        pairs whose path is narrower, else pairs that are the first to cross a kind of link. None if
-        the map shows neither."""
+        """Returns a sentence on the bottleneck that appeared when the number of devices grew from
+        `before` to `now`. It names pairs whose path is narrower, else pairs that are the first to
+        cross a kind of link. None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (

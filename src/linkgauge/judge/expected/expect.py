@@ -286,9 +286,9 @@ class _Sharing:
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
-        """Returns the bound that no sharing exceeds. For the first transfer, it is the rate alone;
-        for a sum, the sum of these rates. For bytes over the span, it is the rate of the fullest
-        segment. For the rate while all run, it is the least of `_most_at`."""
+        """Returns the bound that no sharing exceeds. For the first transfer, it is the rate that it
+        has alone; for a sum, the sum of such rates. For bytes over the span, it is the rate of the
+        fullest segment. For the rate while all run, it is the least of `_most_at`."""
         if not all(flow.usage for flow in self._least):
             return None
         alone = self._alone(self._least)
@@ -318,8 +318,8 @@ class _Sharing:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """Returns a bound on the total rate by one segment: the segment's rate if each transfer
-        across it takes the least share of all, plus the rates alone of all other transfers."""
+        """Returns a bound on the total rate by one segment: its rate divided by the smallest share
+        that a transfer takes of it, plus what transfers elsewhere reach alone."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
@@ -352,7 +352,7 @@ class _Sharing:
         return "; ".join(parts)
 
     def _costliest(self) -> Use:
-        """Returns the use that limits the first transfer with all protocol overhead."""
+        """Returns the segment that limits the first transfer with all protocol overhead."""
         uses = (use for use in self._paths[0].uses if use.cost)
         return min(uses, key=lambda use: use.rate / use.cost)
 
@@ -365,9 +365,9 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a cell's total is defined. A measured cell records its definition; in files of
-    earlier versions it is always the span. For a planned cell, the likely definition is used,
-    because the kernels of one device never all run at once."""
+    """Returns how a cell's total is defined. A measured cell records its definition; without it,
+    the total is over the span. A planned cell gets `serial` if a device has several kernels,
+    because these never all run at once, else `sustained`."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:

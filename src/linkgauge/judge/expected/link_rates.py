@@ -158,8 +158,8 @@ class _Lanes(NamedTuple):
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
     """Returns the link as the end with the lower rate reports it. A state that was `sampled` under
-    load replaces the state read while idle. None if neither end reports a rate. Raises Unknown for
-    a device's own link."""
+    load replaces the state read while idle. Returns None if neither end reports a rate, but raises
+    Unknown for a device's own link."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:

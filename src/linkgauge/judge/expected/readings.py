@@ -85,9 +85,9 @@ def _rate(wire: Wire) -> float:
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
     """Yields the ends whose read speed is refuted, each with the speed in GT/s to which the link
-    trains when it wakes up. This is the highest speed that both ends support and the upper end's
-    target allows. If the carried rate refutes that, too, it is the lowest speed that carries this
-    rate."""
+    trains when it wakes up. It is the highest speed that both ends support and the upper end's
+    target allows. If the carried rate refutes this speed, too, the lowest speed that carries the
+    rate is used."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):

@@ -112,8 +112,8 @@ def _count(cell: CellResult) -> int:
 
 
 def _thinned(run: Run, most: int) -> Run:
-    """Returns the run without the samples of cells that have more than `most`, and with statistics
-    in fewer digits."""
+    """Returns the run without the samples of cells that have more than `most` samples, and with
+    statistics in fewer digits."""
 
     def cell(one: CellResult) -> CellResult:
         keeps = _count(one) <= most

@@ -180,8 +180,8 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed: it was interrupted, or a lost rank took some of its cells,
-    and the folder holds a journal."""
+    """Whether the run can be resumed. It must have been interrupted, or have lost cells together
+    with a rank, and its folder must hold a journal."""
     lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
     broke_off = run.finished is None or (lost and bool(run.machine.ranks))
     return broke_off and (folder / JOURNAL_FILE).exists()
