@@ -1,8 +1,8 @@
 """Formats help texts: options under headings, examples on lines of their own, no word or figure
 broken.
 
-A command's docstring is its help: the first paragraph is the summary in the overview; a block that
-begins with `Examples:` is printed last, line by line as it stands."""
+A command's docstring is its help. The first paragraph is the summary in the overview. A block that
+begins with `Examples:` is printed last, with its lines unchanged."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """The rate of each device, in the order of the devices' numbers."""
+    """Returns the rate of each device, in the order of the devices' numbers."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:

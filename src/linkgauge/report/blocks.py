@@ -66,7 +66,7 @@ def cut(text: str, most: int = MOST_TEXT) -> str:
 
 
 class Prose(NamedTuple):
-    """Lines of text, one below the other."""
+    """Lines of text, shown below each other."""
 
     lines: Sequence[Line]
 

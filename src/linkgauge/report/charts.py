@@ -1,5 +1,5 @@
-"""Definitions of the report's charts, for notebooks too: each takes rows (a list of dicts, a data
-frame, or data by name) and returns an altair chart.
+"""Defines the report's charts, also for notebooks. Each function takes rows (a list of dicts, a
+data frame, or data by name) and returns an altair chart.
 
 Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
 GB/s, times in the unit that the title names, sizes in bytes.
@@ -59,9 +59,8 @@ Rows = Any
 
 
 def on_paper() -> None:
-    """Makes notebooks show charts as SVG on white, drawn by vl-convert, so that they are visible
-    without a script wherever the notebook is. Raises MissingPackage without altair or
-    vl-convert."""
+    """Makes notebooks show charts as SVG on white, drawn by vl-convert. Such charts need no script,
+    wherever the notebook is shown. Raises MissingPackage without altair or vl-convert."""
     alt = _altair()
     needed("vl_convert", EXTRA)
     alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))

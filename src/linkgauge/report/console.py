@@ -43,7 +43,7 @@ class _Console(Console):
 
 
 def _one_line(text: Text) -> Text:
-    """The text on one line, without characters that control a terminal."""
+    """Returns the text on one line, without characters that control a terminal."""
     shown = printable(text.plain, "\t")
     if shown != text.plain:
         text = text.copy()

@@ -40,7 +40,7 @@ _UNIT = 1
 
 
 def has_own_size(cell: Cell) -> bool:
-    """Whether the result is one point of a curve over sizes."""
+    """Whether the cell has its own size, as a point of a curve over sizes."""
     return cell.does.of_sizes
 
 

@@ -66,15 +66,15 @@ class Blame(msgspec.Struct, frozen=True):
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """Returns the links among the part and the others whose device is also among them."""
+        """Returns the links in this blame whose device is in this blame, too."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Returns the blame with a device's link named before the device. The device stays first if
-        its trouble was `seen`, or if no link explains the cells as well."""
+        """Returns this blame with a device's link named first, before the device. The blame stays
+        as it is if the device's trouble was `seen`, or if it contains no link of the device."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
@@ -348,7 +348,8 @@ def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
-    """Returns the function with a cache, so that each set of parts is computed once."""
+    """Returns the function with a cache, so that the result for each set of parts is computed
+    once."""
     known: dict[frozenset[_H], _T] = {}
 
     def of(parts: tuple[_H, ...]) -> _T:

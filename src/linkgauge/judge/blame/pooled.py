@@ -86,7 +86,7 @@ def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterato
 
 def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
     """Returns how much more the part's cells scatter than their peers: the root of the difference
-    of variances. A total of several transfers is lower if they scatter."""
+    of variances. Such scatter alone lowers the total of several transfers."""
     classes = {each.case.peers for each in loss.cells}
     outside = [each for each in rates
                if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip

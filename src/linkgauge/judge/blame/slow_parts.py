@@ -68,10 +68,10 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
 def _bounded_by_engine(
     rates: Sequence[RelativeRate], evidence: Evidence
 ) -> tuple[list[RelativeRate], bool]:
-    """Returns copies that are slow because of copy engines, and not because of parts. These copies
-    are all equally low, while kernels over the same parts are as fast as expected. The flag says
-    whether kernels have shown that. Without kernels, copies count if they reach no more than one of
-    several parallel links."""
+    """Returns copies that are slow because of copy engines, and not because of a slow part. These
+    copies are all equally low, while kernels over the same parts are as fast as expected. The flag
+    says whether kernels have shown that. Without kernels, copies count if they reach no more than
+    one of several parallel links."""
     if not any(each.low for each in rates):
         return [], False
     kernels = [each for each in rates if _engines(each) == {"sm"}]

@@ -86,7 +86,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
 
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """Returns the share of all CPUs' time that was stolen between two readings. The readings count
+    """Returns the share of all CPUs' time that was stolen between two readings. Both readings count
     since boot."""
     if before.steal is None or before.cpu_ticks is None:
         return None

@@ -2,8 +2,7 @@
 
 The port above the device decides: bits 3:0 of its Link Control 2 (capability + 30h) are the target
 speed, bit 5 of its Link Control (capability + 10h) starts the training (PCI Express Base
-Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no other bit
-changes."""
+Specification, 7.5.3.7 and 7.5.3.19). Only these bits are written, under a mask."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _FULL = 1.01
 
 
 def is_beside(cell: CellResult) -> bool:
-    """Whether other cells were measured at the same time."""
+    """Whether other cells were measured at the same time as this cell."""
     return any(isinstance(note, Beside) for note in cell.notes)
 
 

@@ -1,4 +1,4 @@
-"""Chooses the worst fact about a run: a lost rank, a failure, a finding."""
+"""Chooses the worst fact about a run: a lost rank, a failure, or another finding."""
 
 from __future__ import annotations
 
