@@ -22,8 +22,8 @@ MOST = 50
 """The most earlier runs that are read: the latest ones."""
 _LATEST = 20
 _MOST_FIGURES = 20_000
-"""The most figures in the earlier runs with which a run is compared when it is kept; comparing so
-many takes a second."""
+"""The most figures in all earlier runs with which a kept run is compared. Comparing them takes a
+second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:

@@ -68,8 +68,8 @@ def doubtful(
 
 
 _MOST_PAIRS = 128
-"""The most pairs of devices that are all measured alone; of more pairs, only neighbours are, which
-touch each device and its links."""
+"""The most pairs of devices that are all measured alone. If there are more, only neighbouring pairs
+are measured, which touch each device and its links."""
 
 
 def pairs_in_doubt(

@@ -38,15 +38,15 @@ from .plateaus import with_levels
 # them.
 
 FAR = 0.75
-"""The share of its peers' median below which a figure is far from it; likewise above. A path that
-lost half of its lanes or links is."""
+"""A figure is far from its peers if it is below this share of their median, or above the inverse
+share. A path that lost half of its lanes or links is that far off."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
 """The fewest equal cells that are judged by their median; among fewer cells, one slow cell moves it
 too far."""
 _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
-"""The reasons for having no expectation with which cells are judged by their peers."""
+"""The reasons for a missing expectation with which cells are judged by their peers instead."""
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
@@ -178,8 +178,8 @@ DIMMs' rate, collectives. The lowest known figures there are 0.58 (IPU-M2000) an
 810E)."""
 
 HIGH = 1.03
-"""The share of the bound that no sharing exceeds above which a figure comes from a cache, or the
-expectation is wrong; 3 % are margin for clocks."""
+"""A figure above this share of the bound that no sharing exceeds comes from a cache, or the
+expectation is wrong. 3 % are margin for clocks."""
 
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 

@@ -305,8 +305,8 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Makes a table of the differing facts. A row names a fact, and each of its values with the
-    sides that have this value."""
+    """Makes a table of the differing facts. A row has the name of a fact, and says which sides have
+    which value."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose(

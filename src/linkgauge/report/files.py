@@ -29,8 +29,8 @@ from .rows import OneRun, SampleRow, samples_of
 SIMULATED = "SIMULATED"
 
 _GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
-"""The first characters that make a text a formula in some spreadsheet, or cost it its quote when it
-is read back."""
+"""Texts that begin with these characters get a quote. Some spreadsheet takes such a text for a
+formula, or a reader would remove its first quote."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 

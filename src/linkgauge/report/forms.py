@@ -31,8 +31,8 @@ FEW_SETTINGS = 4
 
 
 Large = Literal["summary", "reduced", "uniform", "whole"]
-"""The large matrices that become one line of a summary: any (on a terminal, or on a reduced page),
-only uniform ones, or none."""
+"""Which large matrices become one line of a summary: any (`summary` on a terminal, `reduced` on a
+page), only `uniform` matrices, or none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 

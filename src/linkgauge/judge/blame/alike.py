@@ -79,8 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """Returns the probability that chance alone affects at least this many of the part's cells,
-    given how many cells of each class are affected (Fisher's exact test over classes)."""
+    """Returns the probability that chance alone affects at least this many of the part's cells. The
+    number of affected cells in each class is given (Fisher's exact test over classes)."""
     chances = [1.0]
     shown = 0
     for touching, others in of:

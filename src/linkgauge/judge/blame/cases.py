@@ -64,8 +64,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
 
 LARGE = 256 << 20
-"""The bytes from which figures of different sizes count as equal, because the start of a copy takes
-no visible share of its time, unless the whole copy takes no longer than a start may."""
+"""Figures of different sizes count as equal from this many bytes on, because starting takes no
+visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
 @lru_cache(maxsize=1)

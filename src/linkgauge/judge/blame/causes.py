@@ -23,8 +23,7 @@ _T = TypeVar("_T")
 MOST_CAUSES = 5
 """The most causes that are searched for at once."""
 _LIKELY = 12
-"""The number of the likeliest candidates, every two of which are tried in place of one chosen
-part."""
+"""The number of likeliest candidates. Every two of them are tried in place of one chosen part."""
 _MISSED = 4.0
 """The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
 costs 1."""

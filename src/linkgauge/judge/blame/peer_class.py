@@ -34,7 +34,8 @@ _DRIFTS = 0.008
 explains the cells better than parts do."""
 _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
-"""The levels above which a part is as good as well, as logarithms; for a drift, per cell."""
+"""The logarithms of the share of the rate above which a part counts as healthy; for a drift, per
+cell."""
 
 
 class Suspect(msgspec.Struct, frozen=True):

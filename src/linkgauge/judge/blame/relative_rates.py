@@ -27,7 +27,7 @@ from .counters import troubled
 from .spikes import LEAST
 
 SLOW = 0.9
-"""Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
+"""The share of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
 median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
 that."""
 _NOISY = 0.02
@@ -37,7 +37,8 @@ _ANYTHING = math.log(1000)
 _DEVIATIONS = 3.5
 """The number of standard deviations by which a median may be off: one in 2000 is farther off."""
 _CHANCE = 2 * (1 - NormalDist().cdf(_DEVIATIONS))
-"""The same probability for any one of several compared medians (Bonferroni)."""
+"""The probability that a median is farther off by chance. It is divided by the number of compared
+medians (Bonferroni)."""
 _MANY = 24
 """The number of peers from which their scatter is shared. Among a thousand cells with few samples
 each, the samples of some are close together by chance."""
@@ -47,8 +48,8 @@ it."""
 
 
 _Noise = frozenset[str] | None
-"""Cells vary alike whose parts are of the same kinds: a node's own memory is steady, however much
-copies over PCIe from and to it vary."""
+"""The kinds of a cell's parts. Cells with parts of the same kinds vary alike: a node's own memory
+is steady, however much copies over PCIe from and to it vary."""
 
 
 class RelativeRate(msgspec.Struct, frozen=True, eq=False):

@@ -230,8 +230,8 @@ def _without(suspect: Suspect, chosen: Sequence[Suspect]) -> tuple[Suspect, ...]
 def _struck_most(
     suspect: Suspect, slow: Sequence[RelativeRate], levels: Mapping[Suspect, float]
 ) -> list[RelativeRate]:
-    """Returns the slow cells that touch the part and no part that slows more. If there are none,
-    returns all slow cells that touch the part."""
+    """Returns the slow cells that touch the suspect's part, except cells that also touch a part
+    that slows more. If none are left, returns all slow cells that touch the suspect's part."""
     touched = [each for each in slow if suspect.part in each.case.touched]
     worse = {s.part for s, level in levels.items() if level < levels[suspect]}
     return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
@@ -308,8 +308,8 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
 def _only_both_ways(
     part: Part, slow: Sequence[RelativeRate], rates: Sequence[RelativeRate]
 ) -> set[Part]:
-    """Returns the links that the part's slow cells cross in both directions at once. Empty unless
-    there are several such links, no other cell of the part is slow, and some cells show that each
+    """Returns the links that the part's slow cells cross in both directions at once. Empty for a
+    single such link, or if another cell of the part is slow. Some cells must also show that each
     direction alone is as fast as expected."""
     both = {one for each in slow for one in each.case.touched if one.both_ways}
     ways = (any(one.both_ways for one in each.case.touched) for each in slow)

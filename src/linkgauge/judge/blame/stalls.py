@@ -20,7 +20,8 @@ from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
 LEAST = 4
 """The fewest samples among which one may stand out."""
 _MORE = 1.7
-"""The largest ratio of scatter between cells with spikes, apart from these, and quiet cells."""
+"""The largest ratio between the scatter of cells with spikes, without these spikes, and the scatter
+of quiet cells."""
 _CLEAR = 4.0
 """The least ratio of a cell's scatter with its spikes to that without, if the rest scatters,
 too."""

@@ -3,8 +3,8 @@ concern. Xids are the numbers under which NVIDIA's driver logs errors of a GPU.
 
 The meanings are from NVIDIA's catalog (Ampere and later),
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. An Xid is a failure if the
-catalog's answer is to reset the GPU, restart the machine or look at its cables, or if it reports
-broken memory, even if work may go on (63, 92, 94, 157)."""
+catalog's answer is to reset the GPU, restart the machine or look at its cables. An Xid that reports
+broken memory is also a failure, even if work may continue (63, 92, 94, 157)."""
 
 from __future__ import annotations
 

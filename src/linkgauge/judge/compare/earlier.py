@@ -75,8 +75,8 @@ class Since(msgspec.Struct, frozen=True):
 CHANCE = 0.001
 """The probability that chance alone makes any cell of a healthy run lose against earlier runs."""
 _LATER = (1, 3, 7, 0)
-"""The numbers of runs before this one that are tried as having the same loss, one after the other,
-so that a loss does not become usual once it was measured; at last (0) this run alone."""
+"""How many runs before this one are assumed to have the same loss. The numbers are tried in this
+order, 0 (this run alone) last. Otherwise a loss would count as usual once it was measured."""
 _FAR = 5.0
 """The standard deviations that each of these runs must lose."""
 _FEWEST = 5

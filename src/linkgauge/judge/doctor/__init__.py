@@ -175,7 +175,7 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
     """Yields the findings. A finding of the kernel's log also names other findings about the same
-    device or a part above, so that one fault does not look like two."""
+    device or a part above. One fault then does not look like two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []

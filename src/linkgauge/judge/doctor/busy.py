@@ -15,15 +15,15 @@ from linkgauge.model.notes import Imprecise
 from linkgauge.model.units import count_of
 
 BUSY = 0.1
-"""The share of all CPUs' time taken by others from which figures are in doubt, if it is also at
-least `_LEAST` CPUs."""
+"""Figures are in doubt if others take at least this share of all CPUs' time, and at least `_LEAST`
+CPUs."""
 _LEAST = 0.25
 """The least number of CPUs that others must keep busy: an idle machine's own services take less
 than a tenth of one."""
 _OFTEN = 0.1
-"""The least share of the cells that must be affected; fewer cells met with a passing job."""
+"""The least share of the cells that must be affected. A passing job affects fewer cells."""
 MUCH_STEAL = 0.02
-"""The share of CPU time taken by the hypervisor from which a note is given, because some threads
+"""The share of CPU time taken by the hypervisor from which a note is given, because threads
 waited."""
 _MOST_NAMED = 3
 

@@ -263,8 +263,8 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns the ports that redirect traffic between devices below one switch to the root complex.
-    Each port has the pairs of devices concerned."""
+    """Returns the ports that send traffic between two devices below one switch through the root
+    complex. Each port has the pairs of devices concerned."""
     functions = evidence.machine.functions
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]

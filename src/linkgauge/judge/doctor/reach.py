@@ -61,9 +61,9 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """For an all-reduce that is about as fast as rings should be, returns its rate, the rate that
-    reductions should reach, the cell, and the switches. None if reductions would gain little, or if
-    starting takes most of the time."""
+    """Returns four facts about an all-reduce that is about as fast as rings should be: its rate,
+    the rate that reductions should reach, the cell, and the switches. None if reductions would gain
+    little, or if starting takes most of the time."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -158,7 +158,7 @@ def _within(cell: CellResult) -> str | None:
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     """Checks for reads from the host that are clearly slower while the same device writes to the
-    host, although alone they are as fast as expected."""
+    host. Alone, these reads are as fast as expected."""
     alone: dict[tuple[str, str, int, str], float] = {}
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):

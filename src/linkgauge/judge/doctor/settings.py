@@ -22,7 +22,7 @@ _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
 _LEAST_MEMORY = 8 << 30
 """The least memory in bytes of all other models for data centres."""
 _LESS = 0.99
-"""The share of a power limit that counts as all of it."""
+"""The least share of the usual power limit that counts as equal."""
 _SAVING = ("powersave", "powersupersave")
 
 

@@ -2,7 +2,7 @@
 all bridges above) and accelerators' own links.
 
 Over PCIe, payload travels in packets. A write carries up to MaxPayload. A read goes out as requests
-of up to MaxReadReq and returns as completions, which the root complex may cut at any read
+of up to MaxReadReq and returns as completions. The root complex may cut completions at any read
 completion boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers
 send up to MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes.
 Flow control (acknowledgements, credits) takes a few percent more."""

@@ -25,8 +25,8 @@ MOST_BYTES = 900_000
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""The most cells of a run whose data fit; more cells never do, and neither do more cells' figures
-than there are samples."""
+"""The most cells of a run whose data can fit into a page. The data of more cells are never
+tried."""
 _FEWER = (256, 32, 0)
 """The numbers of samples of a cell that are tried in turn until all data fit; cells with more
 samples come without any."""

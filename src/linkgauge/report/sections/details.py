@@ -91,8 +91,8 @@ def _sum(matrix: Matrix, unit: str) -> Line:
 
 
 def _used(result: Result) -> Iterator[Block]:
-    """Yields the measured figures in percent of the theoretical ones, and the CPUs that the
-    measuring process kept busy, as far as they are known."""
+    """Yields the measured figures in percent of the theoretical ones. Also yields how many CPUs the
+    measuring process kept busy. Unknown values are left out."""
     *_, whole = matrices(result)
     for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
         yield _heat(matrix.name, matrix, _dim(matrix.figures, 1), result)

@@ -28,9 +28,9 @@ _CLASSES = {
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
-    """Yields the hops as Linux counts them for peer-to-peer traffic. Then yields, for each pair of
-    accelerators, the number of active fabric links, or the PCI topology class if the pair has no
-    fabric links."""
+    """Yields the hops between accelerators as Linux counts them for peer-to-peer traffic. Then
+    yields the number of active fabric links of each pair. A pair without fabric links has its PCI
+    topology class instead."""
     count = len(subjects)
     if count > MOST_COMPARED:
         many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
@@ -56,7 +56,7 @@ class _Pairs:
 
     def topology_class(self, one: Subject, other: Subject) -> str:
         """Returns the class of a pair: `NV18`, or a PCI class such as `PIX`. A question mark after
-        `NV18` means that the links may lead elsewhere."""
+        `NV18` means that it is unknown where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         crossed = list(self._wiring.bundles(*ends).values()) if len(ends) == 2 else []
         if count := min((bundle.count for bundle in crossed), default=0):

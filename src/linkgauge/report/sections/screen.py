@@ -50,10 +50,11 @@ MOST_LINES = 24
 FEW = 4
 """The most benchmarks that are shown whole."""
 MOST_ROWS = 22
-"""The most benchmarks with a line each; of more, those that do the same in several ways share a
-line."""
+"""The most benchmarks with a line each. If there are more, benchmarks that do the same in several
+ways share a line."""
 MOST_FAMILIES = 26
-"""The most lines for such families; of more, the screen shows those whose figures mean the most."""
+"""The most lines for such families. If there are more, the screen shows those whose figures mean
+the most."""
 MATRIX = "--matrix shows percentiles and what is expected"
 MORE = "--all shows every figure, --matrix also percentiles and what is expected"
 _MUCH_THE_SAME = 1.2

@@ -28,12 +28,13 @@ from linkgauge.report.results import label
 from . import OneRun, Section
 
 MOST_CURVES = 8
-"""The most curves in one chart; of more, the lowest, the median and the highest figures are
-shown."""
+"""The most curves in one chart. If there are more, the lowest, the median and the highest figures
+are shown."""
 MOST_CHARTS = 12
 MOST_LINES = 4
 MOST_PATHS = 16
-"""The most paths that are shown; of more, the lowest, the median and the highest figures are."""
+"""The most paths that are shown. If there are more, the lowest, the median and the highest figures
+are shown."""
 LEAST_SHOWN = 0.001
 """The least deviation of a line from the times that is shown; a closer line is said to be within
 this."""

@@ -18,7 +18,7 @@ MOST_POINTS = 200
 """The most points of one device."""
 MOST_DEVICES = 8
 MOST_ROWS = 128
-"""The most devices with a row each; of more, those that stand out have one."""
+"""The most devices with a row each. If there are more, only devices that stand out have a row."""
 
 
 def _mega(clock: float | None) -> float | None:

@@ -39,9 +39,10 @@ from .machine import detailed_machine_blocks
 from .pci import link_entry
 
 MOST_SINGLE = 72
-"""The most devices that a picture shows one by one; of more, alike devices become one."""
+"""The most devices that a picture shows one by one. If there are more, alike devices are shown as
+one."""
 MOST_ROWS = 48
-"""The most links that a tree shows one by one; of more, alike links become one row."""
+"""The most links that a tree shows one by one. If there are more, alike links share a row."""
 _HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
 _HOW = 'GB/s one way over each link; "both": in both directions at once'
 _BEST = "A link has the best figure of the cells that nothing else on their way limits."

@@ -77,9 +77,9 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """Yields the verdict: what is wrong, why, and what to do first. Then come the lowest cells
-    relative to the expected figure, the cells that missed the precision, a command that shows more,
-    and the number of cells with each verdict."""
+    """Yields the verdict: what is wrong, why, and what to do first. Then come the lowest cells, the
+    cells that missed the precision, a command that shows more, and the number of cells with each
+    verdict."""
     wrong = worst_of(run, outcome, closing.ending)
     last = tuple(_numbers(run, outcome))
     if wrong is not None:

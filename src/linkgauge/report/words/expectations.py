@@ -18,9 +18,9 @@ from .sentences import first_of
 MOST = 3
 """The most expectations that are shown for a result, those of the most cells first."""
 CLEARLY = 0.9
-"""The ratio below which a difference is shown: a transfer's own share if it is below this part of
-the total's share, and a mark if the expectation is below this part of what links carry at their
-best."""
+"""The ratio below which a difference is shown. A transfer's own share is shown if it is below this
+part of the total's share. A figure is marked if its expectation is below this part of what links
+carry at their best."""
 HELD = "↓"
 """The mark of figures over links that run below their best."""
 
