@@ -70,8 +70,8 @@ class _ClassSums(NamedTuple):
 
 
 def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
-    """Yields the parts that are slow by all their cells together, the surest first. Cells that
-    touch a slow part are not used as peers of other parts."""
+    """Yields the loss of each part that all of its cells together show to be slow, the surest
+    first. Cells that touch a slow part are not used as peers of other parts."""
     left, parts = list(rates), frozenset(candidates)
     found = list(_each(left, parts))
     while sure := [one for one in found if one.p < CHANCE / len(found)]:

@@ -151,7 +151,8 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
     """Checks for nodes on which all threads together move less than one thread of each core. Also
-    checks for a process whose CPUs are threads of fewer cores than are near them."""
+    checks for a process whose CPUs are threads of few cores, although enough other cores are
+    near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return

@@ -59,7 +59,8 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
 
 
 def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Yields groups of findings that differ only in their subject and remedy, in their order."""
+    """Yields groups of findings that differ only in subject and remedy. The groups keep the order
+    of the findings."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)
