@@ -60,8 +60,8 @@ def _outliving(stream: TextIO) -> TextIO:
 
 class _Printable:
     """A stream that removes control characters from printed text. A console cleans its own output
-    and writes to the stream behind this one, so that colours stay. rich calls the stream behind
-    `rich_proxied_file`."""
+    and writes to the wrapped stream instead, so that colours stay. rich finds the wrapped stream by
+    its name, `rich_proxied_file`."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream

@@ -215,12 +215,12 @@ def causes(
     strengths: Sequence[Strength] = (),
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """Returns the fewest parts that the bad cells touch and good cells do not, and the bad cells
-    that remain unexplained. Good cells before the first bad cell of a part cost `began` together,
-    because the part was well then. If parts `stay` bad, a part is always well at first, and good
-    cells after the first bad cell are hardly possible. Otherwise a broken part ends its cells in
-    the same phase, and affects them equally by each of the `strengths`. Among parts that explain
-    the cells equally well, parts whose trouble was `seen` come first."""
+    """Returns the smallest set of parts that the bad cells touch and good cells do not. Also
+    returns the bad cells that stay unexplained. A part may be healthy at first: the good cells
+    before its first bad cell then cost `began` together. With `stays`, being healthy at first costs
+    nothing, but good cells after the first bad cell speak strongly against the part. Otherwise a
+    part ends its bad cells in the same phase, and affects them equally by each of the `strengths`.
+    Among equally good explanations, parts whose trouble was `seen` come first."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}

@@ -81,9 +81,9 @@ class Base(msgspec.Struct, frozen=True):
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """Returns how much longer a drift slowed a cell than this reference, as a number of cells.
-        `number` is that of the cell; None if the drift does not touch it. The result is negative if
-        the drift touches only the reference."""
+        """Returns by how many cells longer a drift slowed a given cell than this reference.
+        `number` is the number of the cell, or None for a cell that the drift does not touch.
+        Negative if the drift touches only the reference."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
