@@ -159,14 +159,11 @@ class CellResult(Cell, frozen=True, gc=False):
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
     interval: How the interval of the summary was computed; null without samples.
-    modes: The two groups that the samples fall into, the larger first; empty if there is only one
-        group.
+    modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
-    expected: The performance that the hardware should reach; null if unknown, or if the cell is not
-        judged yet.
+    expected: The performance that the hardware should reach; null if unknown or not judged yet.
     verdict: Whether the figure is as expected; `unknown` if the cell is not judged.
-    not_judged: Why the cell is not judged; null if judged or skipped, and in earlier versions'
-        files.
+    not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
     readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
         run, `serial` is the bytes divided by the span, because the transfers never all ran
