@@ -193,13 +193,15 @@ def where(sheet: Result | PlannedTable) -> str:
     many pairs were drawn if the pairs are a sample."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
-    origin = f"  of {offered}" if (offered := plugins_of(sheet)) else ""
+    origin = f"  {offered}" if (offered := _of_plugins([sheet])) else ""
     return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
 
 
-def plugins_of(sheet: Result | PlannedTable) -> str:
-    """Returns the plug-ins that offer a result, as text. Returns an empty text if none does."""
-    return ", ".join(sheet.plugins or ())
+def _of_plugins(sheets: Sequence[Result | PlannedTable]) -> str:
+    """Returns the plug-ins that offer these results, as text: `of fast-links 1.0`. Returns an empty
+    text if none does."""
+    names = dict.fromkeys(name for sheet in sheets for name in sheet.plugins or ())
+    return f"of {', '.join(names)}" if names else ""
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:
@@ -223,9 +225,10 @@ def turned(title: str) -> str:
 
 
 def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
-    """Makes a line of what the results of a table have in common: backend, size, worst verdict."""
+    """Makes a line of what the results of a table have in common: backend, size, plug-ins, worst
+    verdict."""
     size = usual_size(results)
-    parts = (results[0].backend, format_size(size) if size else "", more)
+    parts = (results[0].backend, format_size(size) if size else "", more, _of_plugins(results))
     name = Span("  ".join(part for part in parts if part), "strong")
     return line(name, *(marks(results) if judged else [mark(results[0].simulated)]))
 

@@ -27,7 +27,7 @@ from linkgauge.report.forms import (
     together,
 )
 from linkgauge.report.matrix import brief, in_order
-from linkgauge.report.results import common, heading, label, marks, plugins_of, title_line
+from linkgauge.report.results import common, heading, label, marks, title_line
 from linkgauge.report.shading import BELOW_OTHERS, Ends, legend, shade
 from linkgauge.report.words.remarks import below_lines
 
@@ -139,7 +139,7 @@ def _columns(view: _ResultView) -> Iterator[Block]:
     """Yields a table with a row for each benchmark, or for each row of its matrix."""
     columns = _some(columns_of(view.first), view.large)
     found = [
-        (f"{_name(result)} {row}" if len(rows_of(result)) > 1 else _name(result), own)
+        (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
         for result in view.results
         for row, own in _lines(result, columns)
     ]
@@ -147,12 +147,6 @@ def _columns(view: _ResultView) -> Iterator[Block]:
     title = common(view.results, unit_of(view.first.unit).shown)
     left = _left_out(columns, columns_of(view.first))
     yield _heat(view, title, f"columns: {meaning or 'column'}", columns, found, left)
-
-
-def _name(result: Result) -> str:
-    """Returns the benchmark's name, and the plug-ins that offer it."""
-    offered = plugins_of(result)
-    return f"{result.benchmark} ({offered})" if offered else result.benchmark
 
 
 def _matrix(view: _ResultView) -> Iterator[Block]:
