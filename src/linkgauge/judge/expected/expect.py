@@ -175,7 +175,10 @@ class Expectations:
     ) -> list[_PathShape]:
         """Returns the shapes of the paths of these transfers. Raises Unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
-        known = self._shapes.setdefault((size, alone, tuple(trained.items())), {})
+        # Only what threads copy depends on the size: small copies fit in caches.
+        by_threads = any(transfer.engine.kind == "cpu" for transfer in transfers)
+        here = size if by_threads else None, alone, tuple(trained.items())
+        known = self._shapes.setdefault(here, {})
         for transfer in transfers:
             if transfer not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
 
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.map import Flow
@@ -72,8 +71,12 @@ class ExpectedPath(msgspec.Struct, frozen=True):
     meets: tuple[tuple[int, Literal["PCIe", "fabric"]], ...] = ()
 
     def __add__(self, other: ExpectedPath) -> ExpectedPath:
-        fields = zip(astuple(self), astuple(other), strict=True)
-        return ExpectedPath(*(mine + others for mine, others in fields))
+        return ExpectedPath(
+            self.uses + other.uses,
+            self.doubts + other.doubts,
+            self.loose + other.loose,
+            self.meets + other.meets,
+        )
 
     def flow(self, *, cost: bool) -> Flow:
         """Returns the share of each segment that the transfer takes, with or without protocol

@@ -35,6 +35,7 @@ class Paths:
         self.host = HostMemory(machine, ceilings)
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
+        self._leg = cache(self._find_leg)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """Returns the path of a transfer in a cell of `size` bytes. `alone` means that only one
@@ -51,8 +52,9 @@ class Paths:
         for memory in transfer.memories:
             path += self._memory(memory, alone, share)
         path += ExpectedPath(loose=_COPYING if within else ())
+        sampled = tuple(trained.items())
         for leg in transfer.legs():
-            path += self._leg(leg, transfer.engine.kind == "sm", trained)
+            path += self._leg(leg, transfer.engine.kind == "sm", sampled)
         if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
             path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
@@ -74,8 +76,11 @@ class Paths:
         use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / share, why)
         return ExpectedPath((use,))
 
-    def _leg(
-        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
+    def _find_leg(
+        self,
+        leg: tuple[Memory, Memory, Access, float],
+        kernel: bool,
+        trained: tuple[tuple[str, tuple[float, int]], ...],
     ) -> ExpectedPath:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
@@ -101,7 +106,7 @@ class Paths:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
         if access == "read":
             links.reverse()
-        path += pcie_path(links, access, part, kernel, trained)
+        path += pcie_path(links, access, part, kernel, dict(trained))
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         by: Literal["PCIe", "fabric"] = "fabric" if bundles else "PCIe"
         sure = not wiring.is_unsure(here, there)

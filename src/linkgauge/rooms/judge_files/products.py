@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 
 import msgspec
@@ -49,6 +49,7 @@ def product_of(model: str | None) -> Product | None:
     return found[0] if found is not None else None
 
 
+@lru_cache
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     """The product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)

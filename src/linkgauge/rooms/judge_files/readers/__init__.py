@@ -3,6 +3,7 @@ it found in them. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -12,6 +13,7 @@ from linkgauge.rooms.judge_files.lines import cleaned
 from linkgauge.rooms.judge_files.told import Facts, Log, Reader
 
 
+@cache
 def readers() -> tuple[Reader, ...]:
     """All readers, by the names of their files."""
     names = sorted(module.name for module in iter_modules(__path__))
