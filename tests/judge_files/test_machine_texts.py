@@ -18,14 +18,14 @@ LOGS = TEXTS.parent / "logs"
 
 
 def facts_of(name: str) -> Facts:
-    facts, clashes = merged(read_text(name, (TEXTS / name).read_text()).facts)
+    facts, clashes = merged(read_text(name, (TEXTS / name).read_text())[0].facts)
     assert not clashes
     return facts
 
 
 @pytest.mark.parametrize("path", sorted(TEXTS.iterdir()), ids=lambda path: path.name)
 def test_most_lines_are_understood(path):
-    read = read_text(path.name, path.read_text())
+    (read,) = read_text(path.name, path.read_text())
     assert read.facts
     assert path.suffix == ".json" or read.understood >= 0.8 * read.lines
 

@@ -26,7 +26,7 @@ from .descriptions import (
     read_file,
 )
 from .lines import and_all
-from .products import product_of, split_product
+from .products import split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, ToldFigure, merged
 
@@ -41,10 +41,11 @@ def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
     """Everything that the readers find in the files; `-` is stdin. Raises InputError."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
-    return [_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths]
+    read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
+    return [text for some in read for text in some]
 
 
-def _from_stdin() -> ReadText:
+def _from_stdin() -> list[ReadText]:
     data = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise InputError(f"stdin has more than {MOST_BYTES} bytes: give less")
@@ -59,7 +60,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if not told:
         raise _nothing(texts)
     described = _described(texts, told, machine)
-    backend = "opencl" if any(one and one.amd for one in described.products) else "cuda"
+    space = next((log.space for log in logs if log.space), "cuda")
+    backend = "opencl" if any(one and one.amd for one in described.products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max(one.ranks for one in told), len(known.all_devices)
@@ -121,7 +123,7 @@ def _described(
     found = describe(name, facts, told)
     if (
         any(one.host is None for one in told)
-        and not any(product_of(gpu.model) for gpu in found.facts.gpus.values())
+        and not any(gpu.model for gpu in found.facts.gpus.values())
         and not found.facts.joins
     ):
         raise InputError(
@@ -149,6 +151,9 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         clashes=tuple(map(str, described.clashes)),
         settings=dict(known.settings),
         ways=tuple(sorted(known.ways)),
+        adapters=known.used_adapters or known.adapters,
+        nearest={str(index): near for index, near in known.nearest.items()},
+        warnings=tuple(sorted(known.warnings))[:3],
         relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.failed),
     )

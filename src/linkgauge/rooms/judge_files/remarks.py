@@ -4,16 +4,29 @@ function from a judged run to a sentence, or to nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.hardware.inventory import is_accelerator
+from linkgauge.model.hardware.pcie import link_rate
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.units import format_size
+from linkgauge.model.units import count_of, format_size
 
 from .products import product_of
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""
+_SLOWER = 0.9
+"""The ratio of copies with peer access to copies without, below which the latter are better."""
+_FAR_BELOW = 0.6
+"""The share of a link's rate below which a copy may have another link."""
+_LOADED = 0.85
+"""The least share of its adapters' rate that a collective between hosts usually reaches."""
+_CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
+"""GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
+_PAUSE = 2
+"""How many times the time of a larger size counts as a pause."""
 _ENOUGH = 64 << 20
 """The size in bytes below which a collective says little about links."""
 
@@ -25,10 +38,96 @@ def remarks(run: Run, tool: ToolRun) -> list[str]:
 
 def _by_host(run: Run, tool: ToolRun) -> Iterator[str]:
     is_linked = any(one.links for one in run.machine.known.accelerators)
-    if "SHM" in tool.ways and is_linked and not any("P2P" in name for name in tool.settings):
+    if "SHM" in tool.ways and not any("P2P" in name for name in tool.settings):
+        yield "NCCL says that it goes via SHM, the host's memory" + (
+            ", although the GPUs have links of their own: nvidia-smi topo -p2p r shows whether "
+            "they reach each other."
+            if is_linked
+            else ": between these GPUs it has no peer access, or does not use it across sockets."
+        )
+
+
+def _peers_slower(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Remarks that copies with peer access are slower than copies over the host's memory (nccl
+    issues 814 and 1603)."""
+    rates = {
+        with_peers: [
+            cell.headline
+            for result in run.results
+            for cell in result.cells
+            if "device_to_device_memcpy" in result.benchmark and cell.headline
+            and result.benchmark.endswith("_staged") != with_peers
+        ]
+        for with_peers in (True, False)
+    }  # fmt: skip
+    if all(rates.values()) and median(rates[True]) < _SLOWER * median(rates[False]):
         yield (
-            "NCCL says that it goes via SHM, the host's memory, although the GPUs have links of "
-            "their own: nvidia-smi topo -p2p r shows whether they reach each other."
+            f"Copies with peer access reach {median(rates[True]) / 1e9:.3g} GB/s, less than the "
+            f"{median(rates[False]) / 1e9:.3g} GB/s of copies over the host's memory: the CPU "
+            "forwards peer traffic slowly, or ACS or an IOMMU sends it there (lspci -vvv, ACSCtl). "
+            "NCCL_P2P_DISABLE=1 avoids such copies."
+        )
+
+
+def _virtual(run: Run, tool: ToolRun) -> Iterator[str]:
+    machine = run.machine.inventory
+    hypervisor = machine.host.hypervisor if machine is not None and machine.host else None
+    pairs = [cell for cell in _cells(run) if len(_places(cell)) > 1]
+    if hypervisor and any(cell.verdict != "ok" for cell in pairs):
+        yield (
+            f"This is a virtual machine ({hypervisor}): its GPUs reach each other and adapters "
+            "only if the hypervisor allows it (ACS off or ATS on, or a GPUDirect clique); without "
+            "that, copies go over the host's memory."
+        )
+
+
+def _through_cpu(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Remarks on what is usual between GPUs that only the CPU joins."""
+    for result in run.results:
+        for cell in result.cells[-1:]:
+            because = cell.expected.because if cell.expected else ""
+            if cell.verdict != "ok" and "route crosses the host bridge" in because:
+                yield (
+                    "These GPUs are joined by PCIe and the CPU alone (PHB, NODE or SYS in "
+                    "nvidia-smi topo -m). No text tells what this CPU forwards, so nothing is "
+                    "called low. Usual causes of little: ACS at a bridge or an IOMMU that "
+                    "translates (lspci -vvv, ACSCtl; iommu=pt), a link with fewer lanes or of an "
+                    "older generation (lspci -vv, LnkSta), processes that are bound to few CPUs or "
+                    "the wrong node (mpirun --bind-to none), and GPUs at different sockets."
+                )
+                return
+
+
+def _narrow(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Remarks on the link of PCIe that carries about what the slowest copy reaches."""
+    known = run.machine.known
+    links = [one.link for one in known.pci if is_accelerator(one) and one.link]
+    pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
+    sheets = (product_of(one.model) for one in known.accelerators)
+    speed, width = max([*pcie, *(one.pcie for one in sheets if one and one.pcie)], default=(0.0, 0))
+    has_links = any(one.links for one in known.accelerators)
+    rates = [
+        cell.headline
+        for result in run.results
+        for cell in result.cells
+        if "memcpy" in result.benchmark and "bidirectional" not in result.benchmark
+        and cell.verdict != "ok" and cell.headline and not (has_links and len(_places(cell)) > 1)
+    ]  # fmt: skip
+    rate = min(rates, default=0.0)
+    if not speed or not rate or rate > _FAR_BELOW * link_rate(speed, width):
+        return
+    carry = {
+        (own, lanes): link_rate(own, lanes)
+        for own in (2.5, 5.0, 8.0, 16.0, 32.0)
+        for lanes in (1, 2, 4, 8, 16)
+        if own <= speed and lanes <= width
+    }
+    fit = [f"{own:g} GT/s x{n}" for (own, n), r in carry.items() if 0.75 <= rate / r <= 0.95]
+    if fit:
+        yield (
+            f"{rate / 1e9:.3g} GB/s is about what PCIe {' or '.join(reversed(fit))} carries, "
+            f"and not {speed:g} GT/s x{width}: look at the links under load (nvidia-smi -q, GPU "
+            "Link Info; lspci -vv, LnkSta), and at what slot and CPU offer."
         )
 
 
@@ -38,7 +137,12 @@ def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
     models = {one.model for one in run.machine.known.accelerators}
     found = sorted(m for m in models if any(name in m for name in ("RTX 4090", "RTX 5090")))
     between = any(len(_places(cell)) > 1 for cell in _cells(run))
-    if found and between and "P2P" not in tool.ways:
+    direct = any(
+        "_memcpy_write_" in r.benchmark or "_memcpy_read_" in r.benchmark
+        for r in run.results
+        if r.benchmark.startswith("device_to")
+    )
+    if found and between and not direct and "P2P" not in tool.ways:
         yield (
             f"{found[0]} has no peer access with NVIDIA's driver: copies between two go over the "
             "host's memory, and two below one PCIe switch cross its uplink twice."
@@ -156,13 +260,103 @@ def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
 
 
 def _network(run: Run, tool: ToolRun) -> Iterator[str]:
-    if len(tool.hosts) > 1:
+    """Remarks on figures across hosts, and on what NCCL says of the network (nccl-tests issues 29,
+    112, 119 and 152)."""
+    if len(tool.hosts) < 2:
+        return
+    known = (
+        count_of(tool.adapters, "network adapter") + " of a host" if tool.adapters else "no adapter"
+    )
+    yield (
+        f"{len(tool.hosts)} nodes took part. The texts tell of {known}, but not what network joins "
+        "the nodes, so nothing is called low across them."
+    )
+    curves = (_curve(result.cells) for result in run.results)
+    most = max((rate for curve in curves for _, rate in curve), default=0.0) / 1e9
+    counts = (tool.adapters,) if tool.adapters else (1, 2, 4, 8)
+    fit = [
+        f"{count} of {speed} Gb/s"
+        for speed, carries in _CARRIES.items()
+        for count in (counts if speed >= 100 or tool.adapters else (1,))
+        if _LOADED <= most / (count * carries) <= 1.05
+    ]
+    yield (
+        "An adapter of 100 Gb/s carries about 12 GB/s, of 200 Gb/s 24, of 400 Gb/s 48. "
+        + (f"{most:.3g} GB/s on the bus is what {' or '.join(fit)} carry. " if fit else "")
+        + "NCCL's tree may show more between two nodes, because it sends less than it counts."
+    )
+    if "NET/Socket" in tool.ways:
         yield (
-            f"{len(tool.hosts)} nodes took part: no text tells what network joins them, so nothing "
-            "is said about figures across them. A 200 Gb/s adapter carries about 24 GB/s, one of "
-            "400 Gb/s about 48 GB/s; where less arrives, ACS at PCIe switches (ACSCtl in lspci "
-            "-vvv) and missing GPUDirect RDMA are usual causes."
+            "NCCL uses NET/Socket, TCP, and not InfiniBand or RoCE: NCCL_DEBUG=INFO says at NET/IB "
+            "why no adapter is used; NCCL_IB_HCA and NCCL_SOCKET_IFNAME choose them."
         )
+    elif "NET/IB" in tool.ways and "GDRDMA" not in tool.ways:
+        yield (
+            "NCCL's channels do not say GDRDMA: data crosses the host's memory. GPUDirect RDMA "
+            "needs nvidia-peermem (or DMA-BUF), and an adapter near the GPU or NCCL_NET_GDR_LEVEL."
+        )
+    yield (
+        "Usual causes of little: ACS at PCIe switches (ACSCtl in lspci -vvv) or an IOMMU, missing "
+        "GPUDirect RDMA, fewer adapters in use than there are, adapters far from the GPUs, a small "
+        "MTU, and virtual machines without ATS. ib_write_bw between the hosts tells what the "
+        "network carries."
+    )
+
+
+def _far_adapters(run: Run, tool: ToolRun) -> Iterator[str]:
+    far = [index for index, how in tool.nearest.items() if how in ("PHB", "NODE", "SYS")]
+    is_network = len(tool.hosts) > 1 or any(r.benchmark.startswith("rdma") for r in run.results)
+    if far and is_network:
+        names = ", ".join(f"{index} ({tool.nearest[index]})" for index in far)
+        yield (
+            f"No adapter shares a PCIe switch with accelerators {names}: data between them crosses "
+            "the CPU, and at SYS another socket, which is slow for GPUDirect RDMA."
+        )
+
+
+def _ib(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Remarks on what perftest prints of its settings."""
+    if not any(result.benchmark.startswith("rdma") for result in run.results):
+        return
+    mtu = tool.settings.get("Mtu", "")
+    if mtu.isdecimal() and int(mtu) < 4096:
+        yield f"The MTU is {mtu} bytes: 4096, the most, leaves more room for data."
+    if memory := tool.settings.get("CUDA device"):
+        yield (
+            f"perftest reads and writes the memory of GPU {memory}: an adapter at another PCIe "
+            "switch or socket, ACS, or an IOMMU make that slower than the host's memory."
+        )
+    yield "No text tells the speed of the adapter: 100 Gb/s carry about 12 GB/s, 200 24, 400 48."
+
+
+def _tcp(run: Run, tool: ToolRun) -> Iterator[str]:
+    if result_is(run, "nic_tcp_iperf3"):
+        yield (
+            "No text tells the speed of the network. One thread carries about 20 to 40 Gb/s by "
+            "TCP, and iperf3 before 3.16 runs all streams (-P) in one: several processes, a larger "
+            "MTU (9000), and CPUs at the adapter's node carry more."
+        )
+
+
+def _warned(run: Run, tool: ToolRun) -> Iterator[str]:
+    for said in tool.warnings:
+        yield f"The library warns: {said}"
+
+
+def _pause(run: Run, tool: ToolRun) -> Iterator[str]:
+    """Remarks that a size takes longer than a larger one."""
+    for result in run.results:
+        curve = _curve(result.cells)
+        times = [(size, size / rate) for size, rate in curve if rate and size >= 1 << 16]
+        for at, (size, time) in enumerate(times):
+            later = min(times[at + 1 :], key=lambda one: one[1], default=None)
+            if later and time > _PAUSE * later[1]:
+                yield (
+                    f"{result.benchmark} takes longer for {format_size(size)} than for "
+                    f"{format_size(later[0])}: something paused there, or NCCL chose another "
+                    "algorithm; larger sizes do not show it."
+                )
+                break
 
 
 def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
@@ -182,6 +376,7 @@ def _cells(run: Run) -> Iterator[CellResult]:
 
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
-    _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _alone, _rising, _in_switches,
+    _by_host, _no_peers, _staged, _peers_slower, _virtual, _through_cpu, _narrow, _assumed,
+    _relaxed, _warned, _network, _far_adapters, _ib, _tcp, _alone, _pause, _rising, _in_switches,
     _counted, _slow_copies,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from linkgauge.model.transfer import Report
 
 from ..told import MIB, Found, HostFigure, Log, ToldFigure
 
-_TOOL = "gc-hosttraffictest"
+_TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
 _RATE = r"(\d{1,9}(?:\.\d{1,20})?)"
 _LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds\.")
@@ -47,7 +47,11 @@ def read(lines: Sequence[str]) -> Found | None:
             continue
         used.add(number)
     figures += _figures(test, rates, device)
-    return Found((Log(_TOOL, tuple(figures)),), lines=frozenset(used)) if figures else None
+    return (
+        Found((Log(_TOOL, tuple(figures), space=_SPACE),), lines=frozenset(used))
+        if figures
+        else None
+    )
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
@@ -60,7 +64,7 @@ def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFi
     own = {side: work for side, work in sides.items() if work}
     if not own or rates.keys() != own.keys():
         return
-    together, memory, row = len(own) > 1, f"cuda:{device}", test.replace("tile", "device")
+    together, memory, row = len(own) > 1, f"{_SPACE}:{device}", test.replace("tile", "device")
     name = "host_traffic" if together else f"host_traffic_{_ALONE[next(iter(own))]}_alone"
     report, parts = (Report.SUM, ("device", "host")) if together else (Report.FIRST, ())
     work = " & ".join(own.values()).format(d=memory)

@@ -9,6 +9,7 @@ from ..told import Facts, Found, ToldNode, together
 from ..xml_text import xml_in
 
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
+_VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
 _LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
 _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
 _NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
@@ -111,4 +112,12 @@ def _bits(mask: str) -> int | None:
     return sum(int(one, 16).bit_count() for one in digits) or None
 
 
-read = together(_lscpu, _numactl, _lstopo)
+def _hypervisor(lines: Sequence[str]) -> Found | None:
+    """Reads a line of lscpu or hostnamectl that a person quotes alone."""
+    for number, line in enumerate(lines):
+        if match := _VIRTUAL.match(line):
+            return Found(facts=Facts(hypervisor=match[1]), lines=frozenset({number}))
+    return None
+
+
+read = together(_lscpu, _numactl, _lstopo, _hypervisor)

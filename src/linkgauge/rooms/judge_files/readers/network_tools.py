@@ -1,5 +1,5 @@
-"""Reads tools that measure a network between two hosts: perftest (text and JSON), iperf3's JSON,
-and the OSU micro-benchmarks. Their output does not say what the network should reach."""
+"""Reads tools that measure a network between two hosts: perftest and iperf3 (text and JSON), and
+the OSU micro-benchmarks. Their output does not say what the network should reach."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from ..lines import number_of
-from ..told import Found, HostFigure, Log, ToldFigure, together
+from ..told import Facts, Found, HostFigure, Log, ToldFigure, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -28,6 +28,11 @@ _SAID = re.compile(
     r"|Max inline|rdma_cm|Data ex|local address|remote address|GID:|Conflicting|Waiting for|\*+"
     r"|WARNING|RX depth"
     r"|Transport type|Device)"
+)
+_SET = re.compile(r"Picking device No\. (\d{1,3})|\s*Mtu\s*: (\d{2,5})\[B\]")
+_SUM = re.compile(
+    r"\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
+    r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
@@ -51,6 +56,7 @@ def _names(test: str) -> str:
 
 def _perftest(lines: Sequence[str]) -> Found | None:
     figures, used, name, head, unit = list[ToldFigure](), set[int](), "rdma_write", "", 1.0
+    settings = dict[str, str]()
     for number, line in enumerate(lines):
         words = line.split()
         if match := _TEST.match(line):
@@ -62,12 +68,15 @@ def _perftest(lines: Sequence[str]) -> Found | None:
                 unit = float(1 << 20)  # which perftest calls MB
         elif head and len(words) >= 4 and all(number_of(word) is not None for word in words[:4]):
             figures += _perftest_row(name, head, [number_of(word) or 0.0 for word in words], unit)
+        elif match := _SET.match(line):
+            settings["CUDA device" if match[1] else "Mtu"] = (match[1] or match[2]).strip()
         elif not _SAID.match(line):
             continue
         used.add(number)
     if not figures:
         return None
-    return Found((Log("perftest", tuple(figures)),), lines=frozenset(used))
+    facts = Facts(settings=settings)
+    return Found((Log("perftest", tuple(figures)),), facts, frozenset(used))
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -125,6 +134,19 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
     )
 
 
+def _iperf3_text(lines: Sequence[str]) -> Found | None:
+    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream."""
+    found = [(n, match) for n, line in enumerate(lines) if (match := _SUM.match(line.strip()))]
+    if not found:
+        return None
+    number, total = next((one for one in found if one[1][1] == "SUM"), found[0])
+    rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
+    streams = str(max(len({one[1] for _, one in found} - {"SUM"}), 1))
+    used = {n for n, line in enumerate(lines) if re.match(r"\s*\[[ \w]{1,4}\] |- - -", line)}
+    figure = _rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP)
+    return Found((Log("iperf3", (figure,)),), lines=frozenset({number, *used}))
+
+
 def _osu(lines: Sequence[str]) -> Found | None:
     figures, used, kind, version = list[ToldFigure](), set[int](), "", None
     for number, line in enumerate(lines):
@@ -148,4 +170,4 @@ def _osu(lines: Sequence[str]) -> Found | None:
     )
 
 
-read = together(_perftest, _perftest_json, _iperf3, _osu)
+read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

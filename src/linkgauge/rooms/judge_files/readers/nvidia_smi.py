@@ -14,6 +14,7 @@ from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
 _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
+_NEAR = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC")
 _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
@@ -38,7 +39,7 @@ def _topology(lines: Sequence[str]) -> Found | None:
 
 def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
     gpus, joins, used = dict[int, ToldGpu](), dict[tuple[int, int], str](), {head}
-    nodes = dict[int, ToldNode]()
+    nodes, nearest = dict[int, ToldNode](), dict[int, str]()
     for number in range(head + 1, len(lines)):
         words = words_of(lines[number])
         row = words[1 : len(names) + 1]
@@ -51,14 +52,15 @@ def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
                 if gpus[own].node is not None:
                     nodes.setdefault(gpus[own].node or 0, ToldNode(cpus=_cpus(rest[0])))
                 joins |= dict(_joins(own, names, row))
+                ways = [how for name, how in zip(names, row, strict=False) if "GPU" not in name]
+                nearest |= {own: min(near, key=_NEAR.index)} if (near := {*ways} & {*_NEAR}) else {}
         elif _LEGEND.match(lines[number]):
             used.add(number)
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
     adapters = sum(1 for name in names if not _GPU.fullmatch(name))
-    return Found(
-        facts=Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters), lines=frozenset(used)
-    )
+    facts = Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters or None, nearest=nearest)
+    return Found(facts=facts, lines=frozenset(used))
 
 
 def _joins(

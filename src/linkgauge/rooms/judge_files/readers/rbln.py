@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..lines import number_of
 from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu
 
+_TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
     r"\s*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) NODE \d+, rbln(\d{1,3}), "
     r"([^,(]{2,40}).*?NUMA: (\d{1,2})"
@@ -43,7 +44,7 @@ def read(lines: Sequence[str]) -> Found | None:
     if not gpus and not figures:
         return None
     facts = Facts(gpus=gpus, bridges=bridges)
-    return Found((Log("rblnBandwidthLatencyTest", tuple(figures)),), facts, frozenset(used))
+    return Found((Log(_TOOL, tuple(figures), space="rbln"),), facts, frozenset(used))
 
 
 def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge], set[int]]:
