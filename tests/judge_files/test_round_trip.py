@@ -63,7 +63,9 @@ def printed(request):
 
 def _name(transfer):
     """A transfer without what no text tells: the backend, and how many threads."""
-    return re.sub(r"\bcpu\*\d+", "cpu", re.sub(r"(cuda|opencl|sim|ipu|rbln):", "gpu:", str(transfer)))
+    return re.sub(
+        r"\bcpu\*\d+", "cpu", re.sub(r"(cuda|opencl|sim|ipu|rbln):", "gpu:", str(transfer))
+    )
 
 
 def _key(cell):

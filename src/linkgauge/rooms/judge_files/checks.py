@@ -84,8 +84,8 @@ def check_hosts(evidence: Evidence) -> Iterator[Finding]:
         if not one.low or one.share is None:
             continue
         found = (
-            f"{one.low} of {one.cells} figures are below those of {_others(len(peers) - 1)}, at worst "
-            f"{one.worst}: {one.share:.0%} of theirs"
+            f"{one.low} of {one.cells} figures are below those of {_others(len(peers) - 1)}, "
+            f"at worst {one.worst}: {one.share:.0%} of theirs"
         )
         if len(peers) > 2:
             why = (
