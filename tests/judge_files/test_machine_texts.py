@@ -189,7 +189,6 @@ def test_contradiction_is_said():
         (["nothing of a tool\n"], "no output of a tool that is known"),
         ([""], "no output of a tool that is known"),
         ([(TEXTS / "lscpu.txt").read_text()], "no tool's figures, only what tells of a machine"),
-        ([(LOGS / "nccl-all-gather.txt").read_text()], "no text tells which accelerators"),
     ],
 )
 def test_what_cannot_be_judged_is_one_line(texts, said, tmp_path):

@@ -3,99 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal
+
+import msgspec
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.cell_id import spoken
 
-_HOST_WAY = "everything between two GPUs goes over the host's memory, whatever links join them"
-_TCP = "hosts exchange by TCP, which carries a few GB/s, whatever the adapters could"
+from .shipped import shipped
 
 
-class _Setting(NamedTuple):
-    """Values of a setting that cost bandwidth: what they do, why that matters, and whether they
-    matter only between hosts, or only to GPUs without links of their own."""
+class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of settings.yml: values of a setting that cost bandwidth, and where they matter."""
 
+    name: str
     values: tuple[str, ...]
     effect: str
     why: str
-    between_hosts: bool = False
-    without_links: bool = False
-
-
-_COST = {
-    "NCCL_P2P_DISABLE": _Setting(("1",), "GPUs may not copy to each other", _HOST_WAY),
-    "NCCL_P2P_LEVEL": _Setting(("LOC", "0"), "GPUs may not copy to each other", _HOST_WAY),
-    "NCCL_IB_DISABLE": _Setting(("1",), "no InfiniBand or RoCE adapter is used", _TCP, True),
-    "NCCL_NET": _Setting(("Socket",), "no InfiniBand or RoCE adapter is used", _TCP, True),
-    "NCCL_NET_GDR_LEVEL": _Setting(
-        ("LOC", "0"), "adapters may not reach the GPUs' memory",
-        "data crosses the host's memory on its way to the network", True,
-    ),
-    "NCCL_SHM_DISABLE": _Setting(
-        ("1",), "GPUs may not exchange over shared memory",
-        "without peer access they exchange by the network, even on one host", without_links=True,
-    ),
-    "NCCL_NVLS_ENABLE": _Setting(
-        ("0",), "switches add nothing up", "all_reduce stays below what the links carry"
-    ),
-    "NCCL_PROTO": _Setting(
-        ("LL",), "only the protocol for small sizes is used", "half of what LL moves are flags"
-    ),
-}  # fmt: skip
-_FORCED = _Setting(
-    ("PHB", "SYS"), "GPUs copy to each other through the CPU",
-    "CPUs forward such copies slowly where many run at once, as in alltoall; copies over the "
-    "host's memory may be faster", without_links=True,
-)  # fmt: skip
-"""NCCL's user guide, environment variables; nccl issue 1603."""
+    where: Literal["", "network", "pcie"] = ""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    """Finds settings of NCCL that cost bandwidth, if there is a figure that is not known to be
-    well."""
-    if evidence.tool is None:
-        return
+    """Finds settings of NCCL that cost bandwidth, if any figure is not known to be well."""
+    tool = evidence.tool
     cells = tuple(
         spoken(result, cell)
         for result in evidence.results
         for cell in result.cells
         if cell.verdict != "ok" and len(cell.transfers) > 1
     )
-    is_linked = any(one.links for one in evidence.machine.known.accelerators)
-    several = len(evidence.tool.hosts) > 1
-    for name, value in evidence.tool.settings.items() if cells else ():
-        cost = _FORCED if (name, value) in _FORCES else _COST.get(name)
-        if cost is None or value not in cost.values or (cost.between_hosts and not several):
-            continue
-        if not (cost.without_links and is_linked):
-            remedy = (f"unset {name}", "# and measure again")
-            found = f"it is {value}, so that {cost.effect}"
-            yield Finding("settings", "warn", name, found, cost.why, remedy, cells)
-
-
-_FORCES = {("NCCL_P2P_LEVEL", value) for value in _FORCED.values}
+    if tool is None or not cells or not tool.settings:
+        return
+    applies = {
+        "": True,
+        "network": len(tool.hosts) > 1,
+        "pcie": not any(one.links for one in evidence.machine.known.accelerators),
+    }
+    for one in shipped("settings.yml", tuple[CostlySetting, ...]):
+        value = tool.settings.get(one.name)
+        if value in one.values and applies[one.where]:
+            remedy = (f"unset {one.name}", "# and measure again")
+            found = f"it is {value}, so that {one.effect}"
+            yield Finding("settings", "warn", one.name, found, one.why, remedy, cells)
 
 
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:
-    """Finds hosts whose figures are worse than those of the others that ran the same."""
+    """Finds hosts whose figures are worse than those of the other hosts that ran the same."""
     peers = evidence.tool.peers if evidence.tool is not None else ()
+    others, severity, why = "the other host", "warn", "nothing tells which of two hosts is as usual"
+    if len(peers) > 2:
+        others, severity = f"the other {len(peers) - 1} hosts", "fail"
+        why = "hosts that ran the same should agree, and the others do: the cause is at this one"
     for one in peers:
-        if not one.low or one.share is None:
-            continue
-        found = (
-            f"{one.low} of {one.cells} figures are below those of {_others(len(peers) - 1)}, "
-            f"at worst {one.worst}: {one.share:.0%} of theirs"
-        )
-        if len(peers) > 2:
-            why = (
-                "hosts that ran the same should agree, and the others do: the cause is at this one"
+        if one.share is not None:
+            found = (
+                f"{one.low} of {one.cells} figures are below those of {others}, at worst "
+                f"{one.worst}: {one.share:.0%} of theirs"
             )
-        else:
-            why = "of two hosts, nothing tells which is as usual: a third one would"
-        severity: Severity = "fail" if len(peers) > 2 else "warn"
-        yield Finding("host", severity, one.host, found, why, cells=(one.worst,))
-
-
-def _others(count: int) -> str:
-    return f"the other {count} hosts" if count > 1 else "the other host"
+            named: Severity = "fail" if severity == "fail" else "warn"
+            yield Finding("host", named, one.host, found, why, cells=(one.worst,))

@@ -28,7 +28,7 @@ from .descriptions import (
 from .lines import and_all
 from .products import split_product
 from .readers import ReadText, read_text
-from .told import Facts, Log, ToldFigure, merged
+from .told import Facts, Log, ToldFigure, ToldGpu, merged
 
 _STDIN = "-"
 _MOST_HOSTS = 64
@@ -95,7 +95,7 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     names = and_all(text.name for text in texts)
     failed = next((one for text in texts for log in text.logs for one in log.failed), None)
     if failed is not None:
-        return InputError(f"{names}: no figure, because the tool failed: {failed}")
+        return InputError(f"{names}: no figure, as the tool says itself: {failed}")
     if any(text.logs for text in texts):
         tools = ", ".join(dict.fromkeys(log.tool for text in texts for log in text.logs))
         return InputError(f"{names}: {tools} shows no figure there that is judged here")
@@ -120,17 +120,19 @@ def _described(
         own, text = load(machine)
         known, clashes = merged(facts)
         return Described(own, parse_description(text), (), clashes, known)
-    found = describe(name, facts, told)
-    if (
-        any(one.host is None for one in told)
-        and not any(gpu.model for gpu in found.facts.gpus.values())
-        and not found.facts.joins
-    ):
-        raise InputError(
-            'no text tells which accelerators these are: give --machine "8 x H100 SXM", or a text '
-            f"that does ({FORMS})"
-        )
-    return found
+    is_known = any(one.joins or any(gpu.model for gpu in one.gpus.values()) for one in facts)
+    if is_known or all(one.host is not None for one in told):
+        return describe(name, facts, told)
+    places = (int(one.column) for one in told if one.column.isdecimal() and one.work is None)
+    count = min(max([1, *places, *(one.ranks - 1 for one in told)]) + 1, 64)
+    found = describe(name, [Facts(gpus={n: ToldGpu() for n in range(count)}), *facts], told)
+    return found._replace(assumed=(*found.assumed, _NAMELESS))
+
+
+_NAMELESS = (
+    'no text tells which accelerators these are: --machine "8 x H100 SXM" names them, or a text '
+    f"({FORMS})"
+)
 
 
 def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described) -> ToolRun:

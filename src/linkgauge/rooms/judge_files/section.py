@@ -74,7 +74,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
     for one in tool.clashes:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
     for one in tool.failed[:_FEW]:
-        yield line(f"{tool.name} reports a failure: {one}")
+        yield line(f"{tool.name} says itself: {one}")
     by_sheet = grouped(map(_on_sheet, tool.assumed))
     for product, some in by_sheet.items():
         of = f" of {product}, by its data sheet" if product else ""

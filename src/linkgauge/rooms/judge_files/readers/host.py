@@ -10,6 +10,7 @@ from ..xml_text import xml_in
 
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
+_SAID_VIRTUAL = re.compile(r"\b(?:KVM|QEMU|Proxmox|ESXi|vSphere|[Vv]irtual [Mm]achines?|VMs)\b")
 _LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
 _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
 _NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
@@ -117,6 +118,8 @@ def _hypervisor(lines: Sequence[str]) -> Found | None:
     for number, line in enumerate(lines):
         if match := _VIRTUAL.match(line):
             return Found(facts=Facts(hypervisor=match[1]), lines=frozenset({number}))
+    if any(_SAID_VIRTUAL.search(line) for line in lines if len(line) < 1000):
+        return Found(facts=Facts(ways=frozenset({"virtual machine"})))
     return None
 
 

@@ -40,7 +40,7 @@ _DEBUG = re.compile(
 )
 _SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
 _COMMAND = re.compile(
-    r"\s*(?:[$#] |export |-x |mpirun |srun |\S{1,60}[$#] |[NR]CCL_\w+=\S+ (?!<)|.{0,2000}_perf\b)"
+    r"\s*(?:[$#]+ |export |-x |mpirun |srun |\S{1,60}[$#] |[NR]CCL_\w+=\S+ (?!<)|.{0,2000}_perf\b)"
 )
 _GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
 _VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")

@@ -19,6 +19,7 @@ _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
 )
+_CSV = re.compile(r"\s*(\d{1,3}), ([A-Z][^,]{3,80}), ([0-9A-Fa-f:.]{12,18})\s*(?:,|$)")
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
 _LINK = re.compile(r"\s*Link (\d{1,2}): (?:(\d{1,14}(?:\.\d{0,9})?) GB/s|(<inactive>|inactive))")
 _BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
@@ -105,6 +106,13 @@ def _links(lines: Sequence[str]) -> Found | None:
             continue
         used.add(number)
     return Found(facts=Facts(gpus=gpus), lines=frozenset(used)) if gpus else None
+
+
+def _csv(lines: Sequence[str]) -> Found | None:
+    """Reads --query-gpu=index,name,pci.bus_id --format=csv."""
+    rows = {n: match for n, line in enumerate(lines) if (match := _CSV.match(line))}
+    gpus = {int(match[1]): ToldGpu(match[2], address_of(match[3])) for match in rows.values()}
+    return Found(facts=Facts(gpus=gpus), lines=frozenset(rows)) if gpus else None
 
 
 def _screen(lines: Sequence[str]) -> Found | None:
@@ -195,4 +203,4 @@ def _mebibytes(text: Any) -> int | None:
     return int(match[1]) << 20 if match and int(match[1]) else None
 
 
-read = together(_topology, _links, _query, _screen)
+read = together(_topology, _links, _query, _csv, _screen)
