@@ -23,6 +23,8 @@ _NVLINK = re.compile(r"NV(\d{1,3})")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
+_ALIKE = 0.85
+"""The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
 """The share of a link's rate at a speed above which a figure refutes that speed."""
 
@@ -141,8 +143,9 @@ class MachineLayout:
         speed, width = self._speed(place, gpu), gpu.width
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
-            best = max(map(self._best, self._place.values()))
-            if not gpu.speed and best < _OLDER * link_rate(speed, width):
+            best = [self._best(one) for one in self._place.values()]
+            is_older = max(best) < _OLDER * link_rate(speed, width)
+            if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
                 self.unsure.add(place)
             self._assume(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width

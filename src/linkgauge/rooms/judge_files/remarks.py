@@ -169,6 +169,12 @@ def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
         yield _say("assumed")
 
 
+def _below_links(run: Run, tool: ToolRun) -> Iterator[str]:
+    low = any(cell.verdict == "low" for cell in _cells(run) if len(cell.transfers) > 1)
+    if low and _is_linked(run) and len(tool.hosts) < 2:
+        yield _say("below_links")
+
+
 def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
     """Remarks on relaxed ordering as lspci shows it, if both directions at once are slow."""
     slow = any(
@@ -274,6 +280,9 @@ def _of_curves(run: Run, tool: ToolRun) -> Iterator[str]:
             continue
         if result.average and curve[0][0] < _SMALL and curve[-1][0] > 256 * _SMALL:
             yield _say("average", most=max(rate for _, rate in curve) / 1e9)
+        count = max(len(cell.transfers) for cell in result.cells)
+        if any(size % (16 * count) for size, _ in curve if size > 1 << 20):
+            yield _say("unaligned", name=name)
         times = [(size, size / rate) for size, rate in curve if rate and size >= _SMALL]
         for at, (size, time) in enumerate(times[:-1]):
             later = min(times[at + 1 :], key=lambda one: one[1])
@@ -302,6 +311,6 @@ def _in_switches(run: Run, tool: ToolRun) -> Iterator[str]:
 Remark = Callable[[Run, ToolRun], Iterator[str]]
 _ALL: tuple[Remark, ...] = (
     _by_host, _no_peers, _staged, _peers_slower, _virtual, _through_cpu, _narrow, _host_copies,
-    _assumed, _relaxed, _warned, _network, _far_adapters, _by_network_tool, _alone, _of_curves,
-    _in_switches, _counted,
+    _below_links, _assumed, _relaxed, _warned, _network, _far_adapters, _by_network_tool, _alone,
+    _of_curves, _in_switches, _counted,
 )  # fmt: skip

@@ -21,7 +21,7 @@ _TEST = re.compile(
     r"(BW|Bidirectional BW|Latency)[ _]Test",
     re.IGNORECASE,
 )
-_HEAD = re.compile(r"\s*#bytes\s+#iterations\s+(.*)")
+_HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
 _SAID = re.compile(
     r"\s*(?:-+$|Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|ibv_wr|TX depth"
     r"|CQ Mod|Mtu|Link type|GID"
@@ -56,18 +56,19 @@ def _names(test: str) -> str:
 
 def _perftest(lines: Sequence[str]) -> Found | None:
     figures, used, name, head, unit = list[ToldFigure](), set[int](), "rdma_write", "", 1.0
-    settings = dict[str, str]()
+    settings, skip = dict[str, str](), 1
     for number, line in enumerate(lines):
         words = line.split()
         if match := _TEST.match(line):
             name = _names(match[1])
         elif match := _HEAD.match(line):
-            head = match[1]
+            head, skip = match[2], 1 if match[1] else 0
             unit = 1e9 / 8 if "Gb/sec" in head else float(1 << 20) if "MiB/sec" in head else 1e6
             if "MB/sec" in head:
                 unit = float(1 << 20)  # which perftest calls MB
-        elif head and len(words) >= 4 and all(number_of(word) is not None for word in words[:4]):
-            figures += _perftest_row(name, head, [number_of(word) or 0.0 for word in words], unit)
+        elif head and len(words) >= 3 + skip and None not in map(number_of, words[: 3 + skip]):
+            row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
+            figures += _perftest_row(name, head, row, unit)
         elif match := _SET.match(line):
             settings["CUDA device" if match[1] else "Mtu"] = (match[1] or match[2]).strip()
         elif not _SAID.match(line):
@@ -86,10 +87,10 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
     if "t_typical" in head or "t_avg" in head:
         keys = re.findall(r"(\S+?)\[usec\]", head)
         at = keys.index("t_typical") if "t_typical" in keys else keys.index("t_avg")
-        if len(row) > at + 2:
-            yield _time(f"{name}_lat", str(size), row[at + 2] * 1e-6, size, _RDMA)
+        if len(row) > at + 1:
+            yield _time(f"{name}_lat", str(size), row[at + 1] * 1e-6, size, _RDMA)
     else:
-        yield _rate(f"{name}_bw", str(size), row[3] * unit, size, _RDMA)
+        yield _rate(f"{name}_bw", str(size), row[2] * unit, size, _RDMA)
 
 
 def _perftest_json(lines: Sequence[str]) -> Found | None:
