@@ -1,12 +1,12 @@
-"""Explains figures of another tool in addition to their verdict. Each explanation is one small
-function from a judged run to texts of remarks.yml, or to nothing."""
+"""Explains figures of another tool in addition to their verdict: says when the texts of remarks.yml
+apply."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
-from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.pcie import link_rate
@@ -37,7 +37,9 @@ _FAR = ("PHB", "NODE", "SYS")
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
     """All explanations that apply, in the order in which a person would check them."""
-    return [said for each in _ALL for said in each(run, tool)]
+    seen = _Seen(run, tool)
+    groups = (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_copies)
+    return [said for group in groups for said in group(seen)]
 
 
 def _say(text: str, /, **fields: object) -> str:
@@ -45,206 +47,162 @@ def _say(text: str, /, **fields: object) -> str:
     return texts[text].format(**fields)
 
 
-def _cells(run: Run) -> Iterator[CellResult]:
-    for result in run.results:
-        yield from result.cells
+class _Seen:
+    """A judged run of another tool, and what several explanations ask about it."""
+
+    def __init__(self, run: Run, tool: ToolRun) -> None:
+        known = run.machine.known
+        self.run, self.tool, self.known = run, tool, known
+        self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
+        self.models = sorted({one.model for one in known.accelerators})
+        self.is_linked = any(one.links for one in known.accelerators)
+        self.pairs = [cell for _, cell in self.cells if len(_places(cell)) > 1]
+        self.low = [(name, cell) for name, cell in self.cells if cell.verdict == "low"]
+        self.ranks = max((len(cell.transfers) for _, cell in self.cells), default=0)
+        self.curves = [(result, _curve(result.cells)) for result in run.results]
+
+    def has(self, *names: str) -> bool:
+        """Whether the name of a benchmark begins so."""
+        return any(name.startswith(names) for name, _ in self.cells)
+
+    def rates(self, *, staged: bool) -> list[float]:
+        """The rates of copies between two accelerators, one way, over the host or by peers."""
+        return [
+            cell.headline
+            for name, cell in self.cells
+            if "device_to_device_memcpy" in name and name.endswith("_staged") == staged
+            and cell.headline
+        ]  # fmt: skip
 
 
 def _places(cell: CellResult) -> set[str]:
     return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
 
 
-def _rates(run: Run, *, staged: bool) -> list[float]:
-    """The rates of copies between two accelerators, one way, over the host or by peer access."""
-    return [
-        cell.headline
-        for result in run.results
-        for cell in result.cells
-        if "device_to_device_memcpy" in result.benchmark and cell.headline
-        and result.benchmark.endswith("_staged") == staged
-    ]  # fmt: skip
-
-
-def _is_linked(run: Run) -> bool:
-    return any(one.links for one in run.machine.known.accelerators)
-
-
-def _models(run: Run) -> list[str]:
-    return sorted({one.model for one in run.machine.known.accelerators})
-
-
-def result_is(run: Run, *names: str) -> bool:
-    """Whether a benchmark whose name begins so is among the results."""
-    return any(result.benchmark.startswith(names) for result in run.results)
-
-
-# Between accelerators of one host.
-
-
-def _by_host(run: Run, tool: ToolRun) -> Iterator[str]:
-    if "SHM" in tool.ways and not any("P2P" in name for name in tool.settings):
-        yield _say("on_host_though_linked" if _is_linked(run) else "on_host")
-
-
-def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks that GeForce cards of these generations have no peer access over PCIe with NVIDIA's
-    driver."""
-    found = [m for m in _models(run) if any(name in m for name in ("RTX 4090", "RTX 5090"))]
-    between = any(len(_places(cell)) > 1 for cell in _cells(run))
-    if found and between and not _rates(run, staged=False) and "P2P" not in tool.ways:
-        yield _say("no_peers", model=found[0])
-
-
-def _staged(run: Run, tool: ToolRun) -> Iterator[str]:
-    pairs = [r.benchmark for r in run.results if r.benchmark.startswith("device_to_device")]
-    if "peer access" in tool.ways and not _is_linked(run):
+def _between(seen: _Seen) -> Iterator[str]:
+    """Remarks on how accelerators of one host reach each other."""
+    ways, settings = seen.tool.ways, seen.tool.settings
+    peers, staged = seen.rates(staged=False), seen.rates(staged=True)
+    pairs = [name for name, _ in seen.cells if name.startswith("device_to_device")]
+    if "SHM" in ways and not any("P2P" in name for name in settings):
+        yield _say("on_host_though_linked" if seen.is_linked else "on_host")
+    without = [m for m in seen.models if "RTX 4090" in m or "RTX 5090" in m]
+    if without and seen.pairs and not peers and "P2P" not in ways:
+        yield _say("no_peers", model=without[0])
+    if "peer access" in ways and not seen.is_linked:
         yield _say("peers_by_pcie")
-    elif (
-        pairs and all(name.endswith("_staged") for name in pairs) and "peer access" not in tool.ways
-    ):
+    elif pairs and all(name.endswith("_staged") for name in pairs):
         yield _say("staged")
-
-
-def _peers_slower(run: Run, tool: ToolRun) -> Iterator[str]:
-    peers, host = _rates(run, staged=False), _rates(run, staged=True)
-    if peers and host and median(peers) < _SLOWER * median(host):
-        yield _say("peers_slower", peers=median(peers) / 1e9, host=median(host) / 1e9)
-
-
-def _virtual(run: Run, tool: ToolRun) -> Iterator[str]:
-    machine = run.machine.inventory
+    if peers and staged and median(peers) < _SLOWER * median(staged):
+        yield _say("peers_slower", peers=median(peers) / 1e9, host=median(staged) / 1e9)
+    machine = seen.run.machine.inventory
     hypervisor = machine.host.hypervisor if machine is not None and machine.host else None
-    pairs = [cell for cell in _cells(run) if len(cell.transfers) > 1 or len(_places(cell)) > 1]
-    is_virtual = hypervisor or "virtual machine" in tool.ways
-    if is_virtual and any(cell.verdict != "ok" for cell in pairs):
+    is_unsure = any(cell.verdict != "ok" for cell in seen.pairs) or seen.ranks > 1
+    if is_unsure and (hypervisor or "virtual machine" in ways):
         yield _say("virtual", which=hypervisor or "which kind is not told")
-
-
-def _through_cpu(run: Run, tool: ToolRun) -> Iterator[str]:
-    reasons = (c.expected.because for c in _cells(run) if c.expected and c.verdict != "ok")
+    reasons = (c.expected.because for _, c in seen.cells if c.expected and c.verdict != "ok")
     if any("route crosses the host bridge" in because for because in reasons):
         yield _say("through_cpu")
 
 
-def _narrow(run: Run, tool: ToolRun) -> Iterator[str]:
+def _of_links(seen: _Seen) -> Iterator[str]:
+    """Remarks on links that carry less than they should."""
+    yield from _narrow(seen)
+    if any(name.startswith(("host_to_device", "device_to_host")) for name, _ in seen.low):
+        yield _say("host_copies")
+    if (
+        seen.is_linked
+        and len(seen.tool.hosts) < 2
+        and any(len(c.transfers) > 1 for _, c in seen.low)
+    ):
+        yield _say("below_links")
+    is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
+    if is_assumed and any(len(_places(cell)) > 1 for _, cell in seen.low):
+        yield _say("assumed")
+    if seen.tool.relaxed is not None and any("bidirectional" in name for name, _ in seen.low):
+        state = "on" if seen.tool.relaxed else "off, which slows both ways at once"
+        yield _say("relaxed", state=state)
+
+
+def _narrow(seen: _Seen) -> Iterator[str]:
     """Remarks on the link of PCIe that carries about what the slowest copy reaches."""
-    known = run.machine.known
-    links = [one.link for one in known.pci if is_accelerator(one)]
+    links = [one.link for one in seen.known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
-    sheets = (product_of(model) for model in _models(run))
-    speed, width = max([*pcie, *(one.pcie for one in sheets if one and one.pcie)], default=(0.0, 0))
-    rates = [
+    sheets = [one.pcie for one in map(product_of, seen.models) if one and one.pcie]
+    speed, width = max([*pcie, *sheets], default=(0.0, 0))
+    rates = (
         cell.headline
-        for result in run.results
-        for cell in result.cells
-        if "memcpy" in result.benchmark and "bidirectional" not in result.benchmark
-        and cell.verdict != "ok" and cell.headline
-        and not (_is_linked(run) and len(_places(cell)) > 1)
-    ]  # fmt: skip
+        for name, cell in seen.cells
+        if "memcpy" in name and "bidirectional" not in name and cell.verdict != "ok"
+        and cell.headline and not (seen.is_linked and len(_places(cell)) > 1)
+    )  # fmt: skip
     rate = min(rates, default=0.0)
-    if not speed or not rate or rate > _FAR_BELOW * link_rate(speed, width):
-        return
     fit = [
         f"{own:g} GT/s x{lanes}"
         for own in (32.0, 16.0, 8.0, 5.0, 2.5)
         for lanes in (16, 8, 4, 2, 1)
-        if own <= speed and lanes <= width
-        and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
-    ]  # fmt: skip
-    if fit:
+        if own <= speed and lanes <= width and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
+    ]
+    if fit and rate < _FAR_BELOW * link_rate(speed, width):
         link = f"{speed:g} GT/s x{width}"
         yield _say("narrow", rate=rate / 1e9, fit=" or ".join(fit), link=link)
 
 
-def _host_copies(run: Run, tool: ToolRun) -> Iterator[str]:
-    own = (r for r in run.results if r.benchmark.startswith(("host_to_device", "device_to_host")))
-    if any(cell.verdict == "low" for result in own for cell in result.cells):
-        yield _say("host_copies")
-
-
-def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on low figures over links that no text describes."""
-    low = any(cell.verdict == "low" and len(_places(cell)) > 1 for cell in _cells(run))
-    if low and any("usual server" in one or "nothing tells" in one for one in tool.assumed):
-        yield _say("assumed")
-
-
-def _below_links(run: Run, tool: ToolRun) -> Iterator[str]:
-    low = any(cell.verdict == "low" for cell in _cells(run) if len(cell.transfers) > 1)
-    if low and _is_linked(run) and len(tool.hosts) < 2:
-        yield _say("below_links")
-
-
-def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on relaxed ordering as lspci shows it, if both directions at once are slow."""
-    slow = any(
-        cell.verdict == "low" and "bidirectional" in result.benchmark
-        for result in run.results
-        for cell in result.cells
-    )
-    if slow and tool.relaxed is not None:
-        yield _say("relaxed", state="on" if tool.relaxed else "off, which slows both ways at once")
-
-
-def _warned(run: Run, tool: ToolRun) -> Iterator[str]:
+def _of_hosts(seen: _Seen) -> Iterator[str]:
+    """Remarks on figures across hosts."""
+    tool = seen.tool
     yield from (_say("warned", said=said) for said in tool.warnings)
-
-
-def _counted(run: Run, tool: ToolRun) -> Iterator[str]:
-    if not result_is(run, "device_local_copy"):
-        return
-    yield _say("counted")
-    for model in _models(run):
-        product = product_of(model)
-        if product is not None and product.copies:
-            yield _say("slow_copies", model=model, rate=product.copies)
-
-
-# Between hosts.
-
-
-def _network(run: Run, tool: ToolRun) -> Iterator[str]:
-    if len(tool.hosts) < 2:
-        return
-    known = f"{count_of(tool.adapters, 'adapter')} a host" if tool.adapters else "no adapter"
-    yield _say("nodes", nodes=len(tool.hosts), known=known)
-    curves = (_curve(result.cells) for result in run.results)
-    most = max((rate for curve in curves for _, rate in curve), default=0.0) / 1e9
-    fit = [
-        f"{count} of {speed} Gb/s"
-        for speed, carries in _CARRIES.items()
-        for count in ((tool.adapters,) if tool.adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
-        if _LOADED[0] <= most / (count * carries) <= _LOADED[1]
-    ]
-    said = f"{most:.3g} GB/s on the bus is what {' or '.join(fit)} carry. " if fit else ""
-    yield _say("adapters", fit=said)
-    if max(len(cell.transfers) for cell in _cells(run)) == len(tool.hosts):
-        yield _say("one_gpu")
-    if result_is(run, "alltoall", "sendrecv", "gather", "scatter"):
-        yield _say("all_to_all")
-    if "NET/Socket" in tool.ways:
-        yield _say("tcp_socket")
-    elif "NET/IB" in tool.ways and "GDRDMA" not in tool.ways:
-        yield _say("no_gdr")
-    yield _say("little_network")
-
-
-def _far_adapters(run: Run, tool: ToolRun) -> Iterator[str]:
+    if len(tool.hosts) > 1:
+        known = f"{count_of(tool.adapters, 'adapter')} a host" if tool.adapters else "no adapter"
+        yield _say("nodes", nodes=len(tool.hosts), known=known)
+        most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
+        yield _say("adapters", fit=_fitting(most, tool.adapters))
+        if seen.ranks == len(tool.hosts):
+            yield _say("one_gpu")
+        if seen.has("alltoall", "sendrecv", "gather", "scatter"):
+            yield _say("all_to_all")
+        if "NET/Socket" in tool.ways:
+            yield _say("tcp_socket")
+        elif "NET/IB" in tool.ways and "GDRDMA" not in tool.ways:
+            yield _say("no_gdr")
+        yield _say("little_network")
     far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in _FAR]
-    if far and (len(tool.hosts) > 1 or result_is(run, "rdma")):
+    if far and (len(tool.hosts) > 1 or seen.has("rdma")):
         yield _say("far_adapters", names=", ".join(far))
 
 
-def _by_network_tool(run: Run, tool: ToolRun) -> Iterator[str]:
-    if result_is(run, "rdma"):
-        mtu = tool.settings.get("Mtu", "")
+def _fitting(most: float, adapters: int | None) -> str:
+    """The sets of adapters that usually carry so many GB/s, as a sentence; empty without any."""
+    fit = [
+        f"{count} of {speed} Gb/s"
+        for speed, carries in _CARRIES.items()
+        for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
+        if _LOADED[0] <= most / (count * carries) <= _LOADED[1]
+    ]
+    return f"{most:.3g} GB/s on the bus is what {' or '.join(fit)} carry. " if fit else ""
+
+
+def _of_tools(seen: _Seen) -> Iterator[str]:
+    """Remarks on what tools of the network print."""
+    mtu, gpu = (seen.tool.settings.get(name, "") for name in ("Mtu", "CUDA device"))
+    if seen.has("rdma"):
         if mtu.isdecimal() and int(mtu) < 4096:
             yield _say("mtu", mtu=mtu)
-        if gpu := tool.settings.get("CUDA device"):
+        if gpu:
             yield _say("gpu_memory", gpu=gpu)
         yield _say("adapter_speed")
-    if result_is(run, "nic_tcp_iperf3"):
+    if seen.has("nic_tcp_iperf3"):
         yield _say("tcp")
+
+
+def _of_copies(seen: _Seen) -> Iterator[str]:
+    """Remarks on copies within accelerators."""
+    if seen.has("device_local_copy"):
+        yield _say("counted")
+        for model in seen.models:
+            product = product_of(model)
+            if product is not None and product.copies:
+                yield _say("slow_copies", model=model, rate=product.copies)
 
 
 # Curves of collectives.
@@ -252,65 +210,52 @@ def _by_network_tool(run: Run, tool: ToolRun) -> Iterator[str]:
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
     """The sizes and the bytes/s on the bus of collectives out of place, over the most ranks."""
-    found = []
     most = max((len(cell.transfers) for cell in cells), default=0)
-    for cell in cells:
-        work = cell.operation
-        if not isinstance(work, Collective) or len(cell.transfers) < most:
-            continue
-        if not work.in_place and cell.headline:
-            size = cell.transfers[0].bytes_moved(1)
-            moved = work.bytes_on_bus(size, len(cell.transfers))
-            found.append((size, moved / cell.headline))
-    return sorted(found)
+    return sorted(
+        (size, cell.operation.bytes_on_bus(size, most) / cell.headline)
+        for cell in cells
+        if isinstance(cell.operation, Collective) and len(cell.transfers) == most
+        and not cell.operation.in_place and cell.headline
+        and (size := cell.transfers[0].bytes_moved(1))
+    )  # fmt: skip
 
 
-def _alone(run: Run, tool: ToolRun) -> Iterator[str]:
-    works = [cell for cell in _cells(run) if isinstance(cell.operation, Collective)]
-    if works and all(len(cell.transfers) == 1 for cell in works):
+def _of_curves(seen: _Seen) -> Iterator[str]:
+    """Remarks on collectives by their sizes."""
+    if seen.ranks == 1 and any(isinstance(cell.operation, Collective) for _, cell in seen.cells):
         yield _say("alone")
-
-
-def _of_curves(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on averages over all sizes, sizes that take longer than larger ones, and curves that
-    still rise at their end."""
-    for result in run.results:
-        name, curve = result.benchmark, _curve(result.cells)
-        if len(curve) < 2 or not curve[-2][1]:
-            continue
-        if result.average and curve[0][0] < _SMALL and curve[-1][0] > 256 * _SMALL:
-            yield _say("average", most=max(rate for _, rate in curve) / 1e9)
-        count = max(len(cell.transfers) for cell in result.cells)
-        if any(size % (16 * count) for size, _ in curve if size > 1 << 20):
-            yield _say("unaligned", name=name)
-        times = [(size, size / rate) for size, rate in curve if rate and size >= _SMALL]
-        for at, (size, time) in enumerate(times[:-1]):
-            later = min(times[at + 1 :], key=lambda one: one[1])
-            if time > _PAUSE * later[1]:
-                yield _say("pause", name=name, size=format_size(size), later=format_size(later[0]))
-                break
-        (before, less), (size, most) = curve[-2:]
-        doublings = max(size / before, 1.0001)
-        if size < _ENOUGH or most / less > _RISES ** min(doublings / 2, 4):
-            yield _say("rising", name=name, size=format_size(size))
-
-
-def _in_switches(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on reductions in switches (NVLS), which exist since NVLink 4."""
-    able = any(
+    for result, curve in seen.curves:
+        if len(curve) > 1 and curve[-2][1]:
+            yield from _of_curve(result, curve, seen.ranks)
+    nvls = any(
         link.kind == "nvlink" and (link.version or "0") >= "4" and link.remote == "nvswitch"
-        for one in run.machine.known.accelerators
+        for one in seen.known.accelerators
         for link in one.links
     )
-    for result in run.results if able else ():
-        curve = _curve(result.cells) if result.benchmark == "all_reduce" else []
-        if curve and len(result.cells[0].transfers) > 2:
+    for result, curve in seen.curves:
+        if (
+            nvls
+            and curve
+            and result.benchmark == "all_reduce"
+            and len(result.cells[0].transfers) > 2
+        ):
             yield _say("in_switches", most=max(rate for _, rate in curve) / 1e9)
 
 
-Remark = Callable[[Run, ToolRun], Iterator[str]]
-_ALL: tuple[Remark, ...] = (
-    _by_host, _no_peers, _staged, _peers_slower, _virtual, _through_cpu, _narrow, _host_copies,
-    _below_links, _assumed, _relaxed, _warned, _network, _far_adapters, _by_network_tool, _alone,
-    _of_curves, _in_switches, _counted,
-)  # fmt: skip
+def _of_curve(result: Result, curve: Sequence[tuple[int, float]], ranks: int) -> Iterator[str]:
+    """Remarks on averages over all sizes, unaligned sizes, sizes that take longer than larger ones,
+    and curves that still rise at their end."""
+    name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
+    if result.average and curve[0][0] < _SMALL and largest > 256 * _SMALL:
+        yield _say("average", most=max(rate for _, rate in curve) / 1e9)
+    if any(size % (16 * ranks) for size, _ in curve if size > 1 << 20):
+        yield _say("unaligned", name=name)
+    times = [(size, size / rate) for size, rate in curve if rate and size >= _SMALL]
+    for at, (size, time) in enumerate(times[:-1]):
+        later = min(times[at + 1 :], key=lambda one: one[1])
+        if time > _PAUSE * later[1]:
+            yield _say("pause", name=name, size=format_size(size), later=format_size(later[0]))
+            break
+    doublings = max(largest / before, 1.0001)
+    if largest < _ENOUGH or most / less > _RISES ** min(doublings / 2, 4):
+        yield _say("rising", name=name, size=format_size(largest))

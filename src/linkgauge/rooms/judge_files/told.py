@@ -160,6 +160,19 @@ class Found(NamedTuple):
     lines: frozenset[int] = frozenset()
 
 
+def found_figures(
+    tool: str,
+    figures: Iterable[ToldFigure],
+    lines: Iterable[int],
+    version: str | None = None,
+    facts: Facts | None = None,
+    space: str = "",
+) -> Found | None:
+    """What a reader returns that found these figures of a tool; None without any."""
+    log = Log(tool, tuple(figures), version, space=space)
+    return Found((log,), facts or Facts(), frozenset(lines)) if log.figures else None
+
+
 Reader = Callable[[Sequence[str]], Found | None]
 """A function that reads lines; None if none of them belongs to its tool."""
 

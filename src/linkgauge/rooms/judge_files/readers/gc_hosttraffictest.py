@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.model.transfer import Report
 
-from ..told import MIB, Found, HostFigure, Log, ToldFigure
+from ..told import MIB, Found, HostFigure, ToldFigure, found_figures
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
@@ -47,11 +47,7 @@ def read(lines: Sequence[str]) -> Found | None:
             continue
         used.add(number)
     figures += _figures(test, rates, device)
-    return (
-        Found((Log(_TOOL, tuple(figures), space=_SPACE),), lines=frozenset(used))
-        if figures
-        else None
-    )
+    return found_figures(_TOOL, figures, used, space=_SPACE)
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:

@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from ..lines import number_of
-from ..told import Facts, Found, HostFigure, Log, ToldFigure, together
+from ..told import Facts, Found, HostFigure, ToldFigure, found_figures, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -74,10 +74,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
         elif not _SAID.match(line):
             continue
         used.add(number)
-    if not figures:
-        return None
-    facts = Facts(settings=settings)
-    return Found((Log("perftest", tuple(figures)),), facts, frozenset(used))
+    return found_figures("perftest", figures, used, facts=Facts(settings=settings))
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -107,7 +104,7 @@ def _perftest_json(lines: Sequence[str]) -> Found | None:
             figures.append(_rate(f"{name}_bw", str(int(size)), rate * unit, int(size), _RDMA))
         if size and time:
             figures.append(_time(f"{name}_lat", str(int(size)), time * 1e-6, int(size), _RDMA))
-    return Found((Log("perftest", tuple(figures)),), lines=frozenset(used)) if figures else None
+    return found_figures("perftest", figures, used)
 
 
 def _float(value: Any) -> float | None:
@@ -130,9 +127,7 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
             figures.append(_rate("nic_tcp_iperf3", count, rate / 8, 128 << 10, _TCP))
             used |= taken
             version = str(start.get("version", "")).removeprefix("iperf ")[:20] or None
-    return (
-        Found((Log("iperf3", tuple(figures), version),), lines=frozenset(used)) if figures else None
-    )
+    return found_figures("iperf3", figures, used, version)
 
 
 def _iperf3_text(lines: Sequence[str]) -> Found | None:
@@ -145,7 +140,7 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
     streams = str(max(len({one[1] for _, one in found} - {"SUM"}), 1))
     used = {n for n, line in enumerate(lines) if re.match(r"\s*\[[ \w]{1,4}\] |- - -", line)}
     figure = _rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP)
-    return Found((Log("iperf3", (figure,)),), lines=frozenset({number, *used}))
+    return found_figures("iperf3", [figure], {number, *used})
 
 
 def _osu(lines: Sequence[str]) -> Found | None:
@@ -164,11 +159,7 @@ def _osu(lines: Sequence[str]) -> Found | None:
         elif not (kind and line.startswith("#")):
             continue
         used.add(number)
-    return (
-        Found((Log("OSU micro-benchmarks", tuple(figures), version),), lines=frozenset(used))
-        if figures
-        else None
-    )
+    return found_figures("OSU micro-benchmarks", figures, used, version)
 
 
 read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)
