@@ -58,9 +58,14 @@ def _by_label(lines: list[str]) -> dict[str, list[str]]:
     return labelled
 
 
+def words_in(line: str) -> str:
+    """A line of a table without the table's rules."""
+    return re.sub("[┌┬┐├┼┤└┴┘│─┃|]+", " ", line).strip()
+
+
 def words_of(line: str) -> list[str]:
     """The words of a line of a table, without its rules."""
-    return re.sub(r"[│┃|]", " ", line).split()
+    return words_in(line).split()
 
 
 def and_all(names: Iterable[str]) -> str:

@@ -3,6 +3,7 @@ it found in them. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
@@ -11,7 +12,8 @@ from pkgutil import iter_modules
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.rooms.judge_files.lines import cleaned
+from linkgauge.rooms.judge_files.lines import cleaned, words_in
+from linkgauge.rooms.judge_files.shipped import shipped
 from linkgauge.rooms.judge_files.told import Facts, Log, Reader
 
 
@@ -20,6 +22,13 @@ def readers() -> tuple[Reader, ...]:
     """All readers, by the names of their files."""
     names = sorted(module.name for module in iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}").read for name in names)
+
+
+@cache
+def _known_lines(tool: str) -> re.Pattern[str]:
+    """The lines that a tool prints besides its figures, without rules of tables."""
+    known: dict[str, tuple[str, ...]] = shipped("known_lines.yml", dict[str, tuple[str, ...]])
+    return re.compile("|".join(known.get(tool, ["(?!)"])))
 
 
 class ReadText(msgspec.Struct, frozen=True):
@@ -61,8 +70,13 @@ def read_text(name: str, text: str) -> list[ReadText]:
 def _read(name: str, lines: Sequence[str]) -> ReadText:
     found = [one for read in readers() if (one := read(lines)) is not None]
     known = frozenset[int]().union(*(one.lines for one in found))
+    said = [_known_lines(tool) for tool in {log.tool for one in found for log in one.logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
-    missed = [number for number in written if number not in known]
+    missed = [
+        number
+        for number in written
+        if number not in known and not any(p.match(words_in(lines[number])) for p in said)
+    ]
     return ReadText(
         name,
         tuple(log for one in found for log in one.logs),

@@ -17,21 +17,9 @@ _RATE = r"\d{1,14}(?:\.\d{0,9})?"
 _STREAM = re.compile(rf"\s*(Copy|Scale|Add|Triad):\s+({_RATE})(?:\s+{_RATE}){{3}}")
 _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
 _ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
-_STREAM_SAID = re.compile(
-    r"\s*(?:-+$|STREAM|This system uses|Array size|Memory per array|Total memory|Each kernel"
-    r"|The \*best|will be used|Number of |Your clock|Each test below|\(= |Increase the size"
-    r"|you are not getting|WARNING|For best|precision|Function +Best Rate|Solution Validates)"
-)
 _MLC = re.compile(r"Intel\(R\) Memory Latency Checker - v(\S{1,20})")
-_MLC_SAID = re.compile(
-    r"Intel\(R\) Memory L|\s*(?:Using|Command line|Measuring|Numa node|Inject|Delay|Bandw|Peak|=+)"
-)
 _MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s+({_RATE})")
 _SYSBENCH = re.compile(r"\s*events per second:\s+(\d{1,14}(?:\.\d{0,9})?)")
-_SYSBENCH_SAID = re.compile(
-    r"\s*(?:sysbench|Running the|Number of threads|Initializing|Prime numbers|Threads |CPU sp"
-    r"|events |General statistics|total |Latency|min:|avg:|max:|95th|sum:|execution)"
-)
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _KINDS: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
@@ -52,8 +40,7 @@ def _stream(lines: Sequence[str]) -> Found | None:
         )
         for match in rates.values()
     ]  # fmt: skip
-    said = {n for n, line in enumerate(lines) if _STREAM_SAID.match(line)}
-    return found_figures("STREAM", figures, {*rates, *said})
+    return found_figures("STREAM", figures, rates)
 
 
 def _mlc(lines: Sequence[str]) -> Found | None:
@@ -62,8 +49,6 @@ def _mlc(lines: Sequence[str]) -> Found | None:
         return None
     figures, used = list[ToldFigure](), set[int]()
     for number, line in enumerate(lines):
-        if _MLC_SAID.match(line):
-            used.add(number)
         if re.match(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)", line):
             places = range(number + 1, number + 6)
             grid = next((grid for at in places if (grid := grid_at(lines, at))), None)
@@ -105,8 +90,7 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
              host=HostFigure(work, RATE.symbol, operation="primes"))
         for match in rates.values()
     ]  # fmt: skip
-    used = {n for n, line in enumerate(lines) if _SYSBENCH_SAID.match(line)}
-    return found_figures("sysbench cpu", figures, used)
+    return found_figures("sysbench cpu", figures, rates)
 
 
 read = together(_stream, _mlc, _sysbench)

@@ -47,9 +47,6 @@ _VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")
 _OTHERWISE = {"via direct shared memory": "SHM", "Using network Socket": "NET/Socket"}
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
 _WARNS = re.compile(r"NCCL WARN (Missing .{10,160})")
-_KNOWN = re.compile(
-    r"#|\s*$|(?:NCCL|RCCL) version|HIP version|ROCm version|Hostname|Librccl path|Avg bus bandwidth"
-)
 
 
 class _Line(NamedTuple):
@@ -71,7 +68,6 @@ def read(lines: Sequence[str]) -> Found | None:
     if not heads and not ranks and not debug:
         return None
     known = {*heads, *ranks, *debug}
-    known |= {n for n, line in enumerate(lines) if _is_known(line) and (heads or ranks)}
     facts = _facts(lines, ranks.values(), debug)
     figures, failed, used = _tables(lines, heads, list(ranks))
     known |= used
@@ -80,10 +76,6 @@ def read(lines: Sequence[str]) -> Found | None:
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     logs = (Log(tool, tuple(figures), version, hosts, tuple(failed)),) if heads or ranks else ()
     return Found(logs, facts, frozenset(known))
-
-
-def _is_known(line: str) -> bool:
-    return bool(_KNOWN.match(line) or _NAME.search(line))
 
 
 def _version(line: str) -> str | None:

@@ -22,13 +22,6 @@ _TEST = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
-_SAID = re.compile(
-    r"\s*(?:-+$|Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|ibv_wr|TX depth"
-    r"|CQ Mod|Mtu|Link type|GID"
-    r"|Max inline|rdma_cm|Data ex|local address|remote address|GID:|Conflicting|Waiting for|\*+"
-    r"|WARNING|RX depth"
-    r"|Transport type|Device)"
-)
 _SET = re.compile(r"Picking device No\. (\d{1,3})|\s*Mtu\s*: (\d{2,5})\[B\]")
 _SUM = re.compile(
     r"\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
@@ -71,7 +64,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
             figures += _perftest_row(name, head, row, unit)
         elif match := _SET.match(line):
             settings["CUDA device" if match[1] else "Mtu"] = (match[1] or match[2]).strip()
-        elif not _SAID.match(line):
+        else:
             continue
         used.add(number)
     return found_figures("perftest", figures, used, facts=Facts(settings=settings))
@@ -138,9 +131,8 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
     number, total = next((one for one in found if one[1][1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
     streams = str(max(len({one[1] for _, one in found} - {"SUM"}), 1))
-    used = {n for n, line in enumerate(lines) if re.match(r"\s*\[[ \w]{1,4}\] |- - -", line)}
     figure = _rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP)
-    return found_figures("iperf3", [figure], {number, *used})
+    return found_figures("iperf3", [figure], [number])
 
 
 def _osu(lines: Sequence[str]) -> Found | None:

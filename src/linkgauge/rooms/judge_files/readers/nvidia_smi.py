@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.model.hardware.pcie import SPEEDS
+
 from ..lines import words_of
 from ..told import Facts, Found, ToldGpu, ToldNode, together
 from .host import count_of_list
@@ -26,7 +28,6 @@ _BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7]
 _SCREEN = re.compile(
     r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
 )
-_GENERATIONS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 
 def _topology(lines: Sequence[str]) -> Found | None:
@@ -190,7 +191,7 @@ def _described(fields: dict[str, str], head: str) -> ToldGpu:
 
 
 def _generation(text: str | None) -> float | None:
-    return _GENERATIONS.get(int(text)) if text and text.isdecimal() and len(text) < 3 else None
+    return SPEEDS[int(text) - 1] if text and re.fullmatch(f"[1-{len(SPEEDS)}]", text) else None
 
 
 def _width(text: str | None) -> int | None:
