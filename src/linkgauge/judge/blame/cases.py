@@ -18,6 +18,7 @@ from linkgauge.model.cell_id import sheet_id, spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.hardware.wiring import Touched, Wiring
+from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.exchanges import pairs_of
 from linkgauge.model.transfer import Report, Transfer
@@ -88,7 +89,9 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
             if cell.status == "skip":
                 continue
             way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
-            full = None if result.sweep else links.of(cell)
+            # Which links another tool's copies over the host share is not known.
+            is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
+            full = None if is_unknown else links.of(cell)
             alike = None if full is None else _alike(result, cell, way.each, full)
             alike = alike and known.setdefault(alike, alike)
             kind = alike or _kind(result, cell, way.each)
