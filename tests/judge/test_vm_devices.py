@@ -67,9 +67,17 @@ def test_a_window_that_could_be_larger(bits, is_small):
         assert "1 (BAR) has 256 MiB and can have 16 GiB" in of("rebar", well(), root).found
 
 
-def test_an_iommu_of_the_guest():
-    xml = well().replace(b"</devices>", b"<iommu model='intel'/></devices>")
-    assert found(xml, machine()) == {("note", "guest-iommu")}
+@pytest.mark.parametrize(
+    ("iommu", "severity"),
+    [
+        (b"<iommu model='intel'><driver caching_mode='on'/></iommu>", "note"),
+        (b"<iommu model='intel'/>", "fail"),
+        (b"<iommu model='smmuv3'/>", "note"),
+    ],
+)
+def test_an_iommu_of_the_guest(iommu, severity):
+    xml = well().replace(b"</devices>", iommu + b"</devices>")
+    assert found(xml, machine()) == {(severity, "guest-iommu")}
 
 
 @pytest.mark.parametrize(

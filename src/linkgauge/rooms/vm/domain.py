@@ -31,6 +31,16 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.cores_of_socket * self.sockets * self.threads
 
     @property
+    def shown(self) -> dict[str, int]:
+        """The counts by name, without dies and clusters where there is one of each."""
+        counts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
+
+    def __str__(self) -> str:
+        """The topology as an element of a domain."""
+        return f"<topology {' '.join(f'{name}={str(n)!r}' for name, n in self.shown.items())}/>"
+
+    @property
     def cores_of_socket(self) -> int:
         return self.dies * self.clusters * self.cores
 
@@ -92,9 +102,9 @@ class HugePages(msgspec.Struct, frozen=True):
 class BusAddress(msgspec.Struct, frozen=True):
     """An address on the domain's PCI buses; a bus is the index of a controller."""
 
-    bus: int
-    slot: int
-    function: int
+    bus: int = 0
+    slot: int = 0
+    function: int = 0
     domain: int = 0
 
 
@@ -123,20 +133,23 @@ class HostDevice(msgspec.Struct, frozen=True):
     element: str = ""
 
 
-class AddedMemory(msgspec.Struct, frozen=True):
-    """A memory device (DIMM, virtio-mem): bytes that a cell has more, once the guest uses them."""
-
-    cell: int | None
-    size: int
-
-
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """`form` is what it is written for. `vcpus` counts those that can be, `enabled` are those there
-    at the start. `cpuset` is where what has no pin of its own runs. `memory` is all, with memory
-    devices; `current_memory` what a balloon leaves of it. `running`: written of a running domain.
-    `cpu` is the model of its CPU, or the mode that takes the host's; null: QEMU's default. `iommu`
-    is the guest's own. `elements` has the text of those elements that a better placement changes,
-    by name; `refused` what libvirt refuses of others, and why."""
+    """A virtual machine as its definition has it.
+
+    form: The kind of definition, or the system that writes it.
+    kind: The type of hypervisor: kvm, qemu.
+    running: Whether the definition is of the domain as it runs.
+    vcpus: The most vCPUs that it can have; `enabled` are there at the start.
+    automatic: Whether numad chooses CPUs and nodes at each start.
+    cpuset: Where vCPUs and the emulator run that have no pin of their own.
+    memory: All memory in bytes, with memory devices; `current_memory` is what a balloon leaves.
+    cpu: The CPU's model, or the mode that takes the host's; null: QEMU's default.
+    features: The policies of the CPU's features.
+    iommu: The model of the guest's own IOMMU; `iommu_caches`: its driver's caching_mode is on.
+    added_memory: The bytes of memory devices (DIMM, virtio-mem) by their cell.
+    mediated: How many mediated devices (vGPUs) are passed through.
+    elements: The texts of those elements that a better placement changes, by name.
+    refused: What libvirt refuses of other elements, and why."""
 
     name: str
     form: str = "libvirt"
@@ -155,18 +168,19 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     iothread_pins: dict[int, Cpus] = {}
     memory: int | None = None
     current_memory: int | None = None
-    added_memory: tuple[AddedMemory, ...] = ()
+    added_memory: dict[int | None, int] = {}
     policy: MemoryPolicy | None = None
     cell_policies: dict[int, MemoryPolicy] = {}
     topology: CpuTopology | None = None
     cpu: str | None = None
     features: dict[str, str] = {}
     iommu: str | None = None
+    iommu_caches: bool = False
     cells: tuple[GuestNode, ...] = ()
     huge_pages: tuple[HugePages, ...] = ()
     controllers: tuple[Controller, ...] = ()
     devices: tuple[HostDevice, ...] = ()
-    mediated: tuple[str, ...] = ()
+    mediated: int = 0
     elements: dict[str, str] = {}
     refused: tuple[tuple[str, str], ...] = ()
 
@@ -175,12 +189,26 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         """All memory: the sum of the cells, which outweighs `memory`, and of memory devices."""
         if not self.cells:
             return self.memory
-        added = sum(device.size for device in self.added_memory)
-        return sum(cell.memory for cell in self.cells) + added
+        return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
 
     def pin_of(self, vcpu: int) -> Cpus | None:
         """The host's CPUs that a vCPU may use; null: all of them, or those that numad chooses."""
         return self.vcpu_pins.get(vcpu, None if self.automatic else self.cpuset)
+
+    @property
+    def other_pins(self) -> dict[str, Cpus | None]:
+        """The pins of the emulator and of each IO thread, by their names; null where there is no
+        pin."""
+        threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
+        return {"emulator": self.emulator_pin, **threads}
+
+    def hides_threads(self, vendor: str | None) -> bool:
+        """Whether a guest takes the threads of a core for cores, as the CPU lacks AMD's `topoext`.
+        The models EPYC have it and host-model takes the host's; host-passthrough and QEMU's older
+        models lack it. `vendor` is of the host's CPU."""
+        by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
+        is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
+        return vendor == "AuthenticAMD" and self.arch in (None, *X86) and is_off
 
     def policy_of(self, cell: int) -> MemoryPolicy | None:
         return self.cell_policies.get(cell, self.policy)
@@ -219,6 +247,9 @@ class PciRoute(msgspec.Struct, frozen=True):
 
 
 Role = Literal["guest", "host"]
+X86 = ("x86_64", "i686")
+TOPOEXT = "# In <cpu>: <feature policy='require' name='topoext'/>"
+"""The remedy for a guest that takes threads for cores."""
 
 
 # CPUs and nodes as libvirt lists them: `0-3,^2,8` is 0, 1, 3 and 8.
@@ -260,15 +291,11 @@ def length(text: str) -> int:
 
 # Sizes as libvirt writes them, with units.
 
-_POWERS = {"k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
-
 
 def scale(unit: str) -> int:
     """Bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if it is unknown."""
-    if unit.lower() in ("b", "bytes"):
-        return 1
-    match = re.fullmatch(r"([kmgtpe])(i?b)?", unit, re.IGNORECASE)
+    match = re.fullmatch(r"([kmgtpe]?)(i?b)|([kmgtpe])|bytes", unit, re.IGNORECASE)
     if match is None:
         raise InputError(f"the unit {unit[:40]!r} is unknown: give KiB, MiB or GiB")
-    power = _POWERS[match[1].lower()]
-    return int(1000 ** (power // 10)) if (match[2] or "").lower() == "b" else 1 << power
+    power = "_kmgtpe".index((match[1] or match[3] or "_").lower())
+    return int((1000 if (match[2] or "").lower() == "b" else 1024) ** power)

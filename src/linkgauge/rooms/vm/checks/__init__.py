@@ -14,7 +14,7 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.rooms.vm.domain import Role
 
-from . import described, guest, host_cpu, host_devices, host_memory, host_pins
+from . import described, guest, host_cpus, host_devices, host_memory
 from .comparison import DomainEvidence
 from .planner import PLACEMENT, Suited, applied, cost, suited
 
@@ -28,7 +28,7 @@ def _steal(case: DomainEvidence) -> Iterator[Finding]:
 
 CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
     "guest": (*checks_in(described, guest), _steal),
-    "host": checks_in(described, host_cpu, host_devices, host_pins, host_memory),
+    "host": checks_in(described, host_cpus, host_devices, host_memory),
 }
 
 

@@ -4,14 +4,15 @@ which of the two it is by what its files show."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from shlex import quote
+from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import Evidence
 from linkgauge.judge.remedies import restarted
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.machine import Machine
@@ -102,15 +103,11 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
     @cached_property
     def pins(self) -> dict[int, Cpus]:
         """The CPUs of the vCPUs that may not run everywhere."""
-        own, rest = self.domain.vcpu_pins, self.domain.pin_of(self.domain.vcpus)
-        there = set(self.cpus)
-        narrow = {vcpu: pin for vcpu, pin in own.items() if not there.issubset(pin)}
-        left = rest if rest and not there.issubset(rest) else None
-        return {
-            vcpu: pin
-            for vcpu in range(self.domain.vcpus)
-            if (pin := narrow.get(vcpu) if vcpu in own else left)
-        }
+        vcpus, there = range(self.domain.vcpus), set(self.cpus)
+        pins = {vcpu: pin for vcpu in vcpus if (pin := self.domain.pin_of(vcpu))}
+        lists = {id(pin): pin for pin in pins.values()}
+        narrow = {key for key, pin in lists.items() if not there.issubset(pin)}
+        return {vcpu: pin for vcpu, pin in pins.items() if id(pin) in narrow}
 
     @cached_property
     def exact(self) -> dict[int, int]:
@@ -179,11 +176,20 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
 
+    def bound(self, cell: GuestNode) -> Cpus:
+        """The host's nodes that the memory of a cell is bound to; none if it is not bound."""
+        policy = self.domain.policy_of(cell.index)
+        return (policy and policy.nodes) or ()
+
+    def strictly_bound(self, cell: GuestNode) -> Cpus:
+        """The host's nodes that alone give the memory of a cell; none if others may."""
+        policy = self.domain.policy_of(cell.index)
+        return self.bound(cell) if policy and policy.mode in ("strict", "restrictive") else ()
+
     @property
     def bound_nodes(self) -> set[int]:
         """The host's nodes that any of the memory is bound to."""
-        policies = (self.domain.policy_of(cell.index) for cell in self.memories)
-        return {node for policy in policies if policy for node in policy.nodes or ()}
+        return set[int]().union(*map(self.bound, self.memories))
 
     def name_of(self, cell: GuestNode) -> str:
         return f"cell {cell.index}" if self.cells else "memory"
@@ -237,9 +243,7 @@ def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain 
 def is_same_uuid(one: str, other: str) -> bool:
     """Whether two UUIDs are the same, also if the first three fields of one have their bytes in the
     order of SMBIOS before 2.6."""
-    fields = one.split("-")
-    turned = ["".join(re.findall("..", field)[::-1]) for field in fields[:3]]
-    return other in (one, "-".join([*turned, *fields[3:]]))
+    return other in (one, str(UUID(bytes_le=UUID(one).bytes)))
 
 
 def _plain(name: str) -> str:
@@ -295,18 +299,6 @@ def decide(
     if host.hypervisor is not None:
         return Decision("guest", (f"it runs under {host.hypervisor}", *virtual.signs))
     return Decision("host", virtual.signs)
-
-
-def stated(role: Role) -> Decision:
-    return Decision(role, ("as --as says",))
-
-
-def faults(
-    evidence: Evidence, checks: Iterable[Callable[[Evidence], Iterable[Finding]]]
-) -> Iterator[Finding]:
-    """What these checks of the doctor find wrong."""
-    for check in checks:
-        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
 
 
 def several(count: int, what: str) -> str:

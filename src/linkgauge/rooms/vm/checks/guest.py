@@ -3,25 +3,26 @@ shows without one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.judge.doctor import links
 from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.doctor.host_setup import (
     check_huge_pages,
+    check_iommu,
     check_near_node,
     check_transparent_huge_pages,
 )
 from linkgauge.judge.doctor.pcie_chains import shown
-from linkgauge.judge.findings import Evidence, Finding, checks_in
+from linkgauge.judge.findings import Check, Evidence, Finding, checks_in
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, kernel_log
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.hardware.virtual import BusFunction
 from linkgauge.model.units import count_of, format_size
-from linkgauge.rooms.vm.domain import HostDevice, PciRoute
+from linkgauge.rooms.vm.domain import TOPOEXT, HostDevice, PciRoute
 
-from .comparison import DomainEvidence, faults, is_same_uuid, several, sized
+from .comparison import DomainEvidence, is_same_uuid, several, sized
 from .described import FEW_SOCKETS, ROUNDING, one_socket, product
 
 
@@ -69,25 +70,12 @@ def check_topology(case: DomainEvidence) -> Iterator[Finding]:
         why = "the kernel misjudges which CPUs share a cache, and programs place threads wrongly"
         yield Finding("sockets", "fail", "topology", found, why, case.again)
     if host.threads_per_core != threads or host.cores != cores:
-        found = (
-            f"the guest sees {count_of(host.cores, 'core')} of "
-            f"{count_of(host.threads_per_core, 'thread')}; the domain asks for {given}"
-        )
+        seen = f"{count_of(host.cores, 'core')} of {count_of(host.threads_per_core, 'thread')}"
+        found = f"the guest sees {seen}; the domain asks for {given}"
         why = "the guest's scheduler does not know which CPUs share a core"
-        yield Finding(
-            "threads", "fail", "topology", found, why, _threads_remedy(case, topology.threads)
-        )
-
-
-def _threads_remedy(case: DomainEvidence, threads: int) -> tuple[str, ...]:
-    hidden = case.host.threads_per_core == 1 and threads > 1
-    lacks = case.domain.features.get("topoext") not in ("require", "force")
-    if hidden and case.host.cpu_vendor == "AuthenticAMD" and lacks:
-        line = (
-            "# In <cpu>, to show threads of AMD's CPUs: <feature policy='require' name='topoext'/>"
-        )
-        return (line, *case.again)
-    return case.again
+        hidden = host.threads_per_core == 1 and case.domain.hides_threads(host.cpu_vendor)
+        remedy = (TOPOEXT, *case.again) if hidden else case.again
+        yield Finding("threads", "fail", "topology", found, why, remedy)
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
@@ -111,12 +99,8 @@ def check_distances(case: DomainEvidence) -> Iterator[Finding]:
     node_of = case.node_of_cell
     for cell in case.seen_cells if node_of else ():
         seen = case.distances.get(node_of[cell.index], {})
-        asked = {node_of.get(other): (other, far) for other, far in cell.distances.items()}
-        wrong = [
-            f"{seen[node]} to cell {other}, not {far}"
-            for node, (other, far) in asked.items()
-            if node in seen and seen[node] != far
-        ]
+        asked = ((n, seen.get(node_of.get(n, -1)), far) for n, far in cell.distances.items())
+        wrong = [f"{at} to cell {n}, not {far}" for n, at, far in asked if at not in (None, far)]
         if wrong:
             found = f"the guest sees a distance of {'; '.join(wrong)}"
             why = "the kernel balances and allocates by the distances"
@@ -128,7 +112,7 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
     domain, most = case.domain, case.domain.bytes
     if most is None:
         return
-    added = sum(one.size for one in domain.added_memory)
+    added = sum(domain.added_memory.values())
     current = most if domain.current_memory is None else min(domain.current_memory, most)
     ballooned = most - current
     if len(case.node_of_cell) < 2:
@@ -136,7 +120,7 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
         yield from _sized(case, "memory", "memory", total, most - added - ballooned, most)
         return
     for cell in case.seen_cells:
-        more = sum(one.size for one in domain.added_memory if one.cell == cell.index)
+        more = domain.added_memory.get(cell.index, 0)
         total = case.node_memory.get(case.node_of_cell[cell.index], 0)
         least, subject = cell.memory - ballooned, f"cell {cell.index}"
         yield from _sized(case, "cell-memory", subject, total, least, cell.memory + more)
@@ -220,9 +204,12 @@ def _own_node(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("cells", "note", "guest", found, why, COMPARE_ON_HOST)
 
 
-def _own_links(evidence: Evidence) -> Iterator[Finding]:
-    """The doctor's checks of PCI Express, as far as a guest can see."""
-    return faults(evidence, checks_in(links))
+def _own_links(
+    evidence: Evidence, checks: Sequence[Check[Evidence]] = checks_in(links)
+) -> Iterator[Finding]:
+    """The faults that the doctor's checks of PCI Express find, as far as a guest can see."""
+    for check in checks:
+        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
 
 
 ALONE = (
@@ -294,9 +281,8 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
     functions = case.virtual.functions
     if functions is None or not all(function.is_known for function in functions):
         found = "cannot read all of the guest's PCI functions"
-        yield Finding(
-            "device", "unknown", "devices", found, remedy=("# Run it in the guest itself.",)
-        )
+        where = "# Run it in the guest itself."
+        yield Finding("device", "unknown", "devices", found, remedy=(where,))
         return
     there = matched(case)
     why = "the guest has fewer devices than the domain passes through"
@@ -343,14 +329,11 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
         elif cell is None and len(case.cells) > 1 and function.numa_node is None:
             found = f"the guest does not know which of its {len(case.cells)} nodes is near"
             why = "drivers and linkgauge place buffers on any node"
-            remedy = (
-                "# Run linkgauge vm on the host: it prints an expander (pxb-pcie) for each node."
-            )
-            yield Finding("device-node", "warn", part, found, why, (remedy,))
+            yield Finding("device-node", "warn", part, found, why, COMPARE_ON_HOST)
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """The doctor's checks of the links of what is passed through: a link that trained too low on
-    the host is as slow in the guest."""
+    """Faults on the way to devices that are passed through: a link that trained too low on the host
+    is as slow in the guest, and the guest's own IOMMU may translate."""
     if case.domain.devices:
-        yield from faults(case.evidence, links.OF_LINKS)
+        yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

@@ -20,19 +20,19 @@ _OF_LINKS = (*links.OF_LINKS, links.check_bridge)
 _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
 
 
-def _there(case: DomainEvidence) -> Iterator[tuple[str, BusFunction]]:
+def _there(case: DomainEvidence) -> Iterator[tuple[Part, BusFunction]]:
+    """The host's functions that are passed through, each as a part to name and with its facts."""
     for device in case.domain.devices:
         function = case.functions.get(device.source)
         if function is not None:
-            yield device.source, function
+            yield Part.function(device.source), function
 
 
 def check_present(case: DomainEvidence) -> Iterator[Finding]:
     if case.domain.devices and case.virtual.functions is None:
         found = "cannot read the host's PCI bus"
-        yield Finding(
-            "device", "unknown", "devices", found, remedy=("# Run it on the host itself.",)
-        )
+        where = "# Run it on the host itself."
+        yield Finding("device", "unknown", "devices", found, remedy=(where,))
         return
     for device in case.domain.devices:
         if device.source not in case.functions:
@@ -43,23 +43,22 @@ def check_present(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_iommu(case: DomainEvidence) -> Iterator[Finding]:
-    for address, function in _there(case):
+    for part, function in _there(case):
         if function.is_known and function.iommu_group is None:
             found = "it is in no IOMMU group"
             why = "VFIO needs one, so the domain does not start"
-            remedy = (
-                "# Enable VT-d or AMD-Vi in the firmware's setup, and boot with intel_iommu=on or "
-                "amd_iommu=on."
-            )
-            yield Finding("device-iommu", "fail", Part.function(address), found, why, (remedy,))
+            setup = "# Enable VT-d or AMD-Vi in the firmware's setup."
+            boot = "# Boot with intel_iommu=on on Intel's CPUs."
+            yield Finding("device-iommu", "fail", part, found, why, (setup, boot))
 
 
 def check_driver(case: DomainEvidence) -> Iterator[Finding]:
     managed = {device.source for device in case.domain.devices if device.managed}
-    for address, function in _there(case):
+    for part, function in _there(case):
         has_vfio = "vfio" in (function.driver or "")
         driver = f"the driver {function.driver}" if function.driver else "no driver"
-        if has_vfio or not function.is_known or (address in managed and not case.runs):
+        is_managed = function.address in managed and not case.runs
+        if has_vfio or not function.is_known or is_managed:
             continue
         severity: Severity = "warn"
         found = f"it has {driver}, and libvirt does not manage it"
@@ -69,17 +68,14 @@ def check_driver(case: DomainEvidence) -> Iterator[Finding]:
             severity, why = "fail", "the guest cannot use it"
             found = f"the domain runs, but its device has {driver}"
             remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
-        yield Finding("device-driver", severity, Part.function(address), found, why, (remedy,))
+        yield Finding("device-driver", severity, part, found, why, (remedy,))
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
     """The doctor's checks of the links of what is passed through, and of the bridges above: a link
     that trained too low is slow in the guest, too, and only the host can retrain it."""
     addresses = [device.source for device in case.domain.devices]
-    above = {
-        step for one in addresses if one in case.functions for step in case.functions[one].route
-    }
-    mine = {*addresses, *above}
+    mine = {*addresses}.union(*(function.route for _, function in _there(case)))
     for finding in (one for check in _OF_LINKS for one in check(case.evidence)):
         if mine.isdisjoint(finding.ends):
             continue
@@ -103,9 +99,7 @@ def check_group(case: DomainEvidence) -> Iterator[Finding]:
     """VFIO takes a whole IOMMU group: other devices in it must be passed through, too, or have no
     driver or VFIO's. Bridges do not count."""
     mine = {device.source for device in case.domain.devices}
-    groups = {
-        one.iommu_group: address for address, one in _there(case) if one.iommu_group is not None
-    }
+    groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():
         is_free = one.driver is None or "vfio" in one.driver or one.driver == "pci-stub"
         is_bridge = (one.class_code or 0) >> 16 == _BRIDGE
@@ -115,23 +109,30 @@ def check_group(case: DomainEvidence) -> Iterator[Finding]:
             why = "VFIO takes whole groups, so the domain does not start"
             remedy = f"# Pass {one.address} through, too, or move the card to a slot with a group "
             remedy += "of its own (ACS)."
-            about = Part.function(groups[one.iommu_group])
-            yield Finding("device-group", "fail", about, found, why, (remedy,))
+            yield Finding("device-group", "fail", groups[one.iommu_group], found, why, (remedy,))
 
 
 def check_windows(case: DomainEvidence) -> Iterator[Finding]:
     """Resizable BARs of display and accelerator functions that are smaller than they can be."""
-    for address, function in _there(case):
+    for part, function in _there(case):
         for place, size, most in (one for one in function.windows if one[1] < one[2]):
             found = f"its window {place} (BAR) has {sized(size)} and can have {sized(most)}"
             why = "the host's CPUs and other devices reach only that much of its memory at once"
             remedy = "# In the firmware's setup, enable Above 4G Decoding and Resizable BAR."
-            yield Finding("rebar", "note", Part.function(address), found, why, (remedy,))
+            yield Finding("rebar", "note", part, found, why, (remedy,))
 
 
 def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
-    if case.domain.iommu is not None and case.domain.devices:
-        found = f"the guest has an IOMMU of its own ({case.domain.iommu})"
+    model = case.domain.iommu
+    if model is None or not case.domain.devices:
+        return
+    if model == "intel" and not case.domain.iommu_caches:
+        found = "the guest's IOMMU (intel) has no caching_mode"
+        why = "QEMU does not start with it and devices that are passed through"
+        remedy = "# In <iommu>: <driver caching_mode='on'/>"
+        yield Finding("guest-iommu", "fail", "iommu", found, why, (remedy,))
+    else:
+        found = f"the guest has an IOMMU of its own ({model})"
         why = "while its kernel translates by it, each buffer that it maps costs a trap to the host"
         remedy = "# In the guest, boot with iommu=pt, unless it passes the devices on."
         yield Finding("guest-iommu", "note", "iommu", found, why, (remedy,))
@@ -156,14 +157,12 @@ def check_far(case: DomainEvidence) -> Iterator[Finding]:
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
     memory = case.bound_nodes
     several = len(case.node_memory) > 1
-    for address, function in _there(case):
+    for part, function in _there(case):
         node = function.numa_node
+        if node is None and several:
+            found = "the host does not know its NUMA node"
+            yield Finding("device-far", "unknown", part, found, remedy=(NEAR_NODE,))
         if node is None:
-            if several:
-                found = "the host does not know its NUMA node"
-                yield Finding(
-                    "device-far", "unknown", Part.function(address), found, remedy=(NEAR_NODE,)
-                )
             continue
         far = []
         if everyone and node not in everyone:
@@ -173,7 +172,7 @@ def check_far(case: DomainEvidence) -> Iterator[Finding]:
         if far:
             found = f"it is on node {node}; {', '.join(far)}"
             why = "every transfer and every interrupt crosses the link between the nodes"
-            yield Finding("device-far", "warn", Part.function(address), found, why, BELOW)
+            yield Finding("device-far", "warn", part, found, why, BELOW)
 
 
 def check_hidden(case: DomainEvidence) -> Iterator[Finding]:
@@ -198,13 +197,10 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
         home = () if node is None else _cell_at(case, node)
         if not home:
             continue
+        found = f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
         if cell is None:
             found = "it is below no expander, so the guest does not know which cell is near"
-            yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
-        elif cell not in home:
-            found = (
-                f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
-            )
+        if cell not in home:
             yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
 
 

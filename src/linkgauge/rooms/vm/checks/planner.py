@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
@@ -99,11 +99,8 @@ def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
     for pin in sorted(pins, key=len):
         taken |= {*sorted(pin - taken)[:1]}
     wide = sum(len({case.node_of.get(cpu) for cpu in pin}) > 1 for pin in pins)
-    policies = [(cell, domain.policy_of(cell.index)) for cell in case.memories if cell.vcpus]
-    ways = [
-        (cell.vcpus, tuple(policy.nodes if policy and policy.nodes else case.node_memory))
-        for cell, policy in policies
-    ]
+    cells = [cell for cell in case.memories if cell.vcpus]
+    ways = [(cell.vcpus, case.bound(cell) or tuple(case.node_memory)) for cell in cells]
     homes = (case.node_of_device(device.source) for device in domain.devices)
     devices = [(range(domain.vcpus), (home,)) for home in homes if home is not None]
     shares = [len(at) / domain.vcpus for at, _ in ways] + [1 / len(devices) for _ in devices]
@@ -185,13 +182,8 @@ def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
 def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) -> Cpus:
     """CPUs for the emulator: some that are left on these nodes; else any that are left; else all of
     the nodes."""
-    free = [
-        cpu
-        for node in homes
-        for cpu in islice(
-            (c for core in _cores(case, node) for c in core if c not in taken), _EMULATOR
-        )
-    ]
+    spare = [[c for core in _cores(case, node) for c in core if c not in taken] for node in homes]
+    free = [cpu for cpus in spare for cpu in cpus[:_EMULATOR]]
     left = [cpu for cpu in case.cpus if cpu not in taken][:_EMULATOR]
     everywhere = [cpu for node in homes for cpu in case.node_cpus.get(node, ())]
     return tuple(sorted(free or left or everywhere))
@@ -304,10 +296,8 @@ class _Planner:
             if index is not None and home is not None:
                 votes[index, home] += 100
         for cell in case.cells:
-            policy = case.domain.policy_of(cell.index)
-            bound = policy.nodes if policy and policy.nodes else ()
-            votes.update((cell.index, node) for node in bound)
-            votes.update((cell.index, node) for node in case.nodes_of(cell.vcpus))
+            homes = (*case.bound(cell), *case.nodes_of(cell.vcpus))
+            votes.update((cell.index, node) for node in homes)
         left = {cell.index: cell for cell in case.cells}
         found: dict[int, GuestNode] = {}
         for (index, node), _ in votes.most_common():
@@ -323,17 +313,12 @@ class _Planner:
         unit = _GIB if total % _GIB == 0 and total // _GIB >= len(counts) else 2 * _MIB
         shares = [total * count // vcpus // unit * unit for count in counts]
         shares[0] = total - sum(shares[1:])
-        firsts = [sum(counts[:place]) for place in range(len(counts))]
-        return [
-            GuestNode(index, tuple(range(first, first + count)), share, self._row(nodes, index))
-            for index, (first, count, share) in enumerate(zip(firsts, counts, shares, strict=True))
-        ]
-
-    def _row(self, nodes: Sequence[int], place: int) -> dict[int, int]:
-        """The distances of a node by the places of the nodes."""
-        row = self._case.distances.get(nodes[place], {})
-        known = {other: row[node] for other, node in enumerate(nodes) if node in row}
-        return known if len(nodes) > 1 else {}
+        made, ends = list[GuestNode](), [*accumulate(counts)]
+        for index, (end, count, share) in enumerate(zip(ends, counts, shares, strict=True)):
+            row = self._case.distances.get(nodes[index], {}) if len(nodes) > 1 else {}
+            far = {other: row[node] for other, node in enumerate(nodes) if node in row}
+            made.append(GuestNode(index, tuple(range(end - count, end)), share, far))
+        return made
 
     def placed(self, nodes: Sequence[int], cells: Sequence[GuestNode], grain: _Grain) -> Suited:
         case = self._case

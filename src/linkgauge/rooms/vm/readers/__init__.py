@@ -1,14 +1,18 @@
-"""Definitions of virtual machines that are not libvirt's XML, a file each: a function that knows
-its form, and one that reads it."""
+"""Definitions of virtual machines by other systems than libvirt, a file each.
+
+A definition that is not XML has a function that knows the form and one that reads it. A system that
+writes libvirt's XML has a namespace in it, and a function that writes a placement as settings of
+the system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from linkgauge.rooms.vm.domain import Domain
 
-from . import proxmox, qemu
+from . import kubevirt, openstack, proxmox, qemu
 
 
 class Reader(NamedTuple):
@@ -23,7 +27,17 @@ READERS = (
     Reader("a configuration of Proxmox VE", proxmox.knows, proxmox.parse),
     Reader("a command line of QEMU", qemu.knows, qemu.parse),
 )
+_OWNERS = {one.NAME: one for one in (kubevirt, openstack)}
+SETTINGS = {name: one.settings for name, one in _OWNERS.items()}
+"""How a placement is asked for, by the form of a domain."""
 
 
 def reader_of(text: str) -> Reader | None:
     return next((one for one in READERS if one.knows(text)), None)
+
+
+def owner_of(root: Element) -> str | None:
+    """Returns the form of a domain that another system than libvirt writes, by its metadata."""
+    tags = [element.tag for element in root.iterfind("metadata/*")]
+    owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
+    return next(owned, None)

@@ -70,7 +70,7 @@ def parse(text: str) -> Domain:
         cells=cells,
         huge_pages=_pages(said.get("hugepages")),
         devices=devices,
-        mediated=unnamed,
+        mediated=len(unnamed),
     )
 
 

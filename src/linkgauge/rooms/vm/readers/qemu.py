@@ -82,7 +82,7 @@ def parse(text: str) -> Domain:
             for one in said.get("-device", ())
             if one.get("driver", "").startswith("vfio-pci") and "host" in one
         ),
-        mediated=tuple(one["sysfsdev"] for one in said.get("-device", ()) if "sysfsdev" in one),
+        mediated=sum("sysfsdev" in one for one in said.get("-device", ())),
     )
 
 

@@ -1,4 +1,5 @@
-"""Checks on the host: where the domain's vCPUs and its other threads may run."""
+"""Checks on the host: whether the domain's CPUs are the host's own, and where its vCPUs and its
+other threads may run."""
 
 from __future__ import annotations
 
@@ -9,11 +10,56 @@ from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
+from linkgauge.rooms.vm.domain import TOPOEXT, X86
 
 from .comparison import DomainEvidence, several
 
 BELOW = ("# Use the <cputune> below.",)
 """The remedy where a placement is printed after the findings."""
+
+_X86_VENDORS = ("AuthenticAMD", "GenuineIntel", "HygonGenuine")
+_BASIC = (None, "qemu64", "qemu32", "kvm64", "kvm32")
+"""Models that QEMU defines as the least that it knows: no AVX, no pages of 1 GiB, no PCID. None is
+its default, qemu64 (QEMU's target/i386/cpu.c)."""
+
+
+def check_emulation(case: DomainEvidence) -> Iterator[Finding]:
+    """A domain whose CPUs QEMU emulates, or that KVM cannot run here."""
+    domain, kvm = case.domain, case.virtual.kvm
+    is_x86 = case.host.cpu_vendor in _X86_VENDORS
+    is_own = domain.arch is None or (domain.arch in X86) == is_x86
+    if domain.kind == "kvm" and is_x86 and not is_own:
+        found = f"KVM runs only the host's own architecture, not {domain.arch}"
+        why = "the domain does not start"
+        yield Finding("emulation", "fail", "type", found, why)
+    if domain.kind != "qemu" or not is_own:
+        return
+    found = "its type is qemu: QEMU emulates the CPU, without KVM"
+    why = "emulated vCPUs are many times slower, so no figure in the guest is the host's"
+    remedy = ("# Set <domain type='kvm'>.", *restarted(case.name))
+    if kvm is None:
+        found += "; the host shows no module of KVM"
+        remedy = ("ls -l /dev/kvm  # without it, enable AMD-V or VT-x in the firmware", *remedy)
+    yield Finding("emulation", "fail" if kvm else "warn", "type", found, why, remedy)
+
+
+def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
+    """Threads that the guest takes for cores."""
+    topology, hides = case.domain.topology, case.domain.hides_threads(case.host.cpu_vendor)
+    if hides and topology is not None and topology.threads > 1:
+        found = f"{topology.threads} threads of a core without the CPU's feature topoext"
+        why = "the guest takes them for cores of their own, and places work on busy ones"
+        yield Finding("threads-hidden", "warn", "topology", found, why, (TOPOEXT,))
+
+
+def check_model(case: DomainEvidence) -> Iterator[Finding]:
+    domain = case.domain
+    if domain.arch in X86 and domain.kind == "kvm" and domain.cpu in _BASIC:
+        model = domain.cpu or "qemu64, as it names none"
+        found = f"its model is {model}: no AVX, no pages of 1 GiB"
+        why = "copies and kernels use narrower instructions than the host's CPU has"
+        remedy = "# Set <cpu mode='host-passthrough'>; host-model, if the domain migrates."
+        yield Finding("cpu-model", "note", "cpu", found, why, (remedy,))
 
 
 def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
@@ -25,11 +71,10 @@ def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
     own = {n: pin for n, pin in domain.vcpu_pins.items() if n < domain.vcpus}
     lost = {vcpu: absent for vcpu, pin in own.items() if (absent := {*pin} - online)}
     pins = {f"vCPUs {ranges(lost)}": set[int]().union(*lost.values())}
-    pins |= {f"IO thread {thread}": {*pin} for thread, pin in domain.iothread_pins.items()}
-    pins |= {"emulator": {*(domain.emulator_pin or ())}, "<vcpu>": {*(domain.cpuset or ())}}
+    pins |= {subject: {*(pin or ())} for subject, pin in domain.other_pins.items()}
+    pins |= {"<vcpu>": {*(domain.cpuset or ())}}
     for subject, pin in pins.items():
-        absent = pin - online
-        if absent:
+        if absent := pin - online:
             found = f"pinned to CPU {ranges(absent)}; the host has {ranges(case.cpus)} online"
             why = "the domain does not start, or runs on the rest of the list"
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
@@ -40,19 +85,16 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
     domain, alive = case.domain, case.alive
     if alive is None:
         return
-    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
-    pins["emulator"] = (domain.emulator_pin, alive.emulator)
-    for thread in domain.iothreads:
-        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
+    vcpus = {f"vCPU {n}": domain.pin_of(n) for n in range(domain.vcpus)}
+    seen = {f"vCPU {n}": pin for n, pin in alive.vcpus.items()} | {"emulator": alive.emulator}
+    seen |= {f"IO thread {n}": pin for n, pin in alive.iothreads.items()}
     why = "the running domain has another definition, or its pins were changed"
-    remedy = (
-        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
-        *restarted(case.name),
-    )
-    for subject, (asked, runs) in pins.items():
+    look = f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs"
+    for subject, asked in (vcpus | domain.other_pins).items():
+        runs = seen.get(subject)
         if asked is not None and runs is not None and set(asked) != set(runs):
             found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
-            yield Finding("live-pins", "fail", subject, found, why, remedy)
+            yield Finding("live-pins", "fail", subject, found, why, (look, *restarted(case.name)))
 
 
 def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
@@ -144,10 +186,8 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
     domain = case.domain
     if not exact:
         return
-    others = {"emulator": domain.emulator_pin or domain.cpuset}
-    for thread in domain.iothreads:
-        others[f"IO thread {thread}"] = domain.iothread_pins.get(thread) or domain.cpuset
-    for subject, pin in others.items():
+    for subject, own in domain.other_pins.items():
+        pin = own or domain.cpuset
         shared = exact if pin is None else exact.intersection(pin)
         if pin is None and len(exact) < len(case.cpus):
             found = "is not pinned: it may run on the vCPUs' CPUs"
@@ -162,9 +202,8 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
 
 def check_emulator_far(case: DomainEvidence) -> Iterator[Finding]:
     """The emulator and IO threads on nodes where neither vCPUs nor memory are."""
-    domain, vcpus = case.domain, case.sure_nodes_of(range(case.domain.vcpus))
-    threads = {f"IO thread {n}": domain.iothread_pins.get(n) for n in domain.iothreads}
-    for subject, pin in {"emulator": domain.emulator_pin, **threads}.items():
+    vcpus = case.sure_nodes_of(range(case.domain.vcpus))
+    for subject, pin in case.domain.other_pins.items():
         at = case.nodes_at(pin or ())
         if vcpus and at and at.isdisjoint(vcpus | case.bound_nodes):
             found = f"runs on node {ranges(at)}; the vCPUs are on node {ranges(vcpus)}"
