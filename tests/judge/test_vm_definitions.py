@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from command_kit import called
 from linkgauge.model.errors import InputError
 from linkgauge.rooms.vm.domain_xml import read_domain
-from linkgauge.rooms.vm.readers import proxmox, qemu, reader_of
+from linkgauge.rooms.vm.readers import parser_of, proxmox, qemu
 
 FOLDER = Path(__file__).parents[1] / "data" / "definitions"
 HOST = FOLDER.parent / "vm" / "host.tgz"
@@ -83,7 +83,7 @@ WORDS = st.sampled_from([
 
 @given(st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=14).map(" ".join)))
 def test_any_text_is_a_domain_or_one_clear_line(text):
-    reader_of(text)
+    parser_of(text)
     for parse in (proxmox.parse, qemu.parse):
         try:
             parse(text)

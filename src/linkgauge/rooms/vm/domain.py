@@ -7,6 +7,7 @@ domain leaves it to libvirt.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -47,10 +48,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
         """What a system shows of it where only these vCPUs exist: sockets, cores in all, and the
         most threads of a core."""
-        cores: dict[int, int] = {}
-        for vcpu in vcpus:
-            core = vcpu // self.threads
-            cores[core] = cores.get(core, 0) + 1
+        cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
 
@@ -267,13 +265,11 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
-        if match is None:
+        if match is None or (match[1] and match[3]):
             raise ValueError(f"{piece.strip()[:40]!r} is not a number or range")
         first, last = int(match[2]), int(match[3] or match[2])
-        if last >= MOST:
-            raise ValueError(f"{last} is beyond {MOST - 1}, the highest that libvirt takes")
-        if last < first or (match[1] and match[3]):
-            raise ValueError(f"{piece.strip()!r} is not a range")
+        if not first <= last < MOST:
+            raise ValueError(f"{piece.strip()!r} is no range of numbers from 0 to {MOST - 1}")
         if match[1]:
             found.discard(first)
         else:

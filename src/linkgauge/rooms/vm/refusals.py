@@ -80,10 +80,8 @@ def _memory(root: Element) -> Iterator[Refusal]:
             yield "cell", "memAccess is neither shared nor private"
     pages = root.findall("memoryBacking/hugepages/page")
     if sum(not (cells and page.get("nodeset")) for page in pages) > 1:
-        yield (
-            "hugepages",
-            "two sizes are for all memory: keep one, or give one of them cells (nodeset)",
-        )
+        twice = "two sizes are for all memory: keep one, or give one of them cells (nodeset)"
+        yield "hugepages", twice
 
 
 def _added(root: Element) -> Iterator[Refusal]:

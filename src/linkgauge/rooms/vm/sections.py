@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from shlex import quote
 from xml.etree.ElementTree import Element, indent, tostring
 
@@ -232,7 +232,7 @@ def _numatune(suited: Suited) -> Element | None:
     """All memory bound to the nodes, and that of each cell to its own node."""
     if not suited.nodes:
         return None
-    nodes = {node for at in suited.nodes.values() for node in at}
+    nodes = {*chain(*suited.nodes.values())}
     cells = [
         Element("memnode", cellid=str(cell), mode="strict", nodeset=ranges(at))
         for cell, at in suited.nodes.items()

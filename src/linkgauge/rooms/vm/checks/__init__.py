@@ -35,7 +35,7 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 class DomainFindings(msgspec.Struct, frozen=True):
     """What was found, failures first; and a placement, if one would suit better than the domain's.
     `too_much`: one is wanted, but the host has too few CPUs or too little memory for it. `is_best`:
-    the one that fits costs more than the domain's own."""
+    the one that fits costs more than the domain's own, or fails a check that the domain passes."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
@@ -44,14 +44,23 @@ class DomainFindings(msgspec.Struct, frozen=True):
 
 
 def judge(case: DomainEvidence, role: Role) -> DomainFindings:
-    findings = _sorted(finding for check in CHECKS[role] for finding in check(case))
+    findings = _sorted(found_in(case, role))
     wrong = {one.check for one in findings if one.severity in ("fail", "warn")}
     if role == "guest" or PLACEMENT.isdisjoint(wrong):
         return DomainFindings(findings)
     placement = suited(case, wrong)
-    if placement is not None and cost(applied(case, placement)) > cost(case):
+    if placement is None:
+        return DomainFindings(findings, too_much=True)
+    after = applied(case, placement)
+    fails = {one.check for one in found_in(after, role) if one.severity == "fail"}
+    if cost(after) > cost(case) or not fails <= wrong:
         return DomainFindings(findings, is_best=True)
-    return DomainFindings(findings, placement, placement is None)
+    return DomainFindings(findings, placement)
+
+
+def found_in(case: DomainEvidence, role: Role) -> Iterator[Finding]:
+    """What the checks of a role find."""
+    return (finding for check in CHECKS[role] for finding in check(case))
 
 
 def judge_alone(evidence: Evidence) -> DomainFindings:

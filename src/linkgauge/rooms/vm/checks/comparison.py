@@ -234,8 +234,8 @@ def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain 
     certain, and cut a long one."""
     wanted = _plain(domain.name)
     for one in running:
-        name = _plain(one.name)
-        if name == wanted or (len(one.name) >= _LONGEST and wanted.startswith(name)):
+        ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
+        if ends == _plain(one.name):
             return one
     return None
 

@@ -3,6 +3,7 @@ shows without one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.judge.doctor import links
@@ -20,7 +21,7 @@ from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.hardware.virtual import BusFunction
 from linkgauge.model.units import count_of, format_size
-from linkgauge.rooms.vm.domain import TOPOEXT, HostDevice, PciRoute
+from linkgauge.rooms.vm.domain import TOPOEXT, PciRoute
 
 from .comparison import DomainEvidence, is_same_uuid, several, sized
 from .described import FEW_SOCKETS, ROUNDING, one_socket, product
@@ -260,18 +261,11 @@ def matched(case: DomainEvidence) -> dict[str, BusFunction]:
 def _is_at(function: BusFunction, route: PciRoute) -> bool:
     if len(function.route) != len(route.steps):
         return False
-    places = [_place(address) for address in function.route]
+    places = [tuple(int(n, 16) for n in re.split("[:.]", at)) for at in function.route]
     domain, bus = places[0][:2]
     if domain or (bus == 0 if route.root_bus is None else bus != route.root_bus):
         return False
     return tuple(place[2:] for place in places) == route.steps
-
-
-def _place(address: str) -> tuple[int, int, int, int]:
-    """Domain, bus, slot and function."""
-    domain, bus, rest = address.split(":")
-    slot, _, function = rest.partition(".")
-    return int(domain, 16), int(bus, 16), int(slot, 16), int(function, 16)
 
 
 def check_devices(case: DomainEvidence) -> Iterator[Finding]:
@@ -289,14 +283,11 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
     remedy = (f"lspci -nn; {kernel_log('pci', 'vfio')}", *case.again)
     for device in devices:
         if case.domain.route_to(device) is not None and device.source not in there:
-            found = f"it is passed through, but the guest does not show it{_where(device)}"
+            found = "it is passed through, but the guest does not show it"
+            if at := device.guest:
+                found += f" at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}"
             yield Finding("device", "fail", Part.function(device.source), found, why, remedy)
     yield from _check_count(case, there, remedy)
-
-
-def _where(device: HostDevice) -> str:
-    at = device.guest
-    return f" at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}" if at else ""
 
 
 def _check_count(

@@ -3,7 +3,9 @@ other threads may run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import chain
 
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
@@ -18,9 +20,16 @@ BELOW = ("# Use the <cputune> below.",)
 """The remedy where a placement is printed after the findings."""
 
 _X86_VENDORS = ("AuthenticAMD", "GenuineIntel", "HygonGenuine")
-_BASIC = (None, "qemu64", "qemu32", "kvm64", "kvm32")
-"""Models that QEMU defines as the least that it knows: no AVX, no pages of 1 GiB, no PCID. None is
-its default, qemu64 (QEMU's target/i386/cpu.c)."""
+_BASIC = "(qemu|kvm)(32|64)"
+_SSE = f"{_BASIC}|core2duo|Conroe|Penryn|Nehalem|Westmere|Opteron_G[123]"
+_LACKING = {
+    "avx512f": ("AVX-512", "(?!)"),
+    "avx2": ("AVX2", f"{_SSE}|SandyBridge|IvyBridge|Opteron_G[45]"),
+    "avx": ("AVX", _SSE),
+    "pdpe1gb": ("pages of 1 GiB", _BASIC),
+}
+"""Features that matter to bandwidth: in words, and the older models that lack them (QEMU's
+target/i386/cpu.c). Newer models without AVX-512 are no fault."""
 
 
 def check_emulation(case: DomainEvidence) -> Iterator[Finding]:
@@ -53,11 +62,20 @@ def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_model(case: DomainEvidence) -> Iterator[Finding]:
-    domain = case.domain
-    if domain.arch in X86 and domain.kind == "kvm" and domain.cpu in _BASIC:
-        model = domain.cpu or "qemu64, as it names none"
-        found = f"its model is {model}: no AVX, no pages of 1 GiB"
-        why = "copies and kernels use narrower instructions than the host's CPU has"
+    """A model or a policy that takes wide instructions or large pages from the guest. A host whose
+    flags are unknown is taken to have AVX2."""
+    domain, isa = case.domain, case.host.isa or "x86-64-v3"
+    if domain.arch not in X86 or domain.kind != "kvm" or not isa.endswith(("v3", "v4")):
+        return
+    model, wide = (domain.cpu or "qemu64").partition("-")[0], isa.endswith("v4")
+    hidden = []
+    for name, (what, models) in _LACKING.items():
+        by_model = "disable" if re.fullmatch(models, model) else "require"
+        is_off = domain.features.get(name, by_model) in ("disable", "forbid")
+        hidden += [f"no {what}"] if is_off and (wide or name != "avx512f") else []
+    if hidden:
+        found = f"its model is {domain.cpu or 'qemu64, as it names none'}: {', '.join(hidden)}"
+        why = "copies and kernels use narrower instructions or smaller pages than the host has"
         remedy = "# Set <cpu mode='host-passthrough'>; host-model, if the domain migrates."
         yield Finding("cpu-model", "note", "cpu", found, why, (remedy,))
 
@@ -112,8 +130,8 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
         found = "a command line does not say where vCPUs run: what starts QEMU pins them"
         look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
         yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
-        return
-    yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
+    else:
+        yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
 def check_across(case: DomainEvidence) -> Iterator[Finding]:
@@ -136,17 +154,14 @@ def check_across(case: DomainEvidence) -> Iterator[Finding]:
 def check_shared(case: DomainEvidence) -> Iterator[Finding]:
     """vCPUs that have fewer CPUs than they are."""
     by_cpu = grouped((cpu, vcpu) for vcpu, cpu in case.exact.items())
-    why = "one waits while another runs, which shows as steal and stalled locks in the guest"
-    for cpu, vcpus in by_cpu.items():
-        if len(vcpus) > 1:
-            subject, found = f"vCPUs {ranges(vcpus)}", f"all pinned to CPU {cpu}"
-            yield Finding("pins-shared", "warn", subject, found, why, BELOW)
-    pins = case.pins
-    union = {cpu for pin in pins.values() for cpu in pin}
-    if len(union) < len(pins) and len(set(by_cpu)) == len(case.exact):
-        subject = f"vCPUs {ranges(pins)}"
+    shared = [(one, f"all pinned to CPU {cpu}") for cpu, one in by_cpu.items() if len(one) > 1]
+    pins, union = [*case.pins], {*chain(*case.pins.values())}
+    if len(union) < len(pins) and not shared:
         found = f"{len(pins)} of them share {count_of(len(union), 'CPU')}, {ranges(union)}"
-        yield Finding("pins-shared", "warn", subject, found, why, BELOW)
+        shared = [(pins, found)]
+    for vcpus, found in shared:
+        why = "one waits while another runs, which shows as steal and stalled locks in the guest"
+        yield Finding("pins-shared", "warn", f"vCPUs {ranges(vcpus)}", found, why, BELOW)
 
 
 def check_taken(case: DomainEvidence) -> Iterator[Finding]:
@@ -162,8 +177,7 @@ def check_taken(case: DomainEvidence) -> Iterator[Finding]:
 
 def check_threads(case: DomainEvidence) -> Iterator[Finding]:
     """What the guest takes for threads of a core should be that on the host, and nothing else."""
-    exact, siblings = case.exact, case.virtual.siblings
-    topology = case.domain.topology
+    exact, siblings, topology = case.exact, case.virtual.siblings, case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"
     guests = grouped((vcpu // threads, vcpu) for vcpu in exact)
@@ -183,11 +197,8 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
 def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
     """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
     exact = set(case.exact.values())
-    domain = case.domain
-    if not exact:
-        return
-    for subject, own in domain.other_pins.items():
-        pin = own or domain.cpuset
+    for subject, own in case.domain.other_pins.items() if exact else ():
+        pin = own or case.domain.cpuset
         shared = exact if pin is None else exact.intersection(pin)
         if pin is None and len(exact) < len(case.cpus):
             found = "is not pinned: it may run on the vCPUs' CPUs"

@@ -136,9 +136,8 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
     counts = [case.node_pages(node, page) for node in nodes] or [case.host.huge_pages[page]]
     total, free = (sum(pair[place] for pair in counts) for place in (0, 1))
     where = f" on node {ranges(nodes)}" if nodes else ""
-    folder = f"node/node{nodes[0]}/hugepages" if nodes else "mm/hugepages"
-    top = "/sys/devices/system" if nodes else "/sys/kernel"
-    pool = f"{top}/{folder}/hugepages-{page // _KIB}kB/nr_hugepages"
+    folder = f"/sys/devices/system/node/node{nodes[0]}" if nodes else "/sys/kernel/mm"
+    pool = f"{folder}/hugepages/hugepages-{page // _KIB}kB/nr_hugepages"
     if total < need:
         found = f"needs {need} pages of {sized(page)}{where}; the host has {total}"
         why = "the domain does not start, or gets its memory in other pages"

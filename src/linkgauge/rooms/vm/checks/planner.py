@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import msgspec
@@ -59,9 +59,7 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
     CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
-    if chosen is None or any(
-        not {*pin}.isdisjoint(chosen.emulator) for pin in chosen.pins.values()
-    ):
+    if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
         chosen = _plan(case) or chosen
     if chosen is None:
         return None
@@ -77,14 +75,12 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
     """The same evidence with the domain as a placement has it, without what devices and pages
     change."""
     policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
+    own, first = policies or case.domain.cell_policies, next(iter(policies.values()), None)
     domain = replace(
         case.domain, automatic=False, cpuset=None, vcpu_pins=chosen.pins, cells=chosen.cells,
         emulator_pin=chosen.emulator, iothread_pins={}, topology=chosen.topology,
+        policy=first or case.domain.policy, cell_policies=own if chosen.cells else {},
     )  # fmt: skip
-    if len(policies) == 1:
-        domain = replace(domain, policy=next(iter(policies.values())), cell_policies={})
-    elif policies:
-        domain = replace(domain, cell_policies=policies)
     return replace(case, domain=domain)
 
 
@@ -124,11 +120,10 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
         topology = topology.fitted(case.cells)
         if topology is None:
             return None
-    taken = {cpu for pin in pins.values() for cpu in pin}
+    taken = {*chain(*pins.values())}
     emulator = domain.emulator_pin
     if emulator is None or not taken.isdisjoint(emulator):
-        homes = sorted({node for at in nodes.values() for node in at})
-        emulator = _beside(case, homes, taken)
+        emulator = _beside(case, sorted({*chain(*nodes.values())}), taken)
     return Suited(
         pins=pins, emulator=emulator, topology=topology, cells=case.cells, nodes=nodes,
         device_cells=_device_cells(case, nodes),
@@ -328,7 +323,7 @@ class _Planner:
             cpus = (cpu for core in self._given(node, grain) for cpu in core)
             pins |= {vcpu: (cpu,) for vcpu, cpu in zip(cell.vcpus, cpus, strict=False)}
             at[cell.index] = (node,)
-        taken = {cpu for pin in pins.values() for cpu in pin}
+        taken = {*chain(*pins.values())}
         spare = {
             cpu for node in nodes for core in self._cores[node][: grain.spared] for cpu in core
         }

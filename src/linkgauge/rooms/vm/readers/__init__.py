@@ -7,33 +7,20 @@ the system."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from linkgauge.rooms.vm.domain import Domain
 
 from . import kubevirt, openstack, proxmox, qemu
 
-
-class Reader(NamedTuple):
-    """`knows` tells whether a text is of this form; `parse` raises InputError in one line."""
-
-    name: str
-    knows: Callable[[str], bool]
-    parse: Callable[[str], Domain]
-
-
-READERS = (
-    Reader("a configuration of Proxmox VE", proxmox.knows, proxmox.parse),
-    Reader("a command line of QEMU", qemu.knows, qemu.parse),
-)
 _OWNERS = {one.NAME: one for one in (kubevirt, openstack)}
 SETTINGS = {name: one.settings for name, one in _OWNERS.items()}
 """How a placement is asked for, by the form of a domain."""
 
 
-def reader_of(text: str) -> Reader | None:
-    return next((one for one in READERS if one.knows(text)), None)
+def parser_of(text: str) -> Callable[[str], Domain] | None:
+    """Returns the reader of a definition that is not XML. It raises InputError in one line."""
+    return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
 def owner_of(root: Element) -> str | None:
