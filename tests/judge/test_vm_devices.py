@@ -126,10 +126,10 @@ V4 = f"{V3} avx512bw avx512cd avx512dq avx512f avx512vl"
 @pytest.mark.parametrize(
     ("cpu", "flags", "lacks"),
     [
-        ("<model>qemu64</model>", V3, "no AVX2, no AVX, no pages of 1 GiB"),
+        ("<model>qemu64</model>", V3, "no AVX, no AVX2, no pages of 1 GiB"),
         ("<model>qemu64</model><feature name='avx' policy='require'/>", V3,
          "no AVX2, no pages of 1 GiB"),
-        ("<model>Nehalem-IBRS</model>", V3, "no AVX2, no AVX"),
+        ("<model>Nehalem-IBRS</model>", V3, "no AVX, no AVX2"),
         ("<model>IvyBridge</model>", V4, "no AVX2"),
         ("<model>Cascadelake-Server</model>", V4, None),
         ("<model>Cascadelake-Server</model><feature name='avx512f' policy='disable'/>", V4,

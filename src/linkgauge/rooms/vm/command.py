@@ -1,4 +1,4 @@
-"""`linkgauge vm`: a libvirt domain beside the guest or the host."""
+"""The command `linkgauge vm`: compares a libvirt domain with its guest or its host."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def vm(asked: VmOptions) -> int:
 def _report(
     domain: Domain | None, role: Role | None, path: Path | None, simulated: str | None
 ) -> DomainReport:
-    """Reads the machine and judges it."""
+    """Reads the machine and returns the findings."""
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
     from linkgauge.machine.tree import ROOT, Captured

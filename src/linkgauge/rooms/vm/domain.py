@@ -1,8 +1,7 @@
-"""A libvirt domain as plain values: what it asks of its host, and what its guest should see.
+"""A libvirt domain as plain values.
 
-Sizes are bytes, vCPUs and cells libvirt's numbers, CPUs and nodes the host's. Absent is null: the
-domain leaves it to libvirt.
-"""
+Sizes are in bytes. vCPUs and cells have libvirt's numbers, CPUs and nodes the host's. A value is
+null if the domain leaves it to libvirt."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from linkgauge.model.hardware.virtual import Cpus
 
 
 class CpuTopology(msgspec.Struct, frozen=True):
-    """How the vCPUs are joined: dies of a socket, clusters of a die, cores of a cluster, threads of
-    a core. QEMU numbers vCPUs in this order, the threads of a core one after the other."""
+    """How many dies a socket has, clusters a die, cores a cluster and threads a core. QEMU numbers
+    vCPUs in this order; the threads of a core follow each other."""
 
     sockets: int = 1
     dies: int = 1
@@ -33,7 +32,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> dict[str, int]:
-        """The counts by name, without dies and clusters where there is one of each."""
+        """The counts by name, without dies and clusters if there is only one of each."""
         counts = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
 
@@ -46,14 +45,15 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """What a system shows of it where only these vCPUs exist: sockets, cores in all, and the
-        most threads of a core."""
+        """Returns what a guest shows of the topology if only these vCPUs exist: sockets, cores, and
+        the most threads of a core."""
         cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """The smallest part with vCPUs in several cells: its kind and its vCPUs."""
+        """Returns the smallest part of the topology whose vCPUs are in several cells: its kind and
+        its vCPUs. None if there is no such part."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -66,8 +66,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """As few sockets as possible, none of which is in two cells, of the same cores and threads;
-        None where the threads of a core are in two cells."""
+        """Returns a topology with the same cores and threads, and as few sockets as possible, none
+        of them in two cells. None if the threads of a core are in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -75,7 +75,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
 
 class GuestNode(msgspec.Struct, frozen=True):
-    """A NUMA node of the guest. `distances` by cell."""
+    """A NUMA node of the guest (cell). `distances` are by the number of the other cell."""
 
     index: int
     vcpus: Cpus = ()
@@ -84,21 +84,22 @@ class GuestNode(msgspec.Struct, frozen=True):
 
 
 class MemoryPolicy(msgspec.Struct, frozen=True):
-    """From which nodes of the host memory comes. `nodes` is null where numad chooses them."""
+    """The host's nodes from which memory comes. `nodes` is null if numad chooses them."""
 
     mode: str
     nodes: Cpus | None = None
 
 
 class HugePages(msgspec.Struct, frozen=True):
-    """Pages of this size back these cells; null: of the host's default size, all other cells."""
+    """Huge pages of this size that back these cells. `size` is null for the host's default size,
+    `cells` for all other cells."""
 
     size: int | None = None
     cells: Cpus | None = None
 
 
 class BusAddress(msgspec.Struct, frozen=True):
-    """An address on the domain's PCI buses; a bus is the index of a controller."""
+    """An address on the domain's PCI buses. A bus has the index of its controller."""
 
     bus: int = 0
     slot: int = 0
@@ -107,8 +108,8 @@ class BusAddress(msgspec.Struct, frozen=True):
 
 
 class Controller(msgspec.Struct, frozen=True):
-    """A PCI controller. One that has a root bus of its own (an expander) has its number and,
-    maybe, the cell that it is of."""
+    """A PCI controller. An expander has a root bus of its own: `bus_number` is its number, and
+    `cell` the cell that it belongs to."""
 
     index: int
     model: str
@@ -122,8 +123,9 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A PCI function of the host that is passed through. `source` is its address there, as sysfs
-    writes it; `guest` where the guest is to find it, if the domain says; `element` its text."""
+    """A PCI function of the host that is passed through. `source` is its address on the host, as
+    sysfs writes it; `guest` is its address in the guest, null if the domain leaves it open;
+    `element` is its XML."""
 
     source: str
     guest: BusAddress | None = None
@@ -184,19 +186,20 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bytes(self) -> int | None:
-        """All memory: the sum of the cells, which outweighs `memory`, and of memory devices."""
+        """All memory: the sum of the cells and of memory devices. Without cells, it is `memory`."""
         if not self.cells:
             return self.memory
         return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
 
     def pin_of(self, vcpu: int) -> Cpus | None:
-        """The host's CPUs that a vCPU may use; null: all of them, or those that numad chooses."""
+        """Returns the host's CPUs that a vCPU may use; null for all of them, or if numad chooses
+        them."""
         return self.vcpu_pins.get(vcpu, None if self.automatic else self.cpuset)
 
     @property
     def other_pins(self) -> dict[str, Cpus | None]:
-        """The pins of the emulator and of each IO thread, by their names; null where there is no
-        pin."""
+        """The pins of the emulator and of each IO thread, by their names; null for a thread without
+        a pin."""
         threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
         return {"emulator": self.emulator_pin, **threads}
 
@@ -212,12 +215,12 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
         return self.cell_policies.get(cell, self.policy)
 
     def cell_of(self, device: HostDevice) -> int | None:
-        """The cell of the expander that a device is below; null if it is below none."""
+        """Returns the cell of the expander above a device; null if there is none."""
         route = self.route_to(device)
         return None if route is None else route.cell
 
     def route_to(self, device: HostDevice) -> PciRoute | None:
-        """The way to a device from its root bus; null if the domain does not say."""
+        """Returns the way from a root bus to a device; null if the domain does not say it."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
         address = device.guest
@@ -235,9 +238,9 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PciRoute(msgspec.Struct, frozen=True):
-    """The way to a PCI function: a root bus of the guest (null: an expander's, whose number the
-    domain leaves open), and slot and function at each bridge and of the function itself. Numbers of
-    the buses between are the firmware's to choose."""
+    """The way to a PCI function: the guest's root bus, then slot and function at each bridge and of
+    the function itself. `root_bus` is null for an expander whose number the domain leaves open. The
+    firmware chooses the numbers of the buses between."""
 
     root_bus: int | None
     steps: tuple[tuple[int, int], ...]
@@ -260,8 +263,8 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """The numbers, ascending. Raises ValueError for what libvirt refuses, too: a piece that is no
-    number or range, a range that falls, a number that is too large, an empty list."""
+    """Returns the numbers of a list, ascending. Raises ValueError for what libvirt refuses: a piece
+    that is no number or range, a range that falls, a number that is too large, an empty list."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
@@ -280,7 +283,7 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
 
 
 def length(text: str) -> int:
-    """About how many numbers a list has, without making it."""
+    """Returns about how many numbers a list has, without building the list."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
 
@@ -289,7 +292,7 @@ def length(text: str) -> int:
 
 
 def scale(unit: str) -> int:
-    """Bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if it is unknown."""
+    """Returns the bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if the unit is unknown."""
     match = re.fullmatch(r"([kmgtpe]?)(i?b)|([kmgtpe])|bytes", unit, re.IGNORECASE)
     if match is None:
         raise InputError(f"the unit {unit[:40]!r} is unknown: give KiB, MiB or GiB")

@@ -1,8 +1,7 @@
-"""Reads a libvirt domain (`virsh dumpxml`): what it says of CPUs, memory and PCI devices.
+"""Reads libvirt's XML of a domain (`virsh dumpxml`).
 
 The file is untrusted: defusedxml refuses document types and entities, size and depth are limited,
-and a number that libvirt would not take is an error that names its element.
-"""
+and a number that libvirt would not take is an error that names its element."""
 
 from __future__ import annotations
 
@@ -54,7 +53,8 @@ _BITS = {"domain": 32, "bus": 8, "slot": 5, "function": 3}
 
 
 def read_domain(path: Path) -> Domain:
-    """The domain in a file, `-` for stdin. Raises InputError, in one line, where there is none."""
+    """Reads the definition in a file; `-` is stdin. Raises InputError, in one line, if the file has
+    none."""
     if path == STDIN and sys.stdin.isatty():
         raise InputError("- is a terminal: pipe what `virsh dumpxml NAME` writes")
     try:
@@ -70,7 +70,7 @@ def read_domain(path: Path) -> Domain:
 
 
 def parse_domain(content: bytes) -> Domain:
-    """The domain that XML describes. Raises InputError."""
+    """Reads a domain's XML. Raises InputError if it is none."""
     try:
         root = fromstring(content, forbid_dtd=True)
     except DefusedXmlException as error:
@@ -96,7 +96,7 @@ def _check_depth(root: Element) -> None:
 
 
 def _check_lists(root: Element) -> None:
-    """So that long lists of CPUs in many places do not fill the memory."""
+    """Refuses long lists of CPUs in many places, which would fill the memory."""
     texts = (element.get(name) or "" for element in root.iter() for name in _LISTS)
     if sum(map(length, texts)) > _MOST_LISTED:
         raise InputError(f"it lists more than {_MOST_LISTED} CPUs and nodes in all: {xml.HOW}")
@@ -165,7 +165,8 @@ def _cpu_model(element: Element | None) -> str | None:
 
 
 def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
-    """The vCPUs that are there at the start: those marked so, else the first ones."""
+    """Returns the vCPUs that are there at the start: the ones marked as enabled, else the first
+    ones."""
     marked = xml.keyed(root.iterfind("vcpus/vcpu"), "id", lambda one: one.get("enabled") != "no")
     if marked:
         return tuple(sorted(n for n, is_on in marked.items() if is_on and n < most))
@@ -176,7 +177,8 @@ def _enabled(root: Element, vcpu: Element | None, most: int) -> Cpus:
 
 
 def _iothreads(root: Element) -> Cpus:
-    """The numbers of the IO threads: the listed ones, filled up from 1 to as many as there are."""
+    """Returns the numbers of the IO threads: the listed ones, filled up from 1 to as many as there
+    are."""
     wanted = xml.content(root.find("iothreads"), xml.number) or 0
     listed = set(xml.keyed(root.iterfind("iothreadids/iothread"), "id", lambda _: True))
     free = (one for one in range(1, MOST) if one not in listed)
@@ -202,7 +204,7 @@ def _topology(element: Element) -> CpuTopology:
 
 
 def _cells(root: Element) -> tuple[GuestNode, ...]:
-    """The cells; one without a number has its place as such."""
+    """Returns the cells. A cell without a number gets its place as its number."""
     elements = root.findall("cpu/numa/cell")
     for place, element in enumerate(elements):
         element.attrib.setdefault("id", str(place))
@@ -242,8 +244,8 @@ def _controller(element: Element) -> Controller:
 
 
 def _host_devices(root: Element) -> Iterator[HostDevice]:
-    """PCI functions that are passed through, network adapters among them; not those of which the
-    address is `unassigned`: the guest does not get them."""
+    """Yields the PCI functions that are passed through, network adapters included. A function whose
+    address is `unassigned` does not reach the guest, so it is left out."""
     seen: set[str] = set()
     for form in ("devices/hostdev[@type='pci']", "devices/interface[@type='hostdev']"):
         for element in root.iterfind(form):
@@ -262,7 +264,8 @@ def _host_devices(root: Element) -> Iterator[HostDevice]:
 
 
 def _bus_address(element: Element | None) -> BusAddress | None:
-    """A PCI address; missing parts are 0, as for libvirt. None if it is of another kind."""
+    """Returns a PCI address; None if the address is of another kind. Missing parts are 0, as for
+    libvirt."""
     if element is None or element.get("type", "pci") != "pci":
         return None
     parts = xml.known(element, BusAddress.__struct_fields__, xml.register)
@@ -273,7 +276,7 @@ def _bus_address(element: Element | None) -> BusAddress | None:
 
 
 def _uuid(text: str) -> str | None:
-    """The UUID in lower case, with dashes; None if it is none."""
+    """Returns the UUID in lower case, with dashes; None if the text is no UUID."""
     with suppress(ValueError):
         return str(UUID("".join(text.split())))
     return None

@@ -1,4 +1,5 @@
-"""What a guest asks of its host's administrator, as a message, the cheapest wish first."""
+"""Writes the message in which a guest asks its host's administrator for changes, the cheapest
+first."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _GRAVE = ("fail", "warn")
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Lines to send; none if nothing is wrong that only the host can mend, or it is of another
-    guest."""
+    """Returns the lines of the message. There are none if the host can mend nothing, or if the
+    domain belongs to another guest."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()

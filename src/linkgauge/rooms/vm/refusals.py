@@ -1,9 +1,8 @@
-"""Rules of libvirt about a domain's elements, of which no other check keeps anything: each rule is
-a function from the XML to what libvirt refuses of it, as a name and a sentence.
+"""Rules of libvirt about elements that no other check covers. Each rule is a function from the XML
+to the name of an element and the reason why libvirt refuses it.
 
 Source: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c and
-src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err.
-"""
+src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def _cpu(root: Element) -> Iterator[Refusal]:
 
 
 def _threads(root: Element) -> Iterator[Refusal]:
-    """Scheduling of threads: each has one, and belongs to the domain."""
+    """Finds schedulers for threads that have two of them, or that the domain does not have."""
     for tag, key in (("vcpusched", "vcpus"), ("iothreadsched", "iothreads")):
         elements = root.iterfind(f"cputune/{tag}")
         lists = [xml.attribute(one, key, parse_cpu_set) or () for one in elements]
@@ -85,7 +84,7 @@ def _memory(root: Element) -> Iterator[Refusal]:
 
 
 def _added(root: Element) -> Iterator[Refusal]:
-    """Memory devices at addresses of the guest that overlap."""
+    """Finds memory devices whose addresses in the guest overlap."""
     targets = root.findall("devices/memory/target")
     starts = [xml.attribute(one.find("address"), "base", xml.register) for one in targets]
     sizes = [xml.size_of(one.find("size")) or 0 for one in targets]
@@ -110,14 +109,14 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """The default host bridge of pseries has no node of its own."""
+    """Finds a cell at the default host bridge of pseries, which can have none."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """Programs beside QEMU reach the guest's memory only where it is shared."""
+    """Finds programs that need shared memory to reach the guest's, without it."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
     access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}

@@ -1,4 +1,4 @@
-"""What was found of a virtual machine, for people and programs."""
+"""Shows the findings of a virtual machine, and the XML to use, to people and programs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` is null of a guest by itself; of a host without a domain, `running` and `defined`
-    are the names of those that it has. `vendor` is its CPU's."""
+    """What `linkgauge vm` found. `domain` is null if a guest is checked by itself, and on a host
+    without one. There, `running` and `defined` are the names of the domains that the host has.
+    `vendor` is of the machine's CPU."""
 
     decision: Decision
     domain: Domain | None = None
@@ -54,8 +55,8 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """How the system that writes the domain's XML is asked for the placement; none for libvirt
-        itself."""
+        """The settings that ask the system that writes the XML for the placement; empty if that is
+        libvirt itself."""
         domain, suited = self.domain, self.judged.suited
         ask = SETTINGS.get(domain.form) if domain else None
         return tuple(ask(domain, suited)) if ask and domain and suited else ()
@@ -91,7 +92,7 @@ def _heading(report: DomainReport) -> Line:
 
 
 def shown_name(name: str) -> str:
-    """A name, which may be long or none."""
+    """Returns a name, cut if it is long; `without a name` if it is empty."""
     return cut(name, _LONGEST) or "without a name"
 
 
@@ -156,7 +157,7 @@ _BUSES = 256
 
 
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
-    """Those that differ from the domain's, each well-formed; `vendor` is of the host's CPU."""
+    """Returns the XML of the elements that a placement changes. `vendor` is of the host's CPU."""
     made = (
         _vcpu(domain),
         _cputune(domain, suited),
@@ -170,7 +171,8 @@ def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tu
 
 
 def text_of(element: Element) -> str:
-    """Its text: indented, without anything that is not printable ASCII."""
+    """Returns the indented text of an element. Characters other than printable ASCII are
+    escaped."""
     indent(element)
     element.tail = None
     text = tostring(element, encoding="us-ascii").decode()
@@ -179,7 +181,7 @@ def text_of(element: Element) -> str:
 
 
 def _own(domain: Domain, tag: str) -> Element:
-    """A copy of the domain's element; an empty element if the domain has none."""
+    """Returns a copy of the domain's element; an empty element if the domain has none."""
     return _parsed(domain.elements.get(tag, f"<{tag}/>"))
 
 
@@ -201,7 +203,7 @@ def _without(element: Element, *tags: str) -> Element:
 
 
 def _vcpu(domain: Domain) -> Element | None:
-    """Only where numad would choose."""
+    """Returns <vcpu> without numad's placement; None if numad is not used."""
     if not domain.automatic:
         return None
     element = _own(domain, "vcpu")
@@ -229,7 +231,8 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
 
 
 def _numatune(suited: Suited) -> Element | None:
-    """All memory bound to the nodes, and that of each cell to its own node."""
+    """Returns <numatune>, which binds the memory to the nodes and that of each cell to its own
+    node."""
     if not suited.nodes:
         return None
     nodes = {*chain(*suited.nodes.values())}
@@ -277,9 +280,8 @@ def _cell(cell: GuestNode) -> Element:
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """An expander for each cell, a root port for each card and the functions of the cards, for the
-    cards that are at no cell or at another cell than their node's. None where the machine has no
-    expanders."""
+    """Yields an expander for each cell, a root port for each card and the card's functions, for
+    cards that are at no cell or at a wrong one. Yields nothing if the machine has no expanders."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
@@ -303,7 +305,7 @@ def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
 
 
 def _slot(device: HostDevice) -> str:
-    """The functions of a card share it."""
+    """Returns the address of a card, which its functions share."""
     return device.source.rpartition(".")[0]
 
 
@@ -326,7 +328,7 @@ def _controller(index: int, model: str, inside: Element) -> Element:
 
 
 def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
-    """The device behind the root port, with the function that it has on the host."""
+    """Returns the device behind the root port. It keeps the function that it has on the host."""
     functions = {one.source: int(one.source[-1], 16) for one in card}
     function = functions[device.source] - min(functions.values())
     address = _address(bus, 0, function)

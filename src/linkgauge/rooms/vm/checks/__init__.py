@@ -1,8 +1,7 @@
-"""Virtual machines: what of a libvirt domain did not take effect, and what would suit its devices.
+"""Checks of a virtual machine, and the planner of a better placement.
 
-To add a check, write a function `check_…` from a Comparison to findings in a file of this package.
-docs/vm.md has a row for each check.
-"""
+To add a check, write a function `check_…` from a DomainEvidence to findings, in a file of this
+package, and a row in docs/vm.md."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
 def _steal(case: DomainEvidence) -> Iterator[Finding]:
-    """The symptom of vCPUs that share their CPUs, which only the host shows."""
+    """Finds time that the host gave to others (steal): a sign that vCPUs share their CPUs."""
     yield from check_steal(case.evidence)
 
 
@@ -33,9 +32,10 @@ CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """What was found, failures first; and a placement, if one would suit better than the domain's.
-    `too_much`: one is wanted, but the host has too few CPUs or too little memory for it. `is_best`:
-    the one that fits costs more than the domain's own, or fails a check that the domain passes."""
+    """The findings of a virtual machine, failures first, and a placement (`suited`) if a better one
+    exists. `too_much`: no placement fits, as the host has too few free CPUs or too little memory.
+    `is_best`: the placement that fits costs more than the domain's own, or fails a check that the
+    domain passes."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
@@ -59,12 +59,12 @@ def judge(case: DomainEvidence, role: Role) -> DomainFindings:
 
 
 def found_in(case: DomainEvidence, role: Role) -> Iterator[Finding]:
-    """What the checks of a role find."""
+    """Yields the findings of all checks of a role."""
     return (finding for check in CHECKS[role] for finding in check(case))
 
 
 def judge_alone(evidence: Evidence) -> DomainFindings:
-    """What a guest shows without its domain."""
+    """Returns the findings of a guest that is checked without its domain."""
     return DomainFindings(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
 
 

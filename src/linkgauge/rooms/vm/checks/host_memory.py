@@ -1,4 +1,5 @@
-"""Checks on the host: from which nodes the domain's memory comes, and in which pages."""
+"""Checks on the host: the nodes from which the domain's memory comes, and the pages that back
+it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _BASE = 4 * _KIB
 
 
 def check_nodes(case: DomainEvidence) -> Iterator[Finding]:
-    """Nodes that the host does not have, or that have no memory."""
+    """Finds memory that is bound to nodes without memory, or to nodes that the host does not
+    have."""
     policies = {None: case.domain.policy} | case.domain.cell_policies
     for cell, policy in policies.items():
         subject = "memory" if cell is None else f"cell {cell}"
@@ -46,7 +48,8 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """The huge pages that back a cell; 0 is the host's default; null: none do."""
+    """Returns the size of the huge pages that back a cell; 0 for the host's default size, null for
+    no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -76,9 +79,9 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """vCPUs and memory that are not all on the same node, with the share of accesses that is remote
-    and its distance, if memory is spread evenly over its nodes and each vCPU over its CPUs. If a
-    domain without cells has vCPUs and memory on the same nodes, `cells-hidden` says so."""
+    """Finds vCPUs and memory that are not on the same node, with the share of accesses that is
+    remote and their distance. Memory is taken to be spread evenly over its nodes. `cells-hidden`
+    covers a domain without cells whose vCPUs and memory are on the same several nodes."""
     for cell in case.memories:
         at = case.sure_nodes_of(cell.vcpus)
         nodes = {*case.node_memory}.intersection(case.bound(cell))
@@ -96,7 +99,7 @@ def check_remote(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_size(case: DomainEvidence) -> Iterator[Finding]:
-    """Memory that is bound to nodes that are smaller."""
+    """Finds memory that is bound to nodes that are smaller."""
     needs = Counter[Cpus]()
     for cell in case.memories:
         needs[case.strictly_bound(cell)] += cell.memory
@@ -110,7 +113,7 @@ def check_size(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_pools(case: DomainEvidence) -> Iterator[Finding]:
-    """The host's huge pages against those that the domain asks for, on each set of nodes."""
+    """Compares the huge pages that the domain asks for with the host's pools on the same nodes."""
     pools = case.host.huge_pages
     needs = Counter[tuple[int, Cpus]]()
     for cell in case.memories:
@@ -151,7 +154,8 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 
 
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Without huge pages, transparent ones do much of their work, if the host uses them."""
+    """Finds domains without huge pages. It is worse on a host that has transparent huge pages
+    off."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
     is_off = case.host.transparent_huge_pages == "never"

@@ -19,12 +19,14 @@ SETTINGS = {name: one.settings for name, one in _OWNERS.items()}
 
 
 def parser_of(text: str) -> Callable[[str], Domain] | None:
-    """Returns the reader of a definition that is not XML. It raises InputError in one line."""
+    """Returns the function that reads this definition, which is not XML; None if its form is
+    unknown. The function raises InputError in one line."""
     return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
 def owner_of(root: Element) -> str | None:
-    """Returns the form of a domain that another system than libvirt writes, by its metadata."""
+    """Returns the name of the system that writes a domain's XML, by the metadata; None for
+    libvirt."""
     tags = [element.tag for element in root.iterfind("metadata/*")]
     owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
     return next(owned, None)

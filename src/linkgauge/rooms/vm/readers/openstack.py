@@ -1,8 +1,7 @@
-"""Knows the domains of OpenStack's nova, and says a placement in the properties of a flavor.
+"""Writes a placement as properties of an OpenStack flavor.
 
 nova writes the XML of a server anew at each hard reboot, so a change by virsh is lost. Source:
-nova's documentation, Extra Specs and CPU topologies.
-"""
+nova's documentation, Extra Specs and CPU topologies."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ NAME = "OpenStack"
 
 
 def settings(domain: Domain, suited: Suited) -> Iterator[str]:
-    """The commands that ask for such a placement; nova chooses the CPUs and nodes itself."""
+    """Yields the commands that ask for the placement. nova chooses the CPUs and nodes itself."""
     asked = {"cpu_policy": "dedicated", "emulator_threads_policy": "share"}
     topology = suited.topology or domain.topology
     if topology is not None:
