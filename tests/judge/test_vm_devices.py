@@ -117,6 +117,8 @@ def test_threads_that_amd_hides(cpu, right):
     for other in (xml, xml.replace(b"x86_64", b"riscv64")):
         assert ("warn", "threads-hidden") not in found(other, machine())
     assert ("warn", "threads-hidden") not in found(other, root)
+    emulated = xml.replace(b"type='kvm'", b"type='qemu'", 1)
+    assert ("warn", "threads-hidden") not in found(emulated, root)  # its vendor is the model's
 
 
 V3 = "lm cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"

@@ -206,10 +206,11 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     def hides_threads(self, vendor: str | None) -> bool:
         """Whether a guest takes the threads of a core for cores, as the CPU lacks AMD's `topoext`.
         The models EPYC have it and host-model takes the host's; host-passthrough and QEMU's older
-        models lack it. `vendor` is of the host's CPU."""
+        models lack it. `vendor` is of the host's CPU, which an emulated CPU does not have."""
         by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
         is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
-        return vendor == "AuthenticAMD" and self.arch in (None, *X86) and is_off
+        is_x86 = self.kind != "qemu" and self.arch in (None, *X86)
+        return vendor == "AuthenticAMD" and is_x86 and is_off
 
     def policy_of(self, cell: int) -> MemoryPolicy | None:
         return self.cell_policies.get(cell, self.policy)

@@ -156,21 +156,15 @@ def check_far(case: DomainEvidence) -> Iterator[Finding]:
     """Finds devices on another node than the vCPUs or the memory. A domain without pins has its own
     finding."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
-    memory = case.bound_nodes
-    several = len(case.node_memory) > 1
+    places = {"the vCPUs run": everyone, "the memory is": case.bound_nodes}
     for part, function in _there(case):
         node = function.numa_node
-        if node is None and several:
+        if node is None and len(case.node_memory) > 1:
             found = "the host does not know its NUMA node"
             yield Finding("device-far", "unknown", part, found, remedy=(NEAR_NODE,))
-        if node is None:
-            continue
-        far = []
-        if everyone and node not in everyone:
-            far.append(f"the vCPUs run on node {ranges(everyone)}")
-        if memory and node not in memory:
-            far.append(f"the memory is on node {ranges(memory)}")
-        if far:
+        others = {what: at for what, at in places.items() if at and node not in at}
+        far = [f"{what} on node {ranges(at)}" for what, at in others.items()]
+        if far and node is not None:
             found = f"it is on node {node}; {', '.join(far)}"
             why = "every transfer and every interrupt crosses the link between the nodes"
             yield Finding("device-far", "warn", part, found, why, BELOW)
