@@ -84,8 +84,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The result of trying settings on a path of a device. It has the settings in words, and the
-    rate in bytes/s or the `problem` that ruled them out."""
+    """The result of trying settings on a path of a device. `settings` are in words. `rate` is in
+    bytes/s. `problem` says why the settings were ruled out."""
 
     path: str
     settings: str

@@ -62,8 +62,8 @@ def phases(
     algorithm: Algorithm = "ring",
     rings: int | Sequence[Order] = 1,
 ) -> tuple[Phase, ...]:
-    """Returns the phases of one call of `size` bytes, one after another; none for a single rank.
-    Uses `algorithm` if the collective can run by it, else `rings` rings. Raises ValueError for a
+    """Returns the phases of one call of `size` bytes, one after another; none for a single rank. If
+    the collective cannot run by `algorithm`, `rings` rings are used. Raises ValueError for a
     hypercube if the number of ranks is no power of two."""
     if ranks < 2:
         return ()
@@ -135,10 +135,9 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def _apart(links: Sequence[Order], rings: int) -> list[Order]:
-    """Returns this number of rings without a common link, or an empty list if they are not found.
-    On links between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6
-    ranks (T. Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29
-    (1980))."""
+    """Returns `rings` rings without a common link, or an empty list if they are not found. On links
+    between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6 ranks (T.
+    Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS
