@@ -1,5 +1,5 @@
-"""Shows figures against the number of copies or threads that work at the same time, and how many
-are enough."""
+"""Shows figures against the number of copies or threads that work at the same time. Says from which
+number on the figure hardly rises."""
 
 from __future__ import annotations
 
