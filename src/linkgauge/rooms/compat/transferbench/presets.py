@@ -94,8 +94,8 @@ class PeerToPeer(Preset):
         return end.letter in DEVICE_LETTERS
 
     def _row(self, source: TransferEnd, both: bool) -> list[tuple[Repetitions, ...]]:
-        """Returns the timings from this source to each end, by direction. Timings are empty if
-        nothing can be measured."""
+        """Returns the times of copies from this source to each memory, by direction. They are empty
+        if nothing can be measured."""
         tests = {
             number: test
             for number, other in enumerate(self._ends)
