@@ -57,8 +57,8 @@ State = Literal["ok", "missing", "optional", "none"]
 
 class NeededTool(msgspec.Struct, frozen=True):
     """A tool or library that the benchmarks use. `state` is `ok`, `missing`, `optional` (missing,
-    but not necessary) or `none` (needs no installation). `found` is its place, or what its absence
-    means. To install the tool, root installs `packages` and runs `commands`, and the user runs
+    but not necessary) or `none` (needs no installation). `found` describes what was found, or what
+    is missing. To install the tool, root installs `packages` and runs `commands`, and the user runs
     `own`."""
 
     name: str

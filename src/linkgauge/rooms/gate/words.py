@@ -173,7 +173,7 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 def gate_junit(gate: GateDocument) -> str:
     """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
-    cell. Cells that got worse are failures. Cells that could not be decided are skipped."""
+    cell. A case fails if its cell fails the gate. Cells that could not be decided are skipped."""
     suites = Element("testsuites", name="linkgauge gate")
     for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")

@@ -68,7 +68,7 @@ def reached(buffer: Buffer | None) -> RankAddress:
 
 class Way(NamedTuple):
     """The two ends of a connection. `own` and `far` are addresses of the same family. `device` is
-    the own interface."""
+    the name of the own interface. `words` describes both ends."""
 
     own: str
     far: str
