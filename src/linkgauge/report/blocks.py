@@ -323,8 +323,8 @@ def moved(fact: Fact) -> str:
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """Returns the values of a fact, each with the sides that have this value: `580.1 (before);
-    590.2 (after)`."""
+    """Returns the values of a fact, each with the sides (such as runs) that have it: `580.1
+    (before); 590.2 (after)`."""
     owners: dict[str | None, list[str]] = {}
     for name, value in zip(names, fact.values, strict=True):
         owners.setdefault(value, []).append(name)

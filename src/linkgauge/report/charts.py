@@ -1,5 +1,5 @@
 """Defines the report's charts, also for notebooks. Each function takes rows (a list of dicts, a
-data frame, or data by name) and returns an altair chart.
+data frame, or altair's named data) and returns an altair chart.
 
 Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
 GB/s, times in the unit that the title names, sizes in bytes.

@@ -1,5 +1,5 @@
-"""Draws a machine as an SVG picture. Bars are the parts in a tree, and the switches of a fabric
-below the devices that they join. Brackets are direct links.
+"""Draws a machine as an SVG picture. Each part of a tree is a bar. Each switch of a fabric is a bar
+below the devices that it joins. Direct links are brackets.
 
 The layout is our own. graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a
 dot with a line to each device. A bar below a row of devices is easier to read."""
@@ -151,7 +151,7 @@ class _Drawing:
         return sum(EDGE + sum(map(self._column, self._leaves(top))) for top in tops)
 
     def _row(self, row: Sequence[str], top: float) -> float:
-        """Draws a row of trees with all parts below. Returns the lower end."""
+        """Draws a row of trees with all parts below. Returns the lower end of the row."""
         left: float = self._margin
         spans: dict[str, _Box] = {}
         for name in row:

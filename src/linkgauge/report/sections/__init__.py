@@ -1,5 +1,6 @@
 """The registry of a report's sections. Each module of this folder is a section, registered by its
-`SECTION`. Modules of the folder `several` only show several runs. Rooms can add sections."""
+`SECTION`. Modules of the folder `several` only show several runs. Optional features (rooms) can add
+sections."""
 
 from __future__ import annotations
 

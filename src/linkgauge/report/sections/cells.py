@@ -77,8 +77,8 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """Returns the benchmark's name and the cell's place. A single pair of devices has no place. The
-    size is added if it is not the `usual` one."""
+    """Returns the benchmark's name and the cell's place. The place is left out for a single pair of
+    devices. The size is added if it is not the `usual` size."""
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     own = size_of(result, cell)
     size = f"  {format_size(own)}" if own not in (None, usual) else ""

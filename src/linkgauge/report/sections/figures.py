@@ -237,8 +237,8 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
 
 
 def _sizes(view: _ResultView) -> Iterator[Block]:
-    """Yields a table with a row for each path and a column for each size. Very many sizes are rows
-    instead of columns. If a size was measured several times, the last figure counts."""
+    """Yields a table with a row for each path and a column for each size. If there are very many
+    sizes, they become the rows. If a size was measured several times, the last figure counts."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]

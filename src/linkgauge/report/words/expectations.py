@@ -1,5 +1,5 @@
-"""Makes a few lines on a result's expected figures and the cells that differ. Also words the
-verdict on several cells."""
+"""Makes a few lines on a result's expected figures and the cells that differ. Also puts the verdict
+on several cells into words."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """Returns the text. If there are several benchmarks, the benchmark's name is in front."""
+    """Returns the text. If there are several benchmarks, the text begins with the benchmark's
+    name."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 

@@ -33,7 +33,7 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Groups the findings by their causes, in their order."""
+    """Groups the findings by their causes, in the order of the findings."""
     alike = list(alike_findings(findings))
     causes = {finding.name: group[0] for group in alike for finding in group}
     below: dict[Finding, list[list[Finding]]] = {}

@@ -107,8 +107,8 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
-    """Yields the ranges of other figures of the cells: first of named parts, then of additional
-    matrices."""
+    """Yields lines with the ranges of further figures: those of named parts of the cells, then
+    those of additional matrices."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
@@ -137,8 +137,8 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """Yields a line for each status other than pass with its reason and cells. If there are several
-    benchmarks, the cells have their names."""
+    """Yields a line for each status other than pass. The line has the reason and the cells. If
+    there are several benchmarks, it also names them."""
     found: dict[tuple[Status, str | None], dict[str, None]] = {}
     several = len({result.benchmark for result in results}) > 1
     for result in results:

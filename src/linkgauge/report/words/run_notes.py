@@ -117,8 +117,9 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The requested precision, and the cells that missed it with their reached precision, the worst
-    first. `unknown` is the number of cells without an interval."""
+    """The cells that missed a precision. `asked` is the requested precision. `cells` are the cells
+    with the precision that they reached, the worst first. `unknown` is the number of cells without
+    an interval."""
 
     asked: float
     cells: tuple[str, ...]

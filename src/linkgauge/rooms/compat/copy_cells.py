@@ -41,7 +41,7 @@ class Repetitions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, rates: Iterable[float], size: int) -> Repetitions:
-        """Returns the repetitions of `size` bytes at these rates in bytes/s."""
+        """Returns repetitions that copy `size` bytes at these rates in bytes/s."""
         return cls(tuple(size / rate for rate in rates), size)
 
     @classmethod

@@ -74,7 +74,7 @@ Range mode options
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks. `device` is an index, or null for all devices.
+    """The options of a command line, after checks. `device` is an index, or None for all devices.
     `memory` is the kind of host memory in linkgauge's notation."""
 
     sizes: Sequence[int]

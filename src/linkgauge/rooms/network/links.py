@@ -260,7 +260,7 @@ def _hear(connection: socket.socket, copy: Copy) -> None:
 
 
 def _set_silence(connection: socket.socket, silent: float) -> None:
-    """Makes calls on a connection block, but fail after `silent` seconds without a byte."""
+    """Sets a connection so that its calls block, and fail after `silent` seconds without a byte."""
     connection.settimeout(None)
     seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

@@ -148,7 +148,7 @@ def _pairs(scaling: Scaling) -> Table:
 
 
 def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
-    """Yields the rows of the chart's data."""
+    """Yields the data of the chart, row by row."""
     for count in scaling.counts:
         expected = count.expected.achievable
         for name, value in (("measured", count.plateau), ("expected", expected)):
@@ -181,7 +181,7 @@ def ending_of(scaling: Scaling) -> Ending:
 
 
 def scale_csv(scaling: Scaling) -> str:
-    """Returns CSV with a line for each number of devices and size, in base units."""
+    """Returns the scaling as CSV in base units, with a line for each number of devices and size."""
     rows = (
         (count.gpus, at.size, at.seconds, at.algbw, at.busbw, count.expected.achievable,
          BANDWIDTH.symbol, scaling.simulated)

@@ -36,8 +36,8 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Packs a run's folder; equal files make equal archives. If a run broke off before run.json,
-    samples.bin and samples.csv were written, they are made from the journal.
+    """Packs a run's folder; equal folders become equal archives. If run.json, samples.bin or
+    samples.csv are missing because the run broke off, they are made from the journal.
 
     Raises InputError if the path is no run's folder, MissingPackage without Zstandard."""
     if not folder.is_dir() or not is_run(folder):

@@ -59,8 +59,8 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> float:
-        """The seconds from the due time of the request to the end of its answer. Waiting for a free
-        thread counts."""
+        """Returns the seconds from the due time of the request to the end of its answer. Time spent
+        waiting for a free thread is included."""
         return self.answer.ended - self.due
 
 
@@ -316,8 +316,8 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Checks that nothing follows the answer. The connection takes another request only after
-        the answer's end."""
+        """Checks that nothing follows the answer. Only then can the connection take another
+        request."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")

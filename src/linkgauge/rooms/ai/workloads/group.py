@@ -69,7 +69,7 @@ def name_of(asked: Workload) -> str:
 
 
 def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
-    """Yields the names of operations, each with its time without nested operations."""
+    """Yields the names of operations, each with its own time, without that of nested operations."""
     for event in recorded.key_averages():
         if on_device:
             time = getattr(event, "self_device_time_total", 0.0)
@@ -139,8 +139,8 @@ class Work(ABC):
 
 
 class WorkGroup(Gated):
-    """Samples of a workload by the host's clock. A sample lasts from the first call until the
-    device has ended all loops."""
+    """Measures a workload by the host's clock. A sample lasts from the first call until the device
+    has ended all loops."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates

@@ -63,7 +63,8 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """Starts the copy of a layer to the next slot. The copy waits until the slot is free."""
+        """Starts the copy of a layer to the next buffer (slot). The copy waits until the buffer is
+        free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):

@@ -241,7 +241,7 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 def _address(device: Device) -> tuple[str, str]:
     """Returns the PCI address of a device without its function number, and its model. If the
-    address is unknown, the notation of its memory replaces it."""
+    address is unknown, the name of its memory (`cuda:0`) replaces it."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)

@@ -371,8 +371,8 @@ def _place(memory: Memory) -> str:
 
 
 def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Returns the figure divided by the theoretical figure, by row and column. Cells without either
-    figure are left out."""
+    """Returns the figure divided by the theoretical figure, by row and column. Cells that lack one
+    of them are left out."""
     return {
         cell.place: share
         for cell in result.cells

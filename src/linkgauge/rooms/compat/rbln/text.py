@@ -85,8 +85,8 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """Yields a matrix of rates in GB/s, given in bytes/s. Rows are sources, columns are
-    destinations."""
+    """Yields a matrix of rates in GB/s. `rows` has the rates in bytes/s, with a row for each source
+    and a column for each destination."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]

@@ -175,8 +175,8 @@ def _device(
 
 
 def _link_kinds(context: Context) -> Iterator[str]:
-    """Yields the matrix of links. X marks a fabric of the devices' own (xGMI, NVLink and the like),
-    as far as fabrics are known."""
+    """Yields the matrix of links. X marks a connection by a fabric of the devices, such as xGMI or
+    NVLink, if it is known."""
     inventory = context.machine.known
     ends = {
         accelerator.memory: {link.remote for link in accelerator.links if link.remote}

@@ -1,4 +1,4 @@
-"""Reads the environment variables of TransferBench that have a meaning for linkgauge."""
+"""Reads the environment variables of TransferBench that have an effect in linkgauge."""
 
 from __future__ import annotations
 

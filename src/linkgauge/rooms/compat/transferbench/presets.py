@@ -24,8 +24,8 @@ from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 
 class PeerToPeer(Preset):
-    """Copies between all nodes and devices, one way and both ways at once. Host threads do not
-    reach the memory of devices. Such copies are N/A, as in the tool's build for NVIDIA."""
+    """Copies between all nodes and devices, one way, and both ways at the same time. Host threads
+    cannot copy to or from a device; these copies are N/A, as in the tool's build for NVIDIA."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         super().__init__(bench, common, variables, size)

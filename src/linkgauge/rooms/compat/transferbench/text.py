@@ -296,7 +296,7 @@ class Preset:
         return self.variables.switch("USE_REMOTE_READ", says=says)
 
     def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
-        """Returns the letter of the memory whose number is the value of a variable. Raises
+        """Reads the number of a memory type from a variable, and returns its letter. Raises
         UsageError for an unknown number."""
         number = self.variables.number(name, default)
         if number not in known:
