@@ -70,8 +70,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for peers. In a sweep, peers are cells of the same setting on
-    other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
+    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
+    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories

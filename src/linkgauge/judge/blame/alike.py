@@ -79,9 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """Returns the probability that chance alone affects at least this many of a part's cells. The
-    values say whether a cell is affected. The test is Fisher's exact test, over all classes
-    together."""
+    """Returns the probability that chance alone affects so many of a part's cells. Each value says
+    whether a cell is affected. The test is Fisher's exact test, over all classes together."""
     chances = [1.0]
     shown = 0
     for touching, others in of:
@@ -95,10 +94,10 @@ def more_often(of: Classes[bool]) -> float:
 
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
-    """Returns the probability that chance alone gives a part's cells at least this many events.
-    Each value is a pair: the events and the samples of a cell. Within a class, all samples are
-    assumed to be equally likely to have an event. The result is an upper bound (Chernoff's). Events
-    that come in bursts count less: their numbers are divided by their dispersion."""
+    """Returns the probability that chance alone gives a part's cells so many events. Each value is
+    a pair: the events and the samples of a cell. Within a class, all samples are assumed to be
+    equally likely to have an event. The result is an upper bound (Chernoff's). Events that come in
+    bursts count less: their numbers are divided by their dispersion."""
     burst = _dispersion([side for both in of for side in both])
     sums = [
         (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))

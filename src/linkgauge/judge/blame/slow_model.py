@@ -212,7 +212,7 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """Returns for how many cells more the drift of `s` slowed each cell than the reference."""
+        """Returns by how many steps of the drift of `s` each cell is slower than the reference."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]

@@ -125,8 +125,8 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
     """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
-    the number of links from rank a to rank b. Returns none if no ring joins all ranks, or if there
-    are too many ranks."""
+    the number of links from rank a to rank b. The result is empty if no ring joins all ranks, or if
+    there are too many ranks."""
     ranks, limit = len(links), min(map(sum, (*links, *zip(*links, strict=True))))
     if ranks > _SEARCHED:
         return ()
