@@ -187,8 +187,8 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
 class Judge:
-    """Judges a run that may grow. The expectations are computed once, and a result that has not
-    changed keeps its verdicts."""
+    """Judges a run repeatedly while it grows. The expectations are computed once, and a result that
+    has not changed keeps its verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None

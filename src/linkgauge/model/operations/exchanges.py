@@ -8,7 +8,7 @@ around the root, and partners whose numbers differ in a bit.
 There are three other algorithms. Several rings run at once, each with a part of the bytes and over
 separate links. Two trees each carry half of the bytes; a rank that passes data on in one tree is a
 leaf of the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
-broadcast, reduction and scan, Parallel Computing 35 (2009)); The switch itself reduces: it reads
+broadcast, reduction and scan, Parallel Computing 35 (2009)). The switch itself reduces: it reads
 the data of all ranks and stores the result to all ranks (B. Klenk et al., An in-network
 architecture for accelerating shared-memory multiprocessor collectives, ISCA 2020)."""
 
