@@ -216,8 +216,8 @@ class _WeightedSum(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean variance. The mean of logarithms limits it, so that a few noisy cells cannot
-        dominate it."""
+        """The mean variance. A few very noisy cells cannot dominate it, because the mean of the
+        logarithms limits it."""
         return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
     def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _WeightedSum:
