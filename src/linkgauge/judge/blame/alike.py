@@ -50,9 +50,9 @@ def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """Returns how much more the samples of a part's cells scatter than those of the other cells, or
-    None for too few cells. The ratio is that of the standard deviations (geometric means).
-    Student's t tests whether the part adds the same amount to the logarithms in every class."""
+    """Returns the ratio of the scatter of a part's cells to that of other cells, or None for too
+    few cells. Scatter is the standard deviation of a cell's samples (geometric mean over cells).
+    The probability is from Student's t on the logarithms, over all classes."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []

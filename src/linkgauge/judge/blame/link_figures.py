@@ -1,5 +1,4 @@
-"""Finds the figures of a run that show each link's rate. Also finds the gravest finding on each
-part."""
+"""Finds the figures of a run that show each link's rate, and the gravest finding on each part."""
 
 from __future__ import annotations
 
