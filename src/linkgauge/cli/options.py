@@ -98,8 +98,8 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def parameter(self, name: str, hint: Any) -> click.Parameter:
-        """Makes click's parameter for a field of this name and type. The type is that of a single
-        value, of a value or None, or a tuple."""
+        """Makes click's parameter for a field of this name and type. The type is a plain type, a
+        plain type or None, or a tuple."""
         is_several = get_origin(hint) is tuple
         is_plain = get_origin(hint) not in (tuple, Union, UnionType)
         kind = hint if is_plain else get_args(hint)[0]

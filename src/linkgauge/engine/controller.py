@@ -231,8 +231,8 @@ def _order(sheets: int, turn: int) -> Sequence[int]:
 
 
 def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Observer) -> int:
-    """Passes results that have become final to the observer, in the plan's order. `shown` is the
-    number of results passed before. Returns the new number."""
+    """Reports results that have become final to the observer, in the plan's order. `shown` is the
+    number of results reported before. Returns the new number."""
     while shown < len(plan) and visits.is_whole(shown):
         observer.completed(result_of(plan[shown], visits.cells(shown)))
         shown += 1

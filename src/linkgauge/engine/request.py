@@ -215,8 +215,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """Returns the device sets for which benchmarks are made. Returns none if only the host was
-        named."""
+        """Returns the device sets for which benchmarks are made. The result is empty if only the
+        host was named."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node

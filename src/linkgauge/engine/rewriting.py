@@ -43,8 +43,8 @@ def _is_pinned(memory: Memory) -> bool:
 
 
 def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with this kind of engine for devices' copies. Their names and titles
-    no longer name an engine. Benchmarks that become equal are kept once. Raises InputError if no
+    """Returns the benchmarks in which devices' copies use this kind of engine. Names and titles no
+    longer name an engine. Benchmarks that become equal are kept once. Raises InputError if no
     device copies."""
 
     def driven(cell: Cell) -> Cell:

@@ -145,7 +145,7 @@ class Visits:
         }
 
     def restore(self) -> None:
-        """Makes a resumed run visit the cells again that were spoilt by the loss of a rank."""
+        """Makes a resumed run visit those cells again that the loss of a rank spoilt."""
         lost = self.lost()
         if not lost:
             return

@@ -41,8 +41,9 @@ Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Returns the run, in which passed cells now fail if they exceed a limit. Cells without the
-    figure that a limit needs get a warning. The run must have the expectations from `judge`."""
+    """Returns the run after a check of the limits. Passed cells that exceed a limit now fail. Cells
+    without the figure that a limit needs get a warning. The run must have the expectations from
+    `judge`."""
     if not limits:
         return run
     models = _MachineModels(run.machine)

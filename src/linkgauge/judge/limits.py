@@ -184,8 +184,8 @@ enough."""
 
 
 def hold(result: Result, objection: Objection) -> Result:
-    """Returns the result, in which passed cells with an objection now fail. The objection is the
-    reason."""
+    """Returns the result after a check of its passed cells. Cells to which `objection` objects now
+    fail for this reason."""
     cells = tuple(_held(cell, objection) for cell in result.cells)
     return replace(result, cells=cells, status=worst(cell.status for cell in cells))
 

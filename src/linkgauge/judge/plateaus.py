@@ -69,8 +69,8 @@ def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
 
 
 def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and last point of each level, in order. The total cost of the levels is the
-    least."""
+    """Returns the first and last point of each level, in order. Levels are chosen so that their
+    total cost is the least."""
     candidates = [
         (first, last)
         for first in range(len(sizes))

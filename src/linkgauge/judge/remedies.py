@@ -25,7 +25,7 @@ COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge v
 
 
 def kernel_log(*words: str) -> str:
-    """Returns a command that shows the lines of the kernel's log with one of these words."""
+    """Returns a command that shows the lines of the kernel's log that have one of these words."""
     return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
 
 

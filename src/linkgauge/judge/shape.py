@@ -199,9 +199,9 @@ def _setting(cell: CellResult) -> float | None:
 
 
 class _Bend(msgspec.Struct, frozen=True):
-    """The point from which a curve changes its slope. `at` is the setting, and `figure` the curve's
-    figure from there on. `share` is this figure's share of the curve's peak. `cells` are the cells
-    of the curve."""
+    """The point at which a curve bends. `at` is its setting, and `figure` the curve's figure from
+    there on. `share` is `figure` as a share of the curve's peak. `cells` are the cells of the
+    curve."""
 
     curve: Curve
     at: str
@@ -275,9 +275,9 @@ def _range(alike: Sequence[_Bend]) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Returns the position at which a curve stops growing, or None. Up to this position the slope
-    of the logarithms is at least half of proportional. From there on it is at most half of the
-    slope before."""
+    """Returns the position at which a curve stops growing, or None. Growth is the slope of the
+    logarithms. Before the position it is at least half of proportional, and behind it at most half
+    of that."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]

@@ -48,7 +48,7 @@ def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """Returns the commands if the device is NVIDIA's, else nothing."""
+    """Returns these commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()
 
 

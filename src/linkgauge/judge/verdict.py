@@ -70,8 +70,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for peers. In a sweep, peers are cells of the same setting on
-    other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
+    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
+    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories
@@ -187,8 +187,8 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
 class Judge:
-    """Judges a run that may grow. The expectations are computed once, and a result that has not
-    changed keeps its verdicts."""
+    """Judges a run repeatedly while it grows. The expectations are computed once, and a result that
+    has not changed keeps its verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None

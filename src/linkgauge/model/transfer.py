@@ -70,7 +70,8 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Transfer:
-    """A move of bytes from `source` to `destination` by `engine`, of `scale` times the cell's size.
+    """A move of bytes from `source` to `destination` by `engine`. The number of bytes is `scale`
+    times the cell's size.
 
     With `both_ways`, one kernel copies in both directions over one pair of buffers. Every other
     chunk goes back (nvbandwidth's split warps), so each direction carries half the size. `load` is

@@ -1,4 +1,4 @@
-"""Makes a visit to cells: allocates, fills, warms up, samples and verifies."""
+"""Measures cells in one visit: allocates, fills, warms up, samples and verifies."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def measure_together(
     visit: Visit = FIRST,
     known: Known | None = None,
 ) -> Visited:
-    """Makes one visit to cells, all at the same time. `on_phase` is called as each phase begins,
+    """Measures cells in one visit, all at the same time. `on_phase` is called as each phase begins,
     and with "measure" after each sample. Errors of a cell are not raised. They become the status
     and reason of the cell's result."""
     together = _Together(cells, settings, on_phase, visit, known)

@@ -63,8 +63,8 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """A cell with all its visits merged. `error` is how far its interval reaches from the figure,
-    relative to the figure. It is None without an interval."""
+    """A cell with all its visits merged. `error` is the relative distance from its figure to the
+    farther end of the interval; None without an interval."""
 
     cell: CellResult
     error: float | None
@@ -89,7 +89,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
 
 
 def spent(*visits: CellResult) -> float:
-    """Returns the seconds of a cell's time that its visits used up. Each visit counts at least
+    """Returns the seconds of a cell's time that these visits used up. Each visit counts at least
     `VISIT_SECONDS`, because preparing it takes time as well."""
     seconds = sum(visit.seconds or 0.0 for visit in visits)
     return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
@@ -174,7 +174,8 @@ def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
 
 
 def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
-    """Returns the estimates for the parts of each cell. The same part of all cells is pooled."""
+    """Returns the estimates for the parts of each cell. Each part is pooled with the same part of
+    the other cells."""
     count = max((len(cell.parts) for cell in cells), default=0)
     columns = [
         estimates(
@@ -245,8 +246,8 @@ def _summary(
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
-    """Returns the statistics of all samples. The interval is the `known` estimate's, else the
-    interval of the samples that count."""
+    """Returns the statistics of all samples. The interval is from the `known` estimate or, without
+    one, from the `counted` samples."""
     summary = summarize(samples, better)
     if summary is None:
         return None

@@ -40,7 +40,7 @@ class BufferPool:
         self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
     ) -> Buffer:
         """Returns a buffer of exactly `size` bytes. No other transfer of the cell uses it, nor do
-        the visits just before and after (`SETS` - 1 each)."""
+        the `SETS` - 1 visits before and after."""
         key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:

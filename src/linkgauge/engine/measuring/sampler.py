@@ -200,8 +200,9 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up, and returns the shape of the samples. An earlier visit's shape is used if `known`.
-    The number of loops is that of the settings or, without one, as many as the pace needs."""
+    """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
+    which is returned unchanged. The number of loops is that of the settings or, without one, as
+    many as the pace needs."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
         if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):

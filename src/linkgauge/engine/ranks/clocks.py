@@ -58,7 +58,7 @@ class Clocks:
         return {rank: self.of(rank).ahead for rank in ranks}
 
     def was_late(self) -> None:
-        """Announces the next starts twice as early, up to a limit."""
+        """Makes rank 0 announce the next starts twice as early, up to a limit."""
         self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
 
     def of(self, rank: int) -> Offset:

@@ -1,5 +1,5 @@
 """Messages between rank 0, which controls a run, and the member in every rank. Each command has one
-answer, in the order of the commands. Commands without an answer say so."""
+answer, in the order of the commands, unless the command says otherwise."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Card(msgspec.Struct, frozen=True, tag=True):
 
 class Told(msgspec.Struct, frozen=True, tag=True):
     """States who rank 0 is, and the path of the run's journal. A member needs them if it has to
-    record the loss of rank 0. No answer."""
+    record the loss of rank 0. There is no answer."""
 
     first: Rank
     journal: str | None = None
 
 
 class ShowProgress(msgspec.Struct, frozen=True, tag=True):
-    """States what the run does from now on, in words. No answer."""
+    """States what the run does from now on, in words. There is no answer."""
 
     words: str
 
@@ -86,12 +86,13 @@ class Ping(msgspec.Struct, frozen=True, tag=True):
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. No answer."""
+    """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. There is no
+    answer."""
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
-    """Ends the run. The members leave, in an orderly way unless a rank was `lost`. No answer. The
-    message always keeps the same tag, so that ranks of other versions understand it."""
+    """Ends the run. The members leave, in an orderly way unless a rank was `lost`. There is no
+    answer. The message always keeps the same tag, so that ranks of other versions understand it."""
 
     lost: bool = False
 

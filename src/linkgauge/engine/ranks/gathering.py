@@ -70,8 +70,8 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 def serve_as_rank(
     launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
 ) -> Agent:
-    """Joins rank 0, and serves it until the run is over. `left` is called if a rank is lost, as in
-    `Agent`. Raises RankLost if rank 0 never appears."""
+    """Joins rank 0, and serves it until the run is over. `left` is called if a rank is lost. Raises
+    RankLost if rank 0 never appears."""
     seconds = join_seconds(launch, limit)
     processes = Processes(launch)
     token = b""

@@ -1,4 +1,4 @@
-"""Takes part in rank 0's run, in every other rank. Records the loss of rank 0 if rank 0 dies."""
+"""Takes part in rank 0's run, as every other rank does. If rank 0 is lost, records the loss."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Agent:
         return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
     def _span(self, command: messages.Open, own: RankBackend) -> None:
-        """Opens a backend with which this rank measures its part of cells of several ranks."""
+        """Opens a backend for cells of several ranks, with which this rank measures its part."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
         span = kind(command.backend, own, self._launch.rank, command.hosts)
         worker = LocalWorker(command.settings, self._enter)

@@ -82,7 +82,7 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """Returns the copies that NCCL carries out. The key is the index of the copy, the value the
+    """Returns the copies that NCCL carries out. The key is the index of the copy. The value is the
     ranks of its source and destination. Raises Unsupported if a copy cannot be carried out at
     all."""
     known = list(found)

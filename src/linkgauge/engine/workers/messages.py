@@ -22,7 +22,7 @@ from linkgauge.model.transfer import Cell
 
 class Start(msgspec.Struct, frozen=True, tag=True):
     """The first message to a worker. It names the accelerator backend to open besides the host's
-    backend. No answer."""
+    backend. There is no answer."""
 
     accelerator: str | None
     settings: Settings
@@ -40,7 +40,7 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 class Visit(msgspec.Struct, frozen=True):
     """A visit of cells. `number` is the number of the visit, from 0. `taken` is the number of
     samples in earlier visits, and `spent` the seconds of earlier visits. `passed` is the number of
-    cells in earlier rounds, from which simulated faults count."""
+    cells in earlier rounds. Simulated faults count cells from this number on."""
 
     number: int = 0
     taken: int = 0
@@ -70,8 +70,8 @@ class Tune(msgspec.Struct, frozen=True, tag=True):
 
 
 class Release(msgspec.Struct, frozen=True, tag=True):
-    """Asks to free the buffers kept for later cells, because another worker needs memory. No
-    answer."""
+    """Asks to free the buffers kept for later cells, because another worker needs memory. There is
+    no answer."""
 
 
 Command = Start | Survey | ReadInventory | Measure | Tune | Release
@@ -132,9 +132,9 @@ def beside_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. Skips cells that the plan skips or that `check`
-    refuses, and calls `measure` with the other cells. If one cell is refused whose round must be
-    measured completely, all cells are refused."""
+    """Returns the results of all cells, in order. Cells that the plan skips or that `check` refuses
+    get that result. `measure` measures the other cells. If `check` refuses a cell that must run at
+    the same time as the others, all cells are refused."""
     results: dict[PlannedCell, CellResult] = {}
     for cell in cells:
         try:

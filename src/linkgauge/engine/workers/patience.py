@@ -34,8 +34,8 @@ class Patience(NamedTuple):
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Returns the seconds that work may take until it has warmed up. The work moves `moved`
-        bytes. `more` is additional seconds that it may take."""
+        """Returns the seconds within which work must have warmed up. The work moves `moved` bytes.
+        `more` is additional seconds that it may take."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:

@@ -158,7 +158,7 @@ class LocalWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Makes one visit to these cells, all at the same time. Returns their results in order.
+        """Measures these cells in one visit, all at the same time. Returns their results in order.
         Errors of a cell are not raised. They become its result."""
         made: dict[PlannedCell, Measurement] = {}
 

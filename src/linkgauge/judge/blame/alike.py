@@ -50,9 +50,9 @@ def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """Returns how much more the samples of a part's cells scatter than those of the other cells, or
-    None for too few cells. The ratio is that of the standard deviations (geometric means).
-    Student's t tests whether the part adds the same amount to the logarithms in every class."""
+    """Returns the ratio of the scatter of a part's cells to that of other cells, or None for too
+    few cells. Scatter is the standard deviation of a cell's samples (geometric mean over cells).
+    The probability is from Student's t on the logarithms, over all classes."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []
@@ -79,9 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """Returns the probability that chance alone affects at least this many of a part's cells. The
-    values say whether a cell is affected. The test is Fisher's exact test, over all classes
-    together."""
+    """Returns the probability that chance alone affects so many of a part's cells. Each value says
+    whether a cell is affected. The test is Fisher's exact test, over all classes together."""
     chances = [1.0]
     shown = 0
     for touching, others in of:
@@ -95,10 +94,10 @@ def more_often(of: Classes[bool]) -> float:
 
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
-    """Returns the probability that chance alone gives a part's cells at least this many events.
-    Each value is a pair: the events and the samples of a cell. Within a class, all samples are
-    assumed to be equally likely to have an event. The result is an upper bound (Chernoff's). Events
-    that come in bursts count less: their numbers are divided by their dispersion."""
+    """Returns the probability that chance alone gives a part's cells so many events. Each value is
+    a pair: the events and the samples of a cell. Within a class, all samples are assumed to be
+    equally likely to have an event. The result is an upper bound (Chernoff's). Events that come in
+    bursts count less: their numbers are divided by their dispersion."""
     burst = _dispersion([side for both in of for side in both])
     sums = [
         (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))

@@ -154,8 +154,8 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
 
 @lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the cells for checks of figures. Only parts that may slow the figure count as
-    touched."""
+    """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
+    that may slow its figure."""
     return tuple(
         case if case.timed is case.touched else replace(case, touched=case.timed)
         for case in cases_of(evidence)

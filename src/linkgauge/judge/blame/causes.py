@@ -152,7 +152,7 @@ def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
     """Returns the best set in which two likely candidates replace one of the chosen ones. This
-    helps if a part was chosen that stands for two faulty parts inside it."""
+    helps if the chosen part contains two faulty parts."""
     likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
     pairs = list(itertools.combinations(likely, 2))
     rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
@@ -265,9 +265,8 @@ def causes(
 
 
 class _Strikes(NamedTuple):
-    """The cells that a part affects, as bit masks. `may` are the cells that it may affect, and
-    `surely` those that it certainly affects. `since` are all of its cells from its first bad cell
-    on."""
+    """The cells that a part affects, as bit masks. `may` are the cells that it may affect. `surely`
+    are those that it certainly affects. `since` are all of its cells from its first bad cell on."""
 
     may: int
     surely: int

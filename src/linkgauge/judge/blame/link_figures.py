@@ -1,5 +1,4 @@
-"""Finds the figures of a run that show each link's rate. Also finds the gravest finding on each
-part."""
+"""Finds the figures of a run that show each link's rate, and the gravest finding on each part."""
 
 from __future__ import annotations
 
@@ -69,9 +68,9 @@ def link_figures(
 
 
 def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
-    """Returns the links whose rate the cell's figure may show, with their directions. These are the
-    links of the only transfer or, with two transfers, the links that they cross in opposite
-    directions. Returns nothing if the figure is not the rate of these transfers."""
+    """Returns the links whose rate the cell's figure may show, with their directions. With two
+    transfers, these are the links that both cross, in opposite directions. Returns nothing if the
+    figure is not the rate of the transfers."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(each) == 1:

@@ -71,7 +71,7 @@ class Base(msgspec.Struct, frozen=True):
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """Returns those suspects among `by` that slow a cell more than this reference."""
+        """Returns the suspects in `by` that slow a cell more than they slow this reference."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
@@ -80,9 +80,10 @@ class Base(msgspec.Struct, frozen=True):
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """Returns for how many cells more the drift of `s` slowed a cell than this reference.
-        `number` is the number of the cell, or None for a cell that the drift does not slow. The
-        result is negative if the drift slows only the reference."""
+        """Returns by how many steps of a drift a cell is slower than this reference. The drift of
+        `s` slows each cell by one more step than the cell before. `number` is the number of the
+        cell, or None for a cell that the drift does not slow. The result is negative if the drift
+        slows only the reference."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 

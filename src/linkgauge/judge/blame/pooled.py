@@ -69,8 +69,8 @@ class _ClassSums(NamedTuple):
 
 
 def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
-    """Yields the loss of each part that its cells show together to be slow, the surest first. Cells
-    that touch a slow part are not used as peers of other parts."""
+    """Yields the loss of each slow part, the surest first. All cells of a part together show that
+    the part is slow. Cells that touch a slow part are not used as peers of other parts."""
     left, parts = list(rates), frozenset(candidates)
     found = list(_each(left, parts))
     while sure := [one for one in found if one.p < CHANCE / len(found)]:

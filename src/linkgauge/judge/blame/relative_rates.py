@@ -215,7 +215,7 @@ def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
 
 
 def shows(evidence: Evidence, number: int) -> bool:
-    """Whether the earlier runs suffice to show a loss of a tenth in the cell with this number."""
+    """Whether the earlier runs suffice to show a loss of 10 % in the cell with this number."""
     return evidence.earlier is not None and number not in evidence.earlier.unknown
 
 

@@ -70,8 +70,8 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a finding on cells with too few samples to show whether they stall or scatter. No such
-    finding is made if all cells have too few."""
+    """Yields a finding on cells with too few samples to show whether they stall or scatter. If all
+    cells have too few, there is no finding."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
     few = [count for count in counts if count < stalls.LEAST]
     if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
@@ -191,8 +191,8 @@ def _onset(logs: Sequence[tuple[int, float]]) -> int:
 def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
     """Returns the variance that each group of cells should have. It is the sum of what the group's
     kind of noise and each of its parts add. The summands are fitted by least squares. A key of
-    `found` has the group's noise, and for each part whether the group has it. A value has the
-    measured variance and its degrees of freedom."""
+    `found` describes a group: its kind of noise, and whether each part belongs to it. A value has
+    the measured variance and its degrees of freedom."""
     variances = [v for v, _ in found.values()]
     weights = [degrees / v**2 for v, degrees in found.values()]
     noises, *parts = zip(*found, strict=True)

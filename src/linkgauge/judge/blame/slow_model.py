@@ -84,8 +84,8 @@ class Model:
         return sum(number < s.since for number in self._cells[s.part])
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
-        """Whether no errors were seen on the part itself. Errors do not count if a suspected part
-        around it explains them."""
+        """Whether there are no errors that show the part to be at fault. Errors do not count if a
+        suspected part around it explains them."""
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
@@ -212,7 +212,7 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """Returns for how many cells more the drift of `s` slowed each cell than the reference."""
+        """Returns by how many steps of the drift of `s` each cell is slower than the reference."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]

@@ -135,7 +135,7 @@ def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence, *, is_told: boo
 
 
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
-    """Yields the findings that single cells show."""
+    """Yields the findings for which single cells are clearly slow."""
     slow = [each for each in rates if each.slow]
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
     known = seen | slowed(evidence)
@@ -201,8 +201,8 @@ def _adds_nothing(
 
 
 def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
-    """Yields the findings that no single cell shows, but all cells that touch a part show
-    together."""
+    """Yields the findings for which only all cells of a part together show that the part is
+    slow."""
     cases = [each.case for each in rates]
     known = slowed(evidence)
     blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
@@ -305,8 +305,8 @@ def _only_both_ways(
     part: Part, slow: Sequence[RelativeRate], rates: Sequence[RelativeRate]
 ) -> set[Part]:
     """Returns the links of a part that are slow only if they are crossed in both directions at
-    once. Returns none for a single link, or if a cell in one direction is slow, too. Some cells
-    must have shown that each direction alone is fast."""
+    once. The result is empty for a single link, or if a cell in one direction is slow, too. Some
+    cells must have shown that each direction alone is fast."""
     both = {one for each in slow for one in each.case.touched if one.both_ways}
     ways = (any(one.both_ways for one in each.case.touched) for each in slow)
     if part.both_ways or len(both) < 2 or not all(ways):

@@ -96,8 +96,8 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
 def held_against(
     before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
 ) -> Since | None:
-    """Compares a run with earlier runs, the latest first. Without `alone`, the latest earlier runs
-    may join the run's side if they show the same loss. Returns None without earlier runs."""
+    """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
+    count on the run's side if they show the same loss. Returns None without earlier runs."""
     found: Since | None = None
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]
@@ -179,7 +179,7 @@ def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
 
 
 def _fact(state: dict[str, str], name: str) -> str | None:
-    """Returns a fact of the state. For linkgauge, only the version counts, not the build."""
+    """Returns a fact of the state. For linkgauge, this is only the version, without the build."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 

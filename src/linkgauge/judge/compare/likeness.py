@@ -151,7 +151,7 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
 
 
 def _busy(run: Run) -> dict[str, tuple[int, ...]]:
-    """Returns the ids of other processes on each accelerator, before and after the run."""
+    """Returns the ids of other processes on each accelerator, as read before and after the run."""
     found: dict[str, tuple[int, ...]] = {}
     for inventory in (run.machine.inventory, run.after):
         for one in inventory.accelerators if inventory is not None else ():

@@ -95,8 +95,8 @@ class _Found(NamedTuple):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """Returns the changes in a history of at least the fraction `least`. Cells share a change if
-    they changed in the same direction, and if the run is likely for each of them."""
+    """Returns the changes in a history that are at least as large as the fraction `least`. Cells
+    share a change if they changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = [each for one in history.series for each in _changes(one, order)]
     most = holding([each.change.p for each in found], len(history.series))

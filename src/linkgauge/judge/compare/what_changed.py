@@ -112,7 +112,8 @@ def _candidates(
     cells: Sequence[ComparedCell],
 ) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
     """Counts the cells that share each set of properties. Also returns the sets of which most cells
-    changed in one direction. Each has the logarithms of the ratios, by the number of the cell."""
+    changed in one direction. Each set has the logarithms of its cells' ratios, by the number of the
+    cell."""
     of: dict[_Of, int] = {}
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):

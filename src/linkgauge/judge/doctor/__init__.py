@@ -120,7 +120,7 @@ def _causes(
 def _turned(
     evidence: Evidence, touched: Mapping[str, frozenset[Part]]
 ) -> dict[str, frozenset[str]]:
-    """Returns the ports that redirect the traffic between the devices of each cell."""
+    """Returns, for each cell, the ports that redirect the traffic between its devices."""
     ports = links.redirecting(evidence)
 
     @cache

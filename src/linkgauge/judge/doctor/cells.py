@@ -24,7 +24,7 @@ since."""
 def _outcome(
     check: str, kind: OutcomeKind, found: str, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check of cells with this kind of outcome. The check finds the part that these cells
+    """Makes a check for cells with this kind of outcome. The check finds the part that these cells
     share and that passed cells do not touch. The remedy begins with vendors' tools."""
     began = BEGAN if kind == "wrong-bytes" else _BREAKS
 
@@ -75,7 +75,8 @@ def _of_memory(blame: Blame) -> Blame:
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
     """Returns groups of bad cells that were measured at the same time and share no part. Probably
-    one cell ended all others. Tables with cells that are bad in another way are left out."""
+    the end of one cell ended the others. Tables with cells that are bad in another way are left
+    out."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
     return {

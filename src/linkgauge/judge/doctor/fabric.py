@@ -158,7 +158,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check of cells with this kind of outcome. It yields one finding for each reason. The
+    """Makes a check for cells with this kind of outcome. It yields one finding for each reason. The
     remedy begins with vendors' tools."""
 
     def by_reason(evidence: Evidence) -> Iterator[Finding]:

@@ -174,8 +174,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """Yields pairs of cells of which the one with more threads is clearly slower. The first has at
-    most one thread a core, and the second all threads of the node."""
+    """Yields pairs of cells that differ in their number of threads. The first has at most one
+    thread a core. The second has all threads of the node and is clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)

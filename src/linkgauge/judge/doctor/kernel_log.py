@@ -109,8 +109,8 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Returns the part for each address in a message. A port's messages about its link are about
-    the device below."""
+    """Returns the part that each address in the kernel's log stands for. A port's messages about
+    its link concern the device below."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

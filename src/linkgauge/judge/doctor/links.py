@@ -40,8 +40,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch or host bridge whose links are all slow or counted errors. The shared
-    part is then at fault."""
+    """Checks for a switch or host bridge whose links are all slow, or all counted errors. The
+    switch or bridge is then at fault."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -162,8 +162,8 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
 
 
 def _able(both: bool, most: str) -> str:
-    """Returns a phrase that says which maximum the ends of a link support. `both` says whether both
-    ends report it."""
+    """Returns a phrase that says which speed or width the ends of a link support. `both` says
+    whether both ends report it."""
     if both:
         return f"both ends support {most}"
     return f"its lower end supports {most}, the upper end is unknown"
@@ -197,7 +197,7 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
     """Checks whether each bridge above a device is as fast as the device. If all devices of a model
-    have the same slower bridge, a better slot does not exist."""
+    have such a slower bridge, no better slot exists."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}

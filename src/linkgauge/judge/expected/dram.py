@@ -33,8 +33,8 @@ class Ceilings(msgspec.Struct, frozen=True):
     others: dict[Path, float | None] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the figure to compare a transfer by a node's threads with, or None. It is the
-        highest figure of other paths."""
+        """Returns the highest figure of other paths, to compare a transfer by a node's threads
+        with. Returns None if there is none."""
         path = (transfer.source, transfer.destination)
         if path in self.others:
             return self.others[path]
@@ -109,8 +109,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the memory's part of the path of a device that uses the memory of this node.
-        Rates measured with threads do not limit a device that transfers `alone`."""
+        """Returns the path of a device through the memory of this node. Rates measured with threads
+        do not limit a device that transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)

@@ -72,8 +72,8 @@ class _CollectiveWay(NamedTuple):
 
 
 class _Slowest(NamedTuple):
-    """The rate of a call. `bus` is its busbw in bytes/s. `pairs` are the pairs that end last in its
-    longest phase."""
+    """The rate of a call of a collective. `bus` is its busbw in bytes/s. `pairs` are the pairs that
+    end last in its longest phase."""
 
     bus: float
     pairs: tuple[Pair, ...]
@@ -133,8 +133,8 @@ class ExchangeRates:
         )
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join all of these devices and can reduce. Returns none if
-        switches do not join every pair."""
+        """Returns the switches that join all of these devices and can reduce. The result is empty
+        if switches do not join every pair."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -196,8 +196,8 @@ class ExchangeRates:
     def _slowest(
         self, devices: Sequence[str], way: _CollectiveWay, *, cost: bool
     ) -> _Slowest | None:
-        """Returns the busbw of a call, and the pairs that limit its longest phase. Returns None if
-        nothing limits it. Raises Unknown if a path is unknown."""
+        """Returns the busbw of a call of the collective, and the pairs that limit its longest
+        phase. Returns None if nothing limits it. Raises Unknown if a path is unknown."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):

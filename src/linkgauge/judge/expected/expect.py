@@ -307,8 +307,8 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer in a sustained total, or None for a transfer that
-        shares a link. How hardware divides a link is not known."""
+        """Returns the rate of each transfer in a sustained total. The rate is None for a transfer
+        that shares a link, because it is unknown how hardware divides the link."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -319,8 +319,8 @@ class _Sharing:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """Returns a bound on the total rate by one link. It is what the link carries at most, plus
-        what transfers elsewhere reach alone."""
+        """Returns an upper bound for the total rate, because of one link. It is the most that the
+        link carries, plus what transfers elsewhere reach alone."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)

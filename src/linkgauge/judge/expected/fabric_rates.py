@@ -25,8 +25,8 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The cost of a byte of payload on a link, in bytes. `cost` is in its own direction, and `back`
-    in the other direction."""
+    """The cost of a byte of payload on a link, in bytes. `cost` is in the direction of the payload,
+    and `back` in the other direction."""
 
     cost: float
     back: float

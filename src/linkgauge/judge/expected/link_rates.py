@@ -161,9 +161,9 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns the link as the slower of its ends reports it. `sampled` is the state read under
-    load, if known. Returns None if no end reports a rate. Raises Unknown instead for a device's own
-    link."""
+    """Returns the state of a link as its slower end reports it. `sampled` is the state read under
+    load, if known. Returns None if no end reports a state. For a device's own link, raises Unknown
+    instead."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:

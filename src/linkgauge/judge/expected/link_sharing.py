@@ -39,8 +39,8 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """Returns the loads of the links that a cell crosses, the fullest first. Returns none for a
-        cell that was measured alone. Returns None if a link is overloaded or its load is
+        """Returns the loads of the links that a cell crosses, the fullest first. The result is
+        empty for a cell that was measured alone. It is None if a link is overloaded or its load is
         unknown."""
         if not is_beside(cell):
             return ()

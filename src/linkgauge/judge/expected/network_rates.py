@@ -72,7 +72,7 @@ def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -
 
 def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
     """Returns three facts about an interface's packets: the bytes of payload, the bytes added to
-    it, and the name of such packets."""
+    the payload, and the name of the packets."""
     mtu = nic.mtu or _USUAL
     if by_rdma and nic.kind == "InfiniBand":
         return _PAYLOADS[0], _INFINIBAND, "packets of InfiniBand"

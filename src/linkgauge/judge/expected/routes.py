@@ -39,7 +39,7 @@ class Paths:
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """Returns the path of a transfer in a cell of `size` bytes. `alone` means that no other
-        engine's owner takes part. Raises Unknown if the path is unknown."""
+        device or node takes part. Raises Unknown if the path is unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:

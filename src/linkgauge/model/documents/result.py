@@ -52,7 +52,7 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
     samples: Its samples, in the order of measuring, in the result's unit; in bytes/s for a transfer
-        beside a latency, in seconds for hidden time.
+        that runs while a latency is measured, in seconds for hidden time.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or on a shared path."""
 

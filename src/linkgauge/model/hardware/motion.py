@@ -47,8 +47,8 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """Returns the time at which this share of the bytes has moved, if the transfer runs many
-        loops."""
+        """Returns the time at which this share of many loops' bytes has moved, divided by the
+        number of loops."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)

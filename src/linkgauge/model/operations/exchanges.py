@@ -8,7 +8,7 @@ around the root, and partners whose numbers differ in a bit.
 There are three other algorithms. Several rings run at once, each with a part of the bytes and over
 separate links. Two trees each carry half of the bytes; a rank that passes data on in one tree is a
 leaf of the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
-broadcast, reduction and scan, Parallel Computing 35 (2009)); The switch itself reduces: it reads
+broadcast, reduction and scan, Parallel Computing 35 (2009)). The switch itself reduces: it reads
 the data of all ranks and stores the result to all ranks (B. Klenk et al., An in-network
 architecture for accelerating shared-memory multiprocessor collectives, ISCA 2020)."""
 
@@ -125,8 +125,8 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
     """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
-    the number of links from rank a to rank b. Returns none if no ring joins all ranks, or if there
-    are too many ranks."""
+    the number of links from rank a to rank b. The result is empty if no ring joins all ranks, or if
+    there are too many ranks."""
     ranks, limit = len(links), min(map(sum, (*links, *zip(*links, strict=True))))
     if ranks > _SEARCHED:
         return ()

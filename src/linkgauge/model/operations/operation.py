@@ -76,8 +76,8 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error that a correct product may have. The error is that of the sum, with
-    signs, of `BLOCK` neighbours in a row.
+    """Returns the largest error that a correct product may have in the signed sum of `BLOCK`
+    neighbours in a row.
 
     An element is a sum of n products of N(0, 1) numbers, and about √n large. In single precision,
     the standard deviation of its error is below n · 2⁻²⁴. Each of n additions rounds a partial sum
@@ -190,7 +190,8 @@ class Operation(msgspec.Struct, frozen=True):
     by_flags: Whether each side signals by a store to the other side's memory.
     between_cpus: Whether bytes move between the caches of CPUs.
     in_memory: Whether its first transfer has memories. The transfer is `null -> null` otherwise.
-    loads_beside: Whether the transfers after the first are plain copies that run beside the first.
+    loads_beside: Whether the transfers after the first are plain copies that run at the same time
+        as the first.
     follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
         visits.
     has_size: Whether the size of a cell has a meaning.

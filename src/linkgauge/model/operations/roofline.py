@@ -28,9 +28,9 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def bound_of(done: WorkDone) -> Bottleneck | None:
-    """Returns the part that limits the work, by a roofline with a roof for each link (Williams,
-    Waterman and Patterson, 2009). Returns None if no rate is known. If the host spends most of the
-    loop launching work, launching is the limit."""
+    """Returns the part that limits the work, by a roofline model with a roof for each part. Returns
+    None if no rate is known. If the host spends most of the loop launching work, launching is the
+    limit."""
     needs, rates = done.demands, done.rates
     parts: tuple[tuple[BoundKind, float, float | None], ...] = (
         ("host link", needs.to_device, rates.to_device),

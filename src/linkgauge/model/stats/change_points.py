@@ -94,8 +94,8 @@ class _Stretch(msgspec.Struct, frozen=True, order=True):
 def change_points(
     values: Sequence[float], significance: float = SIGNIFICANCE
 ) -> tuple[ChangePoint, ...]:
-    """Returns the changes of a series of positive values, in order. Returns none for fewer than 2 ×
-    LEAST values."""
+    """Returns the changes of a series of positive values, in order. The result is empty for fewer
+    than 2 × LEAST values."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]

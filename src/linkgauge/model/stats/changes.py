@@ -251,7 +251,8 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the loss that can be found in a cell, if `cells` cells are compared."""
+    """Returns the smallest loss that these runs can find in a cell, and how many more runs would
+    find the loss that `aim` names. `cells` is the number of compared cells."""
 
     def found(counts: tuple[int, int], more: int) -> float:
         scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))

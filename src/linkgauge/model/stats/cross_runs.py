@@ -1,10 +1,10 @@
 """Estimates how much the true variances of cells differ, from products over different runs.
 
 An outlying run makes several squared deviations large at once. With heavy tails, variances from few
-runs therefore differ much, even among cells that truly vary alike. Two disjoint pairs of runs are
-independent. The mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over different runs a, b, c, d is therefore
-σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of Mathematical
-Statistics 27, 1956); If the first factor is of one cell and the second of another cell, the mean is
+runs therefore differ much, even among cells whose true variances are equal. Two disjoint pairs of
+runs are independent. The mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over different runs a, b, c, d is
+therefore σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of Mathematical
+Statistics 27, 1956). If the first factor is of one cell and the second of another cell, the mean is
 σ₁² σ₂², however the cells of a run are correlated. The mean difference between σ⁴ and σ₁² σ₂² over
 cells is the variance of σ² among cells."""
 

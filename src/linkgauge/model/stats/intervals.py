@@ -1,13 +1,13 @@
 """Computes intervals into which the median of another run falls.
 
-A cell is measured in visits. Each visit has its own buffers, gates and moment, like another run,
-and figures vary with all of these. Intervals are therefore computed from visits, not samples.
-Samples taken back to back share buffers and moment: intervals from their scatter alone covered only
-79 % of what they should.
+A cell is measured in visits. Each visit (round of samples) has its own buffers, start signals and
+moment, like another run, and figures vary with all of these. Intervals are therefore computed from
+visits, not samples. Samples taken back to back share buffers and moment: intervals from their
+scatter alone covered only 79 % of what they should.
 
 An interval has two parts. Variation between visits is assumed to be normal. Its variance is the
 variance of the visits' means, less the part due to the scatter of samples. This variance is pooled
-over alike cells, because a cell has few visits, and Student's t is narrow only if many visits
+over similar cells, because a cell has few visits, and Student's t is narrow only if many visits
 determine the variance (G. Snedecor, W. Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13).
 Variation between samples is seldom normal: copies take one of two or three durations, or stall now
 and then. That part is therefore computed from the order of the samples alone (T. Hettmansperger, S.
@@ -151,9 +151,9 @@ def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estim
 
 
 class _Pools:
-    """The variations of cells, sorted by variance so that similar cells can be pooled. Cells with
-    one visit have no variance between visits and do not count there. Cells with one sample per
-    visit do not count for the variance within visits."""
+    """The variations of cells, sorted by variance so that similar cells can be pooled. A cell with
+    one visit says nothing about the variance between visits. A cell with one sample per visit says
+    nothing about the variance within visits."""
 
     def __init__(self, spread: Sequence[_Spread]) -> None:
         known = [(each.between, each) for each in spread if each.between is not None]

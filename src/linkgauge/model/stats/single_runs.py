@@ -1,14 +1,14 @@
 """Estimates how much another run of a cell would vary, from the intervals in a single run.
 
 A cell's interval is computed from a few visits of the cell and from the visits of cells that seem
-alike. If the few visits of a noisy cell agree by chance, the cell looks quiet and gets the interval
-of quiet cells. The interval contains 95 of 100 figures of other runs, but says nothing of values
-farther out: a p of 1e-30 by the interval means little. On a device that jitters, some alike cells
-of the same run are noisier. Each cell is then assumed to be one of the noisy cells with a small
-probability.
+similar. If the few visits of a noisy cell agree by chance, the cell looks quiet and gets the
+interval of quiet cells. The interval contains 95 of 100 figures of other runs, but says nothing of
+values farther out: a p of 1e-30 by the interval means little. On a device that jitters, some
+similar cells of the same run are noisier. Each cell is then assumed to be one of the noisy cells
+with a small probability.
 
-Alike cells should not move between two runs. How far they did move shows whether intervals are too
-narrow or too wide."""
+The figures of similar cells should not change between two runs. How far they did change shows
+whether intervals are too narrow or too wide."""
 
 from __future__ import annotations
 

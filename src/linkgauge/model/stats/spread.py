@@ -1,5 +1,5 @@
 """Estimates how much the figures of runs vary in each cell, from its own few runs and those of
-alike cells.
+similar cells.
 
 A comparison has few runs, so the variance of a single cell is poorly known. Cells also differ:
 transfers to the host may vary ten times as much as others. The variances of cells are treated as
@@ -7,9 +7,9 @@ draws from a common distribution, a scaled inverse χ². All cells together dete
 width (G. Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004). A cell's
 variance is then the mean of its own variance and of the variance that its peers suggest. The
 weights are degrees of freedom: the peers have many if they agree, and few if they differ. Two
-things differ from Smyth. First, alike cells have a location of their own, and these locations vary
-about a common one. Second, how unlike cells are is estimated from products of different runs
-(`cross_runs`), because outlying runs make alike cells look unlike.
+things differ from Smyth. First, similar cells have a location of their own, and these locations
+vary about a common one. Second, how unlike cells are is estimated from products of different runs
+(`cross_runs`), because outlying runs make similar cells look different.
 
 A few cells may vary much more than all others, and no common distribution describes them. If a
 cell's own runs show this, its peers count less. If there are such cells, any cell is called
@@ -216,8 +216,8 @@ class _WeightedSum(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean variance. The mean of logarithms limits it, so that a few noisy cells cannot
-        dominate it."""
+        """The mean variance. A few very noisy cells cannot dominate it, because the mean of the
+        logarithms limits it."""
         return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
     def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _WeightedSum:
