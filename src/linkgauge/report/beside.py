@@ -138,7 +138,7 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 def _each(result: Result) -> Iterator[Matrix]:
     """Yields a matrix with the rates of the slowest and the fastest copy. The columns are the
-    numbers of simultaneous copies. Yields nothing if the columns are no such numbers."""
+    numbers of simultaneous copies. Yields nothing if the columns are something else."""
     rates: dict[str, list[float]] = {}
     for cell in result.cells:
         if _is_counted(result, cell):

@@ -44,8 +44,8 @@ class SharedTable(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """What neighbouring results must have in common to share a table. `only` is None, or the number
-    of a result that shares no table."""
+    """A key for results. Neighbouring results with equal keys share a table. `only` is None, or the
+    number of a result that shares no table."""
 
     form: Form
     only: int | None

@@ -43,8 +43,9 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Returns the time left, estimated from the average duration of all visits so far. The average
-    of the last visits would vary, because some benchmarks take much longer than others."""
+    """Returns the time left, estimated from the average duration of all rounds of samples (visits).
+    The average of the last visits would vary, because some benchmarks take much longer than
+    others."""
     if not task.completed or task.elapsed is None or task.remaining is None:
         return "-:--:--"
     return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))

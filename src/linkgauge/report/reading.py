@@ -85,7 +85,7 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yields each named run and each run below the named folders once."""
+    """Yields each run once: the named runs, and the runs below the named folders."""
     found: dict[Path, None] = {}
     for path in paths:
         folders = [path] if is_run(path) else run_folders(path.resolve())

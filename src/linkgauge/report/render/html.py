@@ -81,8 +81,8 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Returns the value, without characters in texts that control a terminal or turn the direction
-    of text."""
+    """Returns the value. Characters that control a terminal or change the direction of text are
+    removed from its texts."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 

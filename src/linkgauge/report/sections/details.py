@@ -24,7 +24,7 @@ Shades = Mapping[Place, Shade | None]
 
 
 def blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
-    """Yields the details of each result, and last the tables over several sizes."""
+    """Yields the details of each result, and then the tables over several sizes."""
     for result in run.results:
         if has_figures(result):
             yield from _of_result(result, run)

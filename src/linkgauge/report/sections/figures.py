@@ -79,8 +79,9 @@ def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
 
 
 def large_of(judged: OneRun) -> Large:
-    """Returns which large matrices are shown as one line on a page: `uniform` for matrices with
-    nearly equal figures only, or `reduced` for all of them if there are too many cells."""
+    """Returns how the large matrices of a run are shown on a page. With `uniform`, only matrices
+    with nearly equal figures become one line. With `reduced`, all become one line, because there
+    are too many cells."""
     found = (one for one in judged.run.results if has_figures(one) and is_large(one))
     matrices = (one for one in found if form_of(one, "uniform") == "matrix")
     places = sum(len(one.cells) for one in matrices if not many.is_many(one))

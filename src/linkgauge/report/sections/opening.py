@@ -51,8 +51,8 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
     """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s
-    from each other, as this hardware should`. Without devices: `2 CPUs copy 25 GB/s within host:0`.
-    Empty without such figures."""
+    from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25 GB/s
+    within host:0`. The text is empty without such figures."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         what = " and ".join(f"{_figures(cells)} from {where}" for where, cells in known.items())

@@ -248,7 +248,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 
 
 def _all(some: Sequence[_Link]) -> _Link:
-    """Combines several links into one that has the figures of all."""
+    """Combines several links into one, with the figures of all."""
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
     says = some[0].says if len(some) == 1 else f"{len(some)} links alike"

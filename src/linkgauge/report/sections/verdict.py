@@ -148,9 +148,9 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the first steps of a remedy. These are the prose before the first command and the
-    command, or all commands up to the next prose if the first command changes anything. If there
-    are no commands, yields the first line."""
+    """Yields the first steps of a remedy: the prose before the first command, then this command. If
+    the command changes anything, yields all commands up to the next prose. If there are no
+    commands, yields the first line."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return

@@ -76,9 +76,8 @@ def held_below(cell: CellResult) -> float | None:
 
 
 def reference_of(cell: CellResult) -> float | None:
-    """Returns the figure by which the cell's share is computed: the expected figure. If links run
-    clearly below their best speed, it is the figure at their best speed. None if nothing is
-    expected."""
+    """Returns the reference for the cell's share. This is the expected figure or, if links run
+    clearly below their best speed, the figure at their best speed. None if nothing is expected."""
     return held_below(cell) or expected_of(cell)
 
 

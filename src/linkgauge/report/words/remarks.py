@@ -137,8 +137,8 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """Yields a line for each status other than pass. The line has the reason and the cells. If
-    there are several benchmarks, it also names them."""
+    """Yields a line for each status other than pass, with the reason and the cells. If there are
+    several benchmarks, the line also names the benchmarks."""
     found: dict[tuple[Status, str | None], dict[str, None]] = {}
     several = len({result.benchmark for result in results}) > 1
     for result in results:

@@ -133,8 +133,8 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """What the process does now: it measures the cell `what`, or carries out a step such as
-    `opening the devices`."""
+    """The current step of the process. `what` is the name of the cell that is measured, or
+    describes a step such as `opening the devices`."""
 
     what: str
     is_cell: bool = False

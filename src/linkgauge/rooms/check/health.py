@@ -114,7 +114,8 @@ def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:
-    """Compares the run with the baseline, and returns the verdict with the result."""
+    """Compares the run with the baseline. Returns the verdict, including the result of the
+    comparison."""
     current = figures_of(run)
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)

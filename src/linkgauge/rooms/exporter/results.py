@@ -241,7 +241,7 @@ def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
     """Returns the runs whose cells are shown. These are the latest run of each label, and earlier
-    runs since this time up to a limit of cells. `found` has the latest run first."""
+    runs after `since`, up to a limit of cells. `found` has the latest run first."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:

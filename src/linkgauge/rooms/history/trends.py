@@ -202,7 +202,7 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
 
 
 def _near(path: str) -> str:
-    """Returns the path. It is relative to the current folder if it is below that folder."""
+    """Returns the path. A path below the current folder is made relative to that folder."""
     with suppress(OSError, ValueError):
         return str(Path(path).relative_to(Path.cwd()))
     return path

@@ -102,8 +102,8 @@ class NetRank(RankBackend):
         return Inventory() if self._gpu is None else self._gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns the reason why no interface can carry out this transfer. None if interfaces may
-        be able to. Rank 0 decides, because it knows both ends."""
+        """Returns the reason why no interface can carry out this transfer, or None. None does not
+        mean that they can: rank 0 decides this, because it knows both ends."""
         if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
             return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         by_ucx = transfer.engine.kind in BY_UCX

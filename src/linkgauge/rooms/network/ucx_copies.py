@@ -89,7 +89,7 @@ class Copies:
 
     def run(self) -> dict[int, float]:
         """Carries out the copies. Returns when each copy that this rank moves ended, by number of
-        the copy. Raises BackendError, or TookTooLong without progress for too long."""
+        the copy. Raises BackendError, or TookTooLong if nothing moves for too long."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer

@@ -128,7 +128,8 @@ def _typed(who: RunAnonymizer, key: str, text: str) -> str:
 
 
 def _stated(who: RunAnonymizer, key: str, text: str) -> str:
-    """Replaces a value that a person entered for a machine, if `key` is one of a name."""
+    """Returns a value that a person entered for a machine, without identifying words. If `key` says
+    that the value is a name, the whole value is replaced."""
     if _NAMED.search(key):
         return who.name("stated", text)
     return str(_FIELDS.get(key, _FIELDS[""]).change(who, key, text))

@@ -44,7 +44,7 @@ _HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_
 
 
 class Combination(msgspec.Struct, frozen=True):
-    """What each side does with the buffer. None means that the side does nothing."""
+    """The access of each side to the buffer. A side that is None does nothing."""
 
     host: Access | None
     device: Access | None

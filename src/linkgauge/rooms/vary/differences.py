@@ -106,9 +106,9 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _apart(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
-    """Returns the table without the duplicates of cells that use all threads. If the number of
-    threads is the same under all settings, the column is this number. Otherwise the column is
-    `ALL`, and numbers that some setting lacks are left out."""
+    """Returns the table without duplicates. A cell that uses all threads appears twice: by its
+    number of threads, and as `ALL`. If this number is the same under all settings, `ALL` is
+    removed. Otherwise, numbers that some setting lacks are removed."""
     left_out = set[Key]()
     for key, columns in threads.items():
         if len(columns) == 1:

@@ -169,8 +169,8 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """Runs the user's command, if any, and returns its output. The options of the setting are
-    environment variables: `--numa-node` is LINKGAUGE_NUMA_NODE."""
+    """Runs the user's command, if any, and returns its output. The command gets the options of the
+    setting as environment variables, such as LINKGAUGE_NUMA_NODE for `--numa-node`."""
     if command is None:
         return None
     setting = variant.setting

@@ -217,8 +217,8 @@ class KeyValueCache:
 
 
 class Decoder:
-    """A decoder with its weights on the device. If not `resident`, the decoder has no weights of
-    layers."""
+    """A decoder with its weights on the device. If not `resident`, the weights of its layers are
+    not on the device."""
 
     def __init__(
         self,

@@ -69,7 +69,8 @@ def name_of(asked: Workload) -> str:
 
 
 def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
-    """Yields the names of operations, each with its own time, without that of nested operations."""
+    """Yields the name and the time of each operation. The time of nested operations is not
+    included."""
     for event in recorded.key_averages():
         if on_device:
             time = getattr(event, "self_device_time_total", 0.0)

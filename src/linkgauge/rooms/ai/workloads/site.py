@@ -96,8 +96,8 @@ class Site:
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """Returns a range of NVTX, which does nothing on other devices or if torch was built
-        without NVTX."""
+        """Returns a range of NVTX. It does nothing on devices other than NVIDIA's, or if torch was
+        built without NVTX."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -106,8 +106,8 @@ class Site:
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
         """Raises Unsupported if the work in this block does not fit into memory. `needed` is the
-        memory in bytes that it needs, and `held` is the part that is already allocated (None: all).
-        `batch` is for the message."""
+        memory in bytes that it needs, and `held` is the part that is already allocated (None: all
+        of it). The error names the `batch`."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -186,7 +186,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Returns the operations/s of a product of two square matrices of random numbers."""
+    """Returns the rate of a product of two square matrices of random numbers, in operations/s."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -207,7 +207,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Returns the bytes/s from pinned host memory to the device, and back."""
+    """Returns the rates in bytes/s of copies from pinned host memory to the device, and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

@@ -42,7 +42,8 @@ class Streamed(Work):
         self._scores: Any = None
 
     def _drawn(self, generator: Any) -> Any:
-        """Returns a layer in host memory, drawn on the device."""
+        """Returns a layer with random weights in host memory. The device makes the random
+        numbers."""
         draw_layer(self._slots[0], self._decoder.shape, generator)
         here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
         return here.copy_(self._slots[0])

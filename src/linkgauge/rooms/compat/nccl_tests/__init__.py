@@ -185,7 +185,7 @@ class _Test:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """Prints the problems that linkgauge's verdict finds on stderr. nccl-tests itself gives no
+    """Prints on stderr the problems that linkgauge's verdict finds. nccl-tests itself gives no
     verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)

@@ -372,7 +372,7 @@ class _Reporting(Quiet):
                 self._show(replace(shown, reasons=reasons))
 
     def of_missing(self) -> None:
-        """Prints the tests that do not exist and come next in the request."""
+        """Prints the next requested tests for as long as they do not exist."""
         while self._left and isinstance(problem := self._left[0][1], str):
             self._printer.missing(self._left.popleft()[0], problem)
 

@@ -371,8 +371,8 @@ def _place(memory: Memory) -> str:
 
 
 def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Returns the figure divided by the theoretical figure, by row and column. Cells that lack one
-    of them are left out."""
+    """Returns the figure divided by the theoretical figure, by row and column. A cell that lacks
+    one of these figures is left out."""
     return {
         cell.place: share
         for cell in result.cells

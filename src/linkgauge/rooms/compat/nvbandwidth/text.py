@@ -66,7 +66,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 def _named(model: str, pci: str | None) -> str:
     """Returns the name of a device: `NVIDIA H200 (00000000:1b:00)`. The address has eight digits
-    for the domain, and no function."""
+    for the domain, and no function number."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")

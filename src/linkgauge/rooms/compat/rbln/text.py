@@ -25,8 +25,8 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """The figures of a path. `samples` has one for each iteration, in bytes/s. If `bytes` is None,
-    the samples are seconds."""
+    """The figures of a path. `samples` has a figure for each iteration, in bytes/s. If `bytes` is
+    None, the figures are seconds."""
 
     tag: str
     path: str

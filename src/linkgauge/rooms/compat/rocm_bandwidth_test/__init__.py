@@ -177,7 +177,7 @@ def _numbers(letter: str, written: str) -> tuple[int, ...]:
 
 
 def _pattern(written: str) -> int:
-    """Returns the bits of the number as a double."""
+    """Reads a number, and returns the 64 bits with which C stores it as a double."""
     try:
         return int.from_bytes(struct.pack("<d", decimal(written)), "little")
     except (ValueError, OverflowError):
@@ -289,7 +289,8 @@ class _Tested:
         return any(map(self._is_device, path)) and not (both and path[0] == path[1])
 
     def _pairs(self, sources: Sequence[int], ends: Sequence[int], both: bool) -> list[Path]:
-        """Returns the paths between these devices. If copies go both ways, a pair counts once."""
+        """Returns the paths between these devices. If copies go both ways, each pair has only one
+        path."""
         paths = [(one, other) for one in sources for other in ends]
         kept: dict[Path, None] = {}
         for path in paths:

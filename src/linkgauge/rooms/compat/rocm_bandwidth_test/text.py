@@ -23,7 +23,7 @@ Path = tuple[int, int]
 
 
 def mean(record: Repetitions) -> float:
-    """Returns the mean time without the longest time."""
+    """Returns the mean of all times except the longest."""
     return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
 

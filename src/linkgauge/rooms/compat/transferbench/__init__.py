@@ -85,9 +85,9 @@ def _lines(file: str) -> list[str]:
 
 
 def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
-    """Returns the tests in these lines, each with its line, and the comments to repeat (`##`). A
-    line that linkgauge cannot measure has no test, and stderr says why. If the test is `alone`, it
-    is an error instead. Raises UsageError."""
+    """Returns pairs of a line and its test. Comments that begin with `##` are kept, without a test.
+    If linkgauge cannot measure a test, its line has no test, and stderr says why; with `alone`,
+    this is an error. Raises UsageError for invalid lines."""
     found: list[Line] = []
     for number, line in enumerate(lines, 1):
         try:

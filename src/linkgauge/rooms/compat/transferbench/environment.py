@@ -157,7 +157,8 @@ class Common(msgspec.Struct, frozen=True):
 
 
 def _pattern(written: str) -> int | None:
-    """Returns the word that repeats the hexadecimal digits. The last byte comes first in memory."""
+    """Returns the 64-bit word that repeats these hexadecimal digits, or None without digits. The
+    last two digits are the first byte in memory."""
     if not written:
         return None
     if not re.fullmatch(r"([0-9a-fA-F]{2}){1,8}", written) or _WORD % (len(written) // 2):
@@ -167,7 +168,8 @@ def _pattern(written: str) -> int | None:
 
 
 def index(variables: Variables, name: str, count: int) -> int:
-    """Reads the number of one of `count` devices. Raises UsageError if there is no such device."""
+    """Reads the number of a device from a variable. There are `count` devices. Raises UsageError if
+    there is no such device."""
     written = variables.text(name, "0")
     value = digits(written)
     if value is None or value >= count:

@@ -186,7 +186,8 @@ def _row(name: str, timing: Repetitions, last: str) -> tuple[str, ...]:
 
 
 def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
-    """Yields the iterations, the fastest first, and their standard deviations."""
+    """Yields a row for each iteration, the fastest first, and a row with the standard deviations of
+    rate and time."""
     for time, number in sorted((time, number) for number, time in enumerate(timing.times, 1)):
         rate = timing.bytes / time / 1e9
         yield f"Iter {number:03d}    ", f"{rate:8.3f} GB/s ", f"{time * 1e3:8.3f} ms ", "", ""
