@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/notebook tools/schemas tools/screens tools/site_hooks.py)
+SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/man tools/notebook tools/schemas tools/screens tools/site_hooks.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -18,19 +18,27 @@ TEST_PROCESSES ?= 3
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run dist try-dist test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
+.PHONY: run dist try-dist deb man test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 # An sdist and a wheel in dist/, for machines of this kind and this Python (or any from 3.12 on);
-# CPUS="aarch64 riscv64": wheels for those, by Debian's cross-compilers.
+# CPUS="aarch64 riscv64": wheels for those. zig compiles them all, against glibc 2.28.
 dist: $(DEV)
 	PYTHON=$(BIN)/python tools/dist $(CPUS)
 
 # Installs that wheel into an empty environment, and measures with it.
 try-dist: $(DEV)
 	PYTHON=$(BIN)/python tools/try-dist
+
+# A Debian package in dist/, for the release of Debian or Ubuntu that this machine has.
+deb:
+	tools/deb
+
+# Man pages of all commands in build/man, made from their help: man -l build/man/linkgauge-run.1
+man: $(STAMP)
+	$(BIN)/python tools/man
 
 test: $(DEV)
 	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not ai and not gpu and not gpu_pairs" $(ARGS)
