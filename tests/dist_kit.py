@@ -14,8 +14,9 @@ from elftools.elf.elffile import ELFFile
 import linkgauge
 
 ROOT = Path(__file__).parents[1]
-C_LIBRARY = {"libc.so.6", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "ld-linux-aarch64.so.1",
-             "ld-linux-riscv64-lp64d.so.1", "ld-linux-x86-64.so.2"}  # fmt: skip
+C_LIBRARY = {"libc.so.6", "libdl.so.2", "libgcc_s.so.1", "libm.so.6", "libpthread.so.0",
+             "ld-linux-aarch64.so.1", "ld-linux-riscv64-lp64d.so.1",
+             "ld-linux-x86-64.so.2"}  # fmt: skip
 
 GLIBC = {"x86_64": 28, "aarch64": 28, "riscv64": 31}
 """The newest glibc 2.x that a wheel may ask for. RHEL 8 has 2.28; RISC-V has no name below 2.31."""
