@@ -1,5 +1,4 @@
-"""Ping-pongs of copies: a copy engine copies to the other end and back. The host waits for each
-copy."""
+"""Ping-pongs of copies. A copy engine copies there and back, and the host waits for each copy."""
 
 from __future__ import annotations
 
