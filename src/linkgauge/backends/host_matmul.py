@@ -76,7 +76,7 @@ class HostProducts(Gated):
         return wrong_sum(len(found), row, block, *sums)
 
     def _folded(self, matrix: Any) -> Any:
-        """Returns the sums of each `BLOCK` columns of a matrix. Columns have random signs."""
+        """Returns the sums over groups of `BLOCK` columns. Each column has a random sign."""
         firsts = range(0, len(matrix), BLOCK)
         return self._numpy.add.reduceat(matrix * self._signs, list(firsts), axis=1)
 

@@ -2,12 +2,15 @@
 
 For each measured cell, a backend is called in this order:
 
-    refusal(transfer)              a reason, before anything is allocated allocate(memory, size, …)
-    buffers, which later cells reuse fill(buffer, …)                a pattern in the source, its
-    complement in the destination prepare(copies, operation)     a Group; then, for each sample,
-    arm(loops, laps)               all work is enqueued behind a gate (start signal) open() the gate
-    opens, and all transfers start wait()                         returns the Timing
-    first_mismatch(buffer, …)      every byte compared close()
+    refusal(transfer)              a reason, before anything is allocated
+    allocate(memory, size, …)      buffers, which later cells reuse
+    fill(buffer, …)                a pattern in the source, its complement in the destination
+    prepare(copies, operation)     a Group; then, for each sample,
+        arm(loops, laps)               all work is enqueued behind a gate (start signal)
+        open()                         the gate opens, and all transfers start
+        wait()                         returns the Timing
+    first_mismatch(buffer, …)      every byte is compared
+    close()
 
 If a cell has several ranks, they wait for each other between these calls. A backend raises
 AllocationError if memory is short, Unsupported if the machine cannot do something, and BackendError

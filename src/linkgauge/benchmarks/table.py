@@ -165,8 +165,8 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with all cells on the device set. Without cells, it has the
-        reason."""
+        """Returns the benchmark with all cells on the device set. If there are no cells, the
+        benchmark has the reason."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:

@@ -50,7 +50,7 @@ class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
 
 
 class PageableBuffer(NodeMemory, OpenCLHostBuffer):
-    """Ordinary host memory that OpenCL does not know, for the engine `ce`."""
+    """Ordinary host memory that OpenCL does not know. Only the engine `ce` can use it."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, alone: bool = True
@@ -88,7 +88,7 @@ class DriverBuffer(MadeBuffer):
 
 
 class PinnedBuffer(DriverBuffer):
-    """Host memory that the driver pins, and that stays mapped. For the engine `ce`."""
+    """Host memory that the driver pins, and that stays mapped. Only the engine `ce` can use it."""
 
     def _allocate(self) -> None:
         super()._allocate()
@@ -101,8 +101,8 @@ class PinnedBuffer(DriverBuffer):
 
 
 class InPlaceBuffer(DriverBuffer):
-    """Host memory that a device uses in place, because it shares the host's memory. For the engine
-    `sm`.
+    """Host memory that a device uses in place, because it shares the host's memory. Only the engine
+    `sm` can use it.
 
     The memory is mapped only while the host uses it, because kernels must not use mapped
     buffers."""

@@ -148,14 +148,14 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The properties of all links of a kind. Each direction has the rate `rate` × `count`.
 
-    The rate of a PCIe link follows from `speed` (GT/s per lane) and `width` (lanes). An idle link
-    reports `idle_speed`. `both` limits both directions together. `both_each` limits reads and
-    writes while both occur. A payload takes payload ÷ `efficiency` of the link's rate, and payload
-    × `reverse` in the opposite direction for requests and acknowledgements. For kernels,
-    `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that the link
-    adds to an access. `jitter` is the relative standard deviation that it adds to a figure.
-    `rate_told` says that the vendor's library reports the rate, and `state_told` that it reports
-    errors and active links."""
+    If there is no `rate`, a PCIe link's rate follows from `speed` (GT/s per lane) and `width`
+    (lanes). An idle link reports `idle_speed`. `both` limits both directions together. `both_each`
+    limits reads and writes while both occur. A payload takes payload ÷ `efficiency` of the link's
+    rate, and payload × `reverse` in the opposite direction for requests and acknowledgements. For
+    kernels, `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that
+    the link adds to an access. `jitter` is the relative standard deviation that it adds to a
+    figure. `rate_told` says that the vendor's library reports the rate, and `state_told` that it
+    reports errors and active links."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -289,9 +289,9 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The description of a machine. `noise` is the relative standard deviation of all figures,
-    drawn from `seed`. `noise_buffers` and `noise_moments` are parts of it that vary only between
-    rounds of samples. `faults` are written as for `--fault`. `routing` says how traffic uses
-    equally short routes, and `collectives` how collectives move bytes."""
+    drawn from `seed`. `noise_buffers` and `noise_moments` are additional noise, which varies only
+    between rounds of samples. `faults` are written as for `--fault`. `routing` says how traffic
+    uses equally short routes, and `collectives` how collectives move bytes."""
 
     source: str
     host: HostDescription

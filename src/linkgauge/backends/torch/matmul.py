@@ -90,7 +90,7 @@ class TorchProductWork:
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
 
     def _folded(self, matrix: Any, signs: Any) -> Any:
-        """Returns the sums of each `BLOCK` columns of a matrix. Columns have the signs `signs`."""
+        """Returns the sums over groups of `BLOCK` columns. `signs` are the signs of the columns."""
         blocks = -(-self.order // BLOCK)
         signed = self._unit.torch.nn.functional.pad(
             matrix * signs, (0, blocks * BLOCK - self.order)
