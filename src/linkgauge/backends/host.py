@@ -68,8 +68,8 @@ class HostBuffer(NodeMemory):
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Checks which pages the buffer has after it was touched. Raises Unsupported if they are
-        not of the memory's kind."""
+        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
+        not."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):

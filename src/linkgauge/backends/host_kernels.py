@@ -98,7 +98,7 @@ class Kernels:
         self._forced = forced
 
     def prepare(self) -> None:
-        """Does slow work before any time is measured. The default kernels need none."""
+        """Does slow work before any time is measured. By default there is nothing to do."""
 
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):

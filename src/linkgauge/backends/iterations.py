@@ -83,7 +83,7 @@ class Queue:
     carry out."""
 
     def address_of(self, name: str) -> int:
-        """Returns the address of a C function that another method names."""
+        """Returns the address of a C function. `name` is a name from the other methods' calls."""
         raise NotImplementedError
 
     def error_of(self, name: str, status: int) -> Exception:

@@ -60,9 +60,9 @@ def allocate(
     """Allocates host memory on `node`, or spread over `nodes`. With `node` None it may be anywhere.
     The CPUs `cpus` touch the memory first. Returns the memory and its actual placement.
 
-    Raises AllocationError if memory is short. Raises Unsupported if the placement is not as the
-    kind of memory requires, or if the pages are not of its kind. If the node is `alone`, the
-    placement is always right."""
+    Raises AllocationError if memory is short. Raises Unsupported if the memory's placement or its
+    pages are not what its kind requires. `alone` says that the machine has no other node, so that
+    the placement is not checked."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)

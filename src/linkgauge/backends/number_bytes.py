@@ -34,8 +34,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """Returns numbers as bytes. The numbers must not be negative. In 8-bit types, too large a
-    number becomes the largest. In other types, surplus digits are cut off."""
+    """Returns numbers as bytes. The numbers must not be negative. In 8-bit types, a number that is
+    too large becomes the largest one. In other types, digits that do not fit are cut off."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)

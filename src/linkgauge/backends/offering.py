@@ -1,4 +1,4 @@
-"""The base of all backends, with primitives from which every operation is made.
+"""The base class of backends. Its methods are primitives, from which all operations are made.
 
 A backend lists its operations in `carried`, and overrides the primitives that they need. The
 operations themselves are the same for all backends. `protocol.Backend` describes the rest of a
@@ -53,7 +53,7 @@ class Offering:
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
         """Returns a group of copies, or of operations on arrays, that start together. By default,
-        each copy has its own queue and thread, and the host's clock takes the time."""
+        each copy has its own queue and thread, and the host's clock measures the time."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:

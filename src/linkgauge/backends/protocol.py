@@ -103,13 +103,13 @@ class Addressed(Protocol):
 class Copy(msgspec.Struct, frozen=True):
     """A transfer with its buffers. A `null` end has no buffer.
 
-    `size` is the number of bytes to move. An operation on two arrays has both in its source.
+    `size` is the number of bytes to move. If an operation reads two arrays, both are in `source`.
     `interference` marks a copy that only has to run longer than the first copy of its group.
     `endless` marks a copy that runs until the other copies have ended, or until wait() if it is
-    alone. Its seconds are those that all loops would take.
-    `tracked` asks for progress also within a launch that does all loops.
-    `warm_ups` is the number of loops before the clock starts; the backend `cuda` alone uses it.
-    None lets the backend choose, and copies then wait for each other's warm-ups."""
+    alone. Its seconds are those that all loops would take. `tracked` asks for the progress of the
+    copy, even if one launch does all loops. `warm_ups` is the number of loops before the clock
+    starts; the backend `cuda` alone uses it. None lets the backend choose, and copies then wait for
+    each other's warm-ups."""
 
     transfer: Transfer
     source: Buffer | None
@@ -236,8 +236,8 @@ def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
 
 
 class Gated:
-    """The base class of groups that need no gate in hardware. Calls in a wrong order raise an
-    error."""
+    """A base class for groups without a gate on a device: `open` only remembers that work may
+    start. Calls in a wrong order raise an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -255,8 +255,8 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Checks that the gate is open, and closes it for the next sample. Returns the numbers of
-        loops and laps."""
+        """Returns the numbers of loops and laps, and allows the group to be armed again. Raises
+        BackendError if the gate is not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -293,9 +293,9 @@ class SimulatedClock(Clocked, Protocol):
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
         """Starts a phase for cells that are measured together. The keys of `cells` are the cells'
-        numbers in the plan, from 0. `visit` is the number of the round, and `taken` that of earlier
-        samples. These numbers decide which scheduled faults occur. Raises the errors of those
-        faults."""
+        numbers in the plan, from 0. `visit` is the number of the round, and `taken` the number of
+        earlier samples. These numbers decide which scheduled faults occur, and the errors of those
+        faults are raised."""
         ...
 
 
@@ -325,13 +325,14 @@ class Backend(Protocol):
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
         """Returns the reason why the backend cannot carry out the transfer, or None if it can. The
-        reason is an exception if its type says more than "unsupported". Never raises an exception.
-        The first call may take long, because a kernel may have to be compiled."""
+        reason is an exception if its type matters. Never raises an exception. The first call may
+        take long, because a kernel may have to be compiled."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
         """Returns remarks for readers of the figure, such as "both devices share one DRAM". Some
-        concern the group that was prepared last. The transfer must not be refused."""
+        remarks are about the group that was prepared last. The backend must not refuse the
+        transfer."""
         ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:

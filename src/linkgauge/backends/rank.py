@@ -1,8 +1,8 @@
 """A backend for one of several ranks. It gives the other ranks access to its memory, and opens
 theirs.
 
-A rank has one device. The memory of rank 2 is called `cuda:0@2` in a run. The backend below does
-not know ranks, and calls the same memory `cuda:0`."""
+A rank has one device. The memory of rank 2 is called `cuda:0@2` in a run. The backend that does the
+work does not know ranks, and calls the same memory `cuda:0`."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ class RankBackend(Backend, Protocol):
         return
 
     def look(self) -> Inventory:
-        """Returns the accelerators that this process sees, under the names that it uses itself."""
+        """Returns the accelerators that this process sees, under the names that this process
+        uses."""
         return Inventory()
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -120,8 +121,8 @@ class RankBackend(Backend, Protocol):
         return b""
 
     def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """Returns a reason for each copy that this rank's engine cannot carry out, and None for
-        others. The reason is that a memory cannot be reached."""
+        """Returns, for each copy, the reason why this rank's engine cannot reach both memories. The
+        reason is None if it can."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
@@ -208,7 +209,7 @@ class OwnCopies:
 
 class OfProcess(RankBackend):
     """The backend of a rank, made from a backend that does not know ranks. `device` is the rank's
-    device."""
+    only device."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -224,8 +225,8 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """Returns the memory under the name that the backend below uses. Memories of other ranks
-        keep their names."""
+        """Returns the memory under the name that `backend` uses. Memories of other ranks keep their
+        names."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -238,8 +239,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine under the name that the backend below uses. If it belongs to another
-        rank, returns the engine of the memory's own device."""
+        """Returns the engine under the name that `backend` uses. For an engine of another rank,
+        returns the same engine of the memory's own device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place
@@ -273,7 +274,7 @@ class OfProcess(RankBackend):
         return self.backend.prepare(mine, operation) if mine else IdlePart()
 
     def copy(self, copy: Copy) -> Copy:
-        """Returns the copy for the backend below, with its names and buffers."""
+        """Returns the copy with the names and buffers that `backend` uses."""
         return replace(
             copy,
             transfer=self.transfer(copy.transfer),

@@ -1,5 +1,5 @@
-"""Rules for refusing transfers that several backends share. They return the reason, or raise
-Unsupported."""
+"""Rules that several backends share for refusing transfers. A rule returns or yields a reason, or
+raises Unsupported."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def of_threads(
 
 
 def of_load(transfer: Transfer) -> Iterator[str]:
-    """Yields a reason if the transfer is to run at a share of its rate. Most backends cannot do
-    this."""
+    """Yields a reason if the transfer is a load that runs at a share of its full rate. Most
+    backends cannot limit a rate."""
     if transfer.load != FULL_LOAD:
         held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
         yield f"{held}: {transfer.load}%"
@@ -109,8 +109,8 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Checks that ping-pongs of cache lines are between two CPUs, and other operations are not.
-    Raises Unsupported otherwise."""
+    """Raises Unsupported for a ping-pong of cache lines that is not between two CPUs, and for any
+    other operation between CPUs."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -118,8 +118,8 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Checks that transfers have memories if and only if their operation needs them. Raises
-    Unsupported otherwise. Loads and a kernel that computes are exceptions."""
+    """Raises Unsupported if a transfer has no memory but its operation needs one, or the other way
+    round. Loads, and copies that run with a computing kernel, are exceptions."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
@@ -131,8 +131,8 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves this thread to the CPUs of a NUMA node. Nothing is done if there is no other node, or
-    if the thread may not move."""
+    """Moves this thread to the CPUs of a NUMA node. Does nothing if there is no other node, or if
+    the thread may not move."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

@@ -1,8 +1,8 @@
-"""Work in threads of its own. It is used if calls return only when their work is done, or if the
-device cannot take the time.
+"""Work that runs in threads. It is used if calls return only when their work is done, or if the
+device cannot measure the time.
 
 Such work cannot wait for a gate (start signal), because the call that opens it would never be made.
-Instead, all threads start at a barrier. Each one takes its own time by the host's monotonic
+Instead, all threads start at a barrier. Each thread measures its own time by the host's monotonic
 clock."""
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns a copy as work for a thread. The native core makes the calls of all loops and waits
-    for the queue. `made` owns the calls' resources."""
+    """Returns a copy as work for a thread. The native core makes the calls of all loops, and waits
+    until the queue is empty. `made` owns the calls' resources."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)

@@ -213,8 +213,8 @@ def _size(register: int) -> int | None:
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Returns the ACS redirections, whether the function has AER, and the reason if one of both is
-    unknown."""
+    """Returns the ACS redirections, and whether the function has AER. The third value is the reason
+    if one of these is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:

@@ -101,9 +101,9 @@ def override(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the settings `base` with the user's own settings in their place. If the user sets the
-    shape of a kernel, tuned values are not used at all. Copies in both directions always use the
-    plain kernel, because the bulk kernel copies only one way."""
+    """Returns `base` with the user's own settings in place of its values. If the user sets the
+    shape of a kernel, no tuned values are used. Copies in both directions always use the plain
+    kernel, because the bulk kernel copies only one way."""
     bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":

@@ -176,8 +176,8 @@ class Calls:
         yield self._call("MPI_Sendrecv_replace", *replaced)
 
     def _hypercube(self) -> Iterator[NamedCall]:
-        """Returns the calls of a hypercube. For each bit, ranks that differ in this bit exchange
-        all data that they have."""
+        """Returns the calls of a hypercube. For each bit, ranks whose numbers differ in this bit
+        exchange all data that they have."""
         at, count = self._at, self._counts.count
         size = count * self._work.number.bytes
         if not self._work.in_place:
@@ -208,8 +208,8 @@ class Calls:
 
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
-    """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide alike, so none
-    waits for another in vain. `ranks` is the number of all ranks."""
+    """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide in the same
+    way, so that no rank waits for one that has refused. `ranks` is the number of all ranks."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

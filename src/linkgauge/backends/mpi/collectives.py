@@ -1,7 +1,7 @@
 """One rank's part of collectives between host memories, by MPI.
 
 A loop in native code calls MPI's C functions. All ranks start together after a barrier
-(MPI_Barrier). Each rank takes the time until its own calls have returned."""
+(MPI_Barrier). Each rank measures the time until its own calls have returned."""
 
 from __future__ import annotations
 

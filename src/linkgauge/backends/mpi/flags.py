@@ -23,8 +23,8 @@ _NANO = 1e-9
 
 class FlagSide(IteratedGroup):
     """One side of a ping-pong of flags. `mine` is the address of this side's flag. `theirs` is the
-    other side's rank, and the place of its flag in the window. The side that `begins` takes the
-    time of each round trip."""
+    other side's rank, and the place of its flag in the window. The side that `begins` measures each
+    round trip."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool

@@ -1,4 +1,4 @@
-"""Copies and broadcasts by MPI, as one rank takes part in them."""
+"""One rank's part in copies and broadcasts by MPI."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """The copies of a measured cell, as rank `rank` takes part in them. With `comms`, the copies
-    are broadcasts; it has a communicator for each rank that broadcasts."""
+    """One rank's part in the copies of a measured cell. `rank` is its number. If `comms` is given,
+    the copies are broadcasts. It has a communicator for each rank that broadcasts."""
 
     pace = PACE
 

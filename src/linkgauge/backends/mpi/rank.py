@@ -3,8 +3,8 @@
 The engine `rma` is one-sided access to a window of the other rank's memory. The owner of the engine
 writes (MPI_Put) or reads (MPI_Get), and flushes. The engine `msg` sends messages (MPI_Isend,
 MPI_Irecv). If the destination owns it, the source sends on request. If the source owns it, the
-destination acknowledges the last message. A broadcast is MPI's own. The owner of the engine takes
-the time, from before the first call until all bytes have arrived."""
+destination acknowledges the last message. A broadcast is MPI's own. The owner of the engine
+measures the time from before the first call until all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can use the same buffer. One-sided accesses need a
-        buffer in a window; other engines do not."""
+        """Returns a key. Engines with equal keys can use the same buffer. Only one-sided accesses
+        need a buffer in a window."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:

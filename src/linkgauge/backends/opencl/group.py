@@ -102,9 +102,9 @@ class CopyLane(Lane):
         return loops * len(self._commands)
 
     def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """Returns the commands of a loop, and whether their events must be kept. This is so for
-        copies with host memory: pyopencl destroys an event only after the copy has ended, which
-        would hang at a closed gate."""
+        """Returns the commands of a loop, and whether their events must be kept. Events of copies
+        with host memory must be kept: pyopencl destroys such an event only after the copy has
+        ended, which would hang at a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
@@ -152,7 +152,7 @@ class OpenCLGroup:
     """Transfers that start together. The first command of each one waits for the same event.
 
     The seconds of a transfer are those from the start of its first command to the end of its last.
-    The device's profiling events take the times."""
+    They are measured by the device's profiling events."""
 
     pace = Pace()
 
@@ -233,8 +233,8 @@ class OpenCLGroup:
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns the approximate time of the start signal on each transfer's clock. It is the
-        earliest start of all transfers with the same clock."""
+        """Returns the approximate time of the start signal for each transfer, on its own clock. It
+        is the earliest start of all transfers with the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
@@ -251,7 +251,7 @@ class OpenCLGroup:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Opens the gates and empties the queues, in whatever state they are."""
+        """Opens the gates and empties the queues, whatever their state."""
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)

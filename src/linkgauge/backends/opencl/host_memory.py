@@ -75,7 +75,7 @@ class MadeBuffer(OpenCLHostBuffer):
         raise NotImplementedError
 
     def placement(self) -> Placement:
-        """Returns where the memory is. OpenCL does not report whether it is locked."""
+        """Returns the memory's placement. OpenCL does not report whether the memory is locked."""
         return Placement(str(self.memory), self.size, node=self._node)
 
 

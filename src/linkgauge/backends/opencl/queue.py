@@ -1,4 +1,4 @@
-"""Calls of the OpenCL library that the native core repeats on a command queue."""
+"""Calls of the OpenCL library on a command queue. The native core makes these calls repeatedly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIBRARY = re.compile(r"^(?:\S+\s+){5}(/.*libOpenCL[^/\n]*?)(?: \(deleted\))?$",
 
 
 class OpenCLQueue(Queue):
-    """A new OpenCL command queue, only for these calls."""
+    """A new OpenCL command queue. It is used only for the calls of this module."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self._unit = unit

@@ -128,8 +128,8 @@ def _host_reasons(
 
 
 def _places(transfer: Transfer) -> tuple[Memory, ...]:
-    """Returns both ends of a transfer. If it only reads or writes, one end is the engine's
-    device."""
+    """Returns both ends of a transfer. If the transfer only reads or only writes, one end is the
+    engine's device."""
     ends = transfer.memories
     return ends if len(ends) > 1 else (*ends, transfer.engine.owner)
 

@@ -132,8 +132,8 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Returns the reason why kernels do not run on this device, or None if they do. The runtime
-        may have no compiler, or be too old for the CPU."""
+        """Returns the reason why kernels do not run on this device, or None if they do. The OpenCL
+        runtime may have no compiler, or may be too old for the CPU."""
         try:
             self._program("copy")
         except BackendError as error:

@@ -1,6 +1,6 @@
-"""Prepares operations for measurement, one file for each operation. An operation uses only the
-primitives of `backends.offering`, and so works with any backend. Its other properties are in
-`model.operations.operation`.
+"""Prepares operations for measurement. There is one file for each operation. An operation uses only
+the primitives of `backends.offering`, so it works with any backend. `model.operations.operation`
+lists the properties of operations.
 
 Each file has a function `prepare(on, copies, does) -> Group`. `on` is the backend."""
 

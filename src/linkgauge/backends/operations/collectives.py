@@ -46,8 +46,8 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Returns which elements of which ranks this rank receives, or None if it receives
-        nothing."""
+        """Returns the elements that this rank receives: the ranks that they come from, and their
+        places there. Returns None if the rank receives nothing."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 

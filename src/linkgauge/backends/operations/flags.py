@@ -1,5 +1,5 @@
-"""Flags that bounce between two sides. The source's side writes a value. The destination's side
-polls until it sees the value, and writes one back."""
+"""Flags that bounce between two sides. The source's side writes a value and waits. The
+destination's side polls until it sees the value, and writes it back."""
 
 from __future__ import annotations
 

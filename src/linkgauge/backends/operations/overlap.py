@@ -43,10 +43,9 @@ class OverlapGroup(Gated):
     """A group of copies and a kernel. A sample runs `copies` alone, then `computing` (the kernel)
     alone, and then `together`.
 
-    The seconds are those of each copy and of the kernel, each without the other. The span is the
-    time of both together.
-    `kernel` is given if its results are to be checked.
-    `made` owns the groups, and is closed with this group."""
+    The seconds of copies and of the kernel are those that they need alone. The span is the time of
+    both together. `kernel` is given if its results are to be checked. `made` owns the groups, and
+    is closed with this group."""
 
     def __init__(
         self,

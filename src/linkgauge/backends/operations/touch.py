@@ -1,4 +1,4 @@
-"""First touch: how fast the kernel provides new, zeroed memory."""
+"""First touch: how fast Linux provides new, zeroed memory."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ KINDS = ("pageable", "base", "thp", "hugetlb")
 
 
 class Touchable(Protocol):
-    """A buffer whose pages can be returned to the kernel."""
+    """A buffer whose pages can be given back to Linux."""
 
     size: int
     address: int
 
     def touched(self) -> None:
-        """Checks which pages the buffer has after it was touched. Raises Unsupported if they are of
-        the wrong kind."""
+        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
+        not."""
 
 
 class TouchGroup(Gated):
-    """Threads on `cpus` that touch all pages of a buffer. Before each sample, the pages are
-    returned to the kernel, so the buffer's content is lost."""
+    """Threads on `cpus` that touch all pages of a buffer. Before each sample, the pages are given
+    back to Linux, so the buffer's content is lost."""
 
     pace = Pace(loops=1)
 
@@ -45,7 +45,7 @@ class TouchGroup(Gated):
 
     def wait(self) -> Timing:
         """Waits until all pages are touched. Raises BackendError if new memory is not zero, or if
-        pages cannot be returned. Raises Unsupported if the new pages are of the wrong kind."""
+        pages cannot be given back. Raises Unsupported if the new pages are of the wrong kind."""
         loops, laps = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

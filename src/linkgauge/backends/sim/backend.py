@@ -256,8 +256,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demands(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], Sequence[float]]:
-        """Returns the demands of the copies on the machine, and the relative noise of each copy.
-        The demands include the effects of faults."""
+        """Returns two values for each copy: its demand on the machine, with the effects of faults,
+        and its relative noise."""
         demands = self._resources.facing([self._demand(copy, copies, does) for copy in copies])
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands)

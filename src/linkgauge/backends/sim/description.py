@@ -107,8 +107,8 @@ class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The highest rates between devices through a root complex, in bytes/s (null: no limit). The
-    rate depends on the mode of the IOMMU."""
+    """The highest rates between devices through a root complex, in bytes/s (null: no limit). There
+    is a rate for each mode of the IOMMU."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
@@ -131,10 +131,10 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of an engine.
 
     `read` and `write` are the highest rates over links. `peer_read` is the highest rate of one copy
-    that reads from another device, and `local` that of a copy within the device. Null means no
-    limit.
-    `startup` is the time before a copy moves bytes. `peer_startup` replaces it between two devices,
-    and `write_startup` for copies that only write, if they are not null."""
+    that reads from another device, and `local` that of a copy within the device. Null means that
+    there is no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
+    between two devices, and `write_startup` for copies that only write. If null, `startup`
+    counts."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -150,8 +150,8 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     If there is no `rate`, a PCIe link's rate follows from `speed` (GT/s per lane) and `width`
     (lanes). An idle link reports `idle_speed`. `both` limits both directions together. `both_each`
-    limits reads and writes while both occur. A payload takes payload ÷ `efficiency` of the link's
-    rate, and payload × `reverse` in the opposite direction for requests and acknowledgements. For
+    limits reads and writes while both occur. A payload uses payload ÷ `efficiency` of the link's
+    rate. Requests and acknowledgements use payload × `reverse` in the opposite direction. For
     kernels, `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that
     the link adds to an access. `jitter` is the relative standard deviation that it adds to a
     figure. `rate_told` says that the vendor's library reports the rate, and `state_told` that it

@@ -26,8 +26,8 @@ ALL = "*"
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """A range of cell numbers in the plan. `last` is included; without it, the range ends with the
-    plan."""
+    """A range of cells, by their numbers in the plan. `last` is included. Without `last`, the range
+    extends to the end of the plan."""
 
     first: int = 0
     last: int | None = None
@@ -42,8 +42,8 @@ class OrdinalRange(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault of a part in some cells of the plan. `target` is a device, a host node, a link, or
-    `*` for all parts."""
+    """A fault of a part of the machine, in some cells of the plan. `target` is a device, a host
+    node, a link, or `*` for all parts."""
 
     meaning: ClassVar[str]
     example: ClassVar[str]
@@ -103,7 +103,8 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """A bit flips. `offset` is its byte in the result; shorter transfers are not affected."""
+    """A bit of the result flips. `offset` is the place of its byte. Transfers of fewer bytes are
+    not affected."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:0 offset=54321 bit=3"
@@ -151,7 +152,7 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The device is lost in a phase of the first cell, and in all later cells."""
+    """The device fails in a phase of the first cell, and stays lost in all later cells."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
@@ -303,7 +304,7 @@ def parse_fault(text: str) -> Fault:
     """Reads the text of one `--fault`. Raises NotationError with the position of the first wrong
     character.
 
-    It does not check whether the machine has the target; `check_targets` does."""
+    Use `check_targets` to check whether the machine has the target."""
     tokens = list(_TOKEN.finditer(text))
     if not tokens:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))

@@ -42,9 +42,9 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device. `name` is, for example, `sim:0`. `pci` is the address in the form of sysfs, or None
-    if the device stands for a whole node or for a network interface. `node` and `rail` are those of
-    the interface."""
+    """A device. `name` is, for example, `sim:0`. `pci` is the address in the form of sysfs. It is
+    None if the device stands for a whole node, or for a network interface of its `node` on a
+    `rail`."""
 
     name: str
     index: int

@@ -1,7 +1,7 @@
 """The facts that linkgauge would read on the host of a simulated machine.
 
-Only last-level caches are known. All hosts have huge pages, and no limits on processes. CPU time so
-far was idle."""
+Only last-level caches are known. All hosts have huge pages, and no limits on processes. Their CPUs
+were idle until now."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether cell number `number` of `count` is in the fault's range, in any round of the run."""
+    """Whether a cell is in the fault's range in any round of the run. `number` is the number of the
+    cell, and `count` the number of all cells."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0

@@ -1,8 +1,8 @@
 """The PCI functions of a simulated machine: the devices, and all bridges above them.
 
-Devices and PCIe switches are connected by links of kind `pcie`. Above them are other PCIe switches,
-or root ports of a root complex or a node. A device without such a link (NVLink-C2C) is below its
-nearest node. Bus numbers that are not in the description are chosen freely."""
+A device or a PCIe switch is below the end of its `pcie` link that is nearer to the host. That end
+is another PCIe switch, or a root port. A device without such a link (NVLink-C2C) is below its
+nearest node. Bus numbers that are not in the description are made up."""
 
 from __future__ import annotations
 

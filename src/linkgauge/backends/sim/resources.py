@@ -38,12 +38,11 @@ _Usage = tuple[tuple[Resource, float], ...]
 class Demand(msgspec.Struct, frozen=True):
     """Everything that determines the time of a transfer.
 
-    `flow` is the use of resources for each byte of payload.
-    `startup` is the time in seconds before bytes move.
-    `queue` is the device whose kernels run one after another.
-    `touched` are the names of all parts whose faults affect the transfer.
-    `jitter` is the relative standard deviation that links add.
-    `opposed` is the use of resources that counts only while other transfers go the opposite way."""
+    `flow` is the use of each shared resource, for each byte of payload. `startup` is the time in
+    seconds before bytes move. `queue` is the device whose kernels run one after another. `touched`
+    are the names of all parts whose faults affect the transfer. `jitter` is the relative standard
+    deviation that links add. `opposed` is the use of resources that counts only while other
+    transfers go the opposite way."""
 
     flow: Flow
     startup: float
@@ -57,11 +56,11 @@ class Resources:
     """The shared resources of a machine: memories, engines and links. `capacity` is the limit of
     each resource in bytes/s. `names` are the names of its part, by which faults choose it.
 
-    A device has a resource for each engine and direction. A link has one for each direction, one
-    for both directions together, and one each for reads and writes while both occur. A node has one
-    for traffic between devices. If a node has `turns`, threads and devices share the time on its
-    links. Each link of the node then has a resource for each pair of directions, with capacity
-    1."""
+    There is one resource for each memory, and for each engine of a device and direction. A link has
+    a resource for each direction, one for both directions together, and one each for reads and
+    writes while both occur. A node has one for traffic between devices. On the links of a node with
+    `turns`, threads and devices share the time. Each pair of their directions is a resource with
+    capacity 1."""
 
     def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
@@ -152,8 +151,8 @@ class Resources:
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Returns the demands of transfers that run together. If a link then carries both reads and
-        writes, its limits for both are added."""
+        """Returns the demands of transfers that run together. On a link with both reads and writes,
+        the limits for this case are added."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)

@@ -18,7 +18,7 @@ class RunPosition:
     the same in every process, and do not depend on earlier cells.
 
     `between` are the relative standard deviations of effects that vary only between rounds of
-    samples. `draw` is a number; other numbers give other random numbers."""
+    samples. Another `draw` gives other random numbers."""
 
     def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)

@@ -75,8 +75,8 @@ class SimTelemetry:
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """Returns the current state of a device. Without faults, `symptoms` is None, and the state
-        never changes."""
+        """Returns the current state of a device. `symptoms` is None if the machine has no
+        faults."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)

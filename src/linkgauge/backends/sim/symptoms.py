@@ -105,8 +105,8 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns the lowest speed and width of a PCIe link that still carry this fraction of its
-    rate."""
+    """Returns a speed and a width of a PCIe link. They are the lowest that still carry the fraction
+    `rate` of the full rate."""
     least = rate * link_rate(speed, width) * (1 - _ALIKE)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)

@@ -3,11 +3,11 @@ are CUDA, ROCm, XPU, MPS, NPUs with a vendor's extension for torch, and torch's 
 
 Memories are named as in torch: `torch:cuda:0` (also for AMD's GPUs), `torch:xpu:1`, `torch:cpu:0`.
 Host memories are `host:N` (pinned), `host:N/huge` and `host:N/pageable`. The engine `ce` is torch's
-copy of a tensor. The engine `sm` is torch's operations on tensors. A backend for one vendor's
-devices is better: it can use the engines of both ends, measures more operations, and needs no
-torch. `refusals` says what torch cannot measure. `runtime` has the devices and translates errors.
-`buffer` and `content` have the tensors. `gated` runs and times copies, `kernels` has operations on
-tensors, and `matmul` matrix products."""
+copy of a tensor. The engine `sm` stands for torch's operations on tensors. A backend for one
+vendor's devices is better: it can use the engines of both ends, measures more operations, and needs
+no torch. `refusals` says what torch cannot measure. `runtime` has the devices and translates
+errors. `buffer` and `content` have the tensors. `gated` runs and times copies, `kernels` has
+operations on tensors, and `matmul` matrix products."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns facts about AMD's GPUs. For NVIDIA's GPUs, the backend `cuda` reports them."""
+        """Returns facts about AMD's GPUs. Facts about NVIDIA's GPUs come from the backend
+        `cuda`."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -138,8 +139,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
-        """Returns a group with one work for each copy. Events take the times if they can do so for
-        all of them."""
+        """Returns a group for these copies. Events measure the times if they can do so for all
+        copies."""
         known = refusals.known_by(self._facts)
         gated = all(
             refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies

@@ -38,8 +38,8 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """Returns torch's name of the library for collectives between such devices. On ROCm, `nccl` is
-    RCCL."""
+    """Returns torch's name for the library that carries out collectives between such devices. On
+    ROCm, `nccl` stands for RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type

@@ -75,7 +75,7 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """Returns the words from `first` to `last` of a pattern, on the device. `count` is the number
+    """Returns the words of a pattern from `first` to `last`, on the device. `count` is the number
     of words in the whole pattern."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:

@@ -1,4 +1,4 @@
-"""Work on streams that starts together and is timed by events, on devices of CUDA and ROCm.
+"""Runs work on several streams at the same time, and times it by events. This needs CUDA or ROCm.
 
 The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests).
 Meanwhile, all work is enqueued behind it. If the kernel ends before that, the sample is repeated
@@ -28,8 +28,8 @@ has none."""
 
 
 class GatedWork(Protocol):
-    """Work on devices, of which the first one does the work. `enqueue` puts loops on the current
-    streams."""
+    """Work on one or more devices. The first of `units` carries it out. `enqueue` puts loops on the
+    devices' current streams."""
 
     units: tuple[TorchDevice, ...]
 

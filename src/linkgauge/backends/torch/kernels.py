@@ -17,8 +17,8 @@ from .runtime import TorchDevice, calling
 
 
 class TorchKernelWork:
-    """Work that is one call of torch for each loop. The call works on the whole buffers. If a size
-    is not a multiple of 8, it works on bytes."""
+    """A kernel of torch that is called once for each loop, on the whole buffers. If a size is not a
+    multiple of 8, the kernel works on bytes."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, does: Operation) -> None:
         self.units: tuple[TorchDevice, ...] = (unit,)

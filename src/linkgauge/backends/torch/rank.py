@@ -2,7 +2,7 @@
 GPUs, by RCCL for AMD's, and by gloo for torch's `cpu`.
 
 Ranks meet at a file if they are all on one machine, else at a socket of the group's first rank.
-Each rank takes the time from its first call until its device has finished."""
+Each rank measures the time from its first call until its device has finished."""
 
 from __future__ import annotations
 

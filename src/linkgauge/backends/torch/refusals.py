@@ -23,11 +23,10 @@ HOST_CLOCK = "timed by the host's clock, until the device has finished: its call
 class TorchFacts(msgspec.Struct, frozen=True):
     """Facts about a device.
 
-    `type` is torch's name for its kind (`cuda` also for AMD's GPUs).
-    `peers` are the devices whose memory it can reach.
-    `gated` says that events can take the times of work behind a gate.
-    `binds` says that pinned memory can be on a chosen NUMA node, because torch can pin existing
-    memory."""
+    `type` is torch's name for its kind (`cuda` also for AMD's GPUs). `peers` are the devices whose
+    memory it can reach. `gated` says that work can wait at a gate (start signal) and be timed by
+    events. `binds` says that pinned memory can be on a chosen NUMA node, because torch can pin
+    existing memory."""
 
     device: Device
     type: str
@@ -54,14 +53,14 @@ def refusal(
 
 
 def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
-    """Returns remarks: the device does not take the time of the transfer, or both ends are in the
-    same DRAM. The transfer must be one that `refusal` accepts."""
+    """Returns remarks: events do not measure the time of the transfer, or both ends are in the same
+    DRAM. The transfer must be one that `refusal` accepts."""
     return tuple(_remarks(transfer, known_by(facts)))
 
 
 def is_gated(transfer: Transfer, owner: TorchFacts) -> bool:
-    """Whether events can take the time of the transfer behind a gate. They cannot if the memory is
-    pageable, because such copies block this thread."""
+    """Whether the transfer can wait at a gate (start signal) and be timed by events. Copies of
+    pageable memory cannot, because they block this thread."""
     return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
 
 

@@ -115,7 +115,8 @@ class TorchDevice:
 
     @cached_property
     def _cycles(self) -> float:
-        """Returns the device's cycles per second, measured by a kernel that sleeps."""
+        """Returns the cycles per second of the device's clock, measured by a kernel that only
+        waits."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
             self._module._sleep(_SLEEP)  # noqa: SLF001
