@@ -303,8 +303,8 @@ def _by_flags(transfer: Transfer) -> Transfer:
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Returns the transfers of a cell's notation. Letters become placeholders: memories whose index
-    is the code of the letter."""
+    """Returns the transfers of a cell's notation, with placeholders for the letters. A placeholder
+    is a memory whose index is the code of the letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -324,9 +324,9 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields the memories that replace the letters of a transfer. The letter d is the memory at
-    index `at`. Its partners begin with the next memory, so that devices do not all meet at one
-    partner."""
+    """Yields mappings from the letters of a transfer to memories. The letter d is the memory at
+    index `at`. The first partner of d is the next memory, so that not all devices use the same
+    partner at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

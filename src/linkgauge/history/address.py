@@ -1,4 +1,5 @@
-"""Finds the place of the history. It is a URL, a file, or none if the history is turned off."""
+"""Finds the place of the history: a URL or a file. There is no place if the history is turned
+off."""
 
 from __future__ import annotations
 
