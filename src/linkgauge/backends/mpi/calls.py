@@ -155,8 +155,8 @@ class Calls:
         return self._in_place, receive
 
     def _broadcast(self) -> Iterator[NamedCall]:
-        """Returns the calls of a broadcast. MPI broadcasts within one buffer, so out of place the
-        root also copies its data."""
+        """Returns the calls of a broadcast. MPI uses only one buffer, so a root with two buffers
+        first copies its data to the receive buffer."""
         count, at = self._counts.count, self._at
         sends = at.rank == self._root and not self._work.in_place
         if sends:

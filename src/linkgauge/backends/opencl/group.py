@@ -233,8 +233,8 @@ class OpenCLGroup:
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns the approximate time of the start signal for each transfer, on its own clock. It
-        is the earliest start of all transfers with the same clock."""
+        """Returns the approximate time of the start signal for each transfer. It is the earliest
+        start of all transfers that are timed by the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))

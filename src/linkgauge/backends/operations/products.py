@@ -26,9 +26,9 @@ class ProductBuffers(Protocol):
         ...
 
     def mismatch(self) -> str | None:
-        """Returns a message if the product is wrong, else None. The product is not computed again:
-        sums of `BLOCK` columns with random signs are compared with A times the same sums of B
-        (Freivalds, 1977)."""
+        """Returns a message if the product is wrong, else None. The product is not computed again.
+        Instead, random sums of its columns are compared with A times the same sums of columns of B,
+        in double precision (Freivalds, 1977). A sum has `BLOCK` columns."""
         ...
 
 

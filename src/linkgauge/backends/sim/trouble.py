@@ -45,8 +45,8 @@ class Trouble:
                 act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers copies before they are measured. Returns their demands, with slower host
-        threads if a fault says so."""
+        """Registers copies before they are measured. Returns what they demand of the machine. If a
+        fault slows host threads, their demands are reduced."""
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
