@@ -103,8 +103,8 @@ class Exchanging:
         return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
 
     def _rank(self, number: int) -> Demand:
-        """Returns what a rank demands of the machine. Faults of its device affect it, and faults of
-        the links over which it receives."""
+        """Returns what a rank demands of the machine. Faults of its own device affect the rank. So
+        do faults of the links over which the rank receives."""
         own = self._demand(self._places[number], self._places[number])
         coming = [sent.demand for sent in self._all() if sent.target == number]
         others = {str(place) for place in self._places} - {str(self._places[number])}

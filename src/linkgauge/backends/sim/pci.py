@@ -1,7 +1,7 @@
 """The PCI functions of a simulated machine: the devices, and all bridges above them.
 
-A device or a PCIe switch is below the end of its `pcie` link that is nearer to the host. That end
-is another PCIe switch, or a root port. A device without such a link (NVLink-C2C) is below its
+Devices and PCIe switches are below a port. The port belongs to another PCIe switch, a root complex
+or a node, at the other end of a `pcie` link. A device without such a link (NVLink-C2C) is below its
 nearest node. Bus numbers that are not in the description are made up."""
 
 from __future__ import annotations
