@@ -78,8 +78,8 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the values that are filled in in a hardware.yml. All values are texts, exactly as
-    written in the file. Raises InputError if the file cannot be read or has another form."""
+    """Returns the values that a person has filled in in a hardware.yml file. All values are texts,
+    exactly as in the file. Raises InputError if the file cannot be read or has another form."""
     try:
         content = read_given(path, MOST_YAML)
         # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.

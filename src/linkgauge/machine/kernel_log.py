@@ -190,7 +190,7 @@ at the end of the log, and BrokenPipeError if records were lost."""
 class Follower:
     """Reads new messages of the kernel's log that concern the machine.
 
-    `source` returns the next record. If there is no log, it is a text with the reason.
+    `source` is a function that returns the next record, or the reason why there is no log.
     `since` is the time in seconds from the run's start to the creation of this object."""
 
     def __init__(

@@ -175,8 +175,8 @@ class CudaRank(GpuOfRank):
         return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
     def _bounce(self, copy: Copy) -> Group:
-        """Returns this rank's side of a ping-pong of flags. Raises Unsupported if the copy is
-        none."""
+        """Returns this rank's side of a ping-pong of flags. Raises Unsupported if the copy is no
+        such ping-pong."""
         check_flags(self.copy(copy))
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]

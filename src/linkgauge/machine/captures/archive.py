@@ -165,8 +165,8 @@ def read_archive(path: Path) -> Captured:
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """Returns the files of an archive by path. Raises InputError if the file is no archive or
-    unpacks to too much. The error's message ends with `remedy`."""
+    """Returns the files of an archive by path. Raises InputError if the file is not an archive, or
+    if its content is too large. `remedy` is the end of the error's message."""
     return _unpacked(path, remedy).files
 
 

@@ -84,8 +84,8 @@ LEAST_TOKEN = 8
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """Returns the launch that this process belongs to. `environment` and `parent` describe another
-    process. Raises InputError if a variable has a wrong value."""
+    """Returns the launch to which this process belongs. `environment` and `parent` can be those of
+    another process. Raises InputError if a variable has a wrong value."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -158,8 +158,8 @@ def ranks_per_cpu(launch: Launch) -> float:
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns the name of this machine. LINKGAUGE_HOST overrides the name. Ranks under different
-    names cannot share memory, except within a common NVLink domain."""
+    """Returns the name of this machine, or the value of LINKGAUGE_HOST if it is set. Ranks with
+    different names share memory only if they are in the same NVLink domain."""
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
