@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import product
 
 from msgspec.structs import asdict, replace
 
@@ -20,7 +21,7 @@ from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, is_accelerator
-from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.hardware.machine import Device, Host, Machine, Node
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
@@ -42,21 +43,12 @@ def machine_of(described: Described, backend: str) -> Machine:
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
     nodes = tuple(
-        replace(
-            node,
-            memory_total=told.nodes[node.index].memory if node.index in told.nodes else None,
-            memory_available=None,
-            last_level_cache=None,
-            cores=(),
-            kind=None,
-        )
+        Node(node.index, node.cpus, own.memory if own else None)
         for node in host.nodes
+        for own in (told.nodes.get(node.index),)
     )
-    bare = replace(
-        host, hostname=told.hostname or "", system="", kernel="", cpu_model=told.cpu_model,
-        architecture=told.architecture or "", nodes=nodes, memory_total=None,
-        memory_available=None, transparent_huge_pages=None, last_level_cache=None,
-    )  # fmt: skip
+    named = (told.hostname or "", "", "", told.architecture or "", told.cpu_model)
+    bare = Host(*named, host.cpus, nodes, None, None, host.memlock_limit, None)
     details = HostDetails(
         distances=seen.host.distances if told.distances else {},
         node_cpus=seen.host.node_cpus if told.nodes else {},
@@ -64,16 +56,13 @@ def machine_of(described: Described, backend: str) -> Machine:
         sockets=told.sockets,
     )
     functions = _told_functions(seen.pci, told, described.unsure)
-    inventory = replace(
-        seen,
-        host=details,
-        pci=functions,
-        accelerators=tuple(
-            _bare_accelerator(one, backend, number in described.unsure)
-            for number, one in enumerate(seen.accelerators)
-        ),
-        unknown=(),
+    accelerators = tuple(
+        _bare_accelerator(one, backend, number in described.unsure)
+        for number, one in enumerate(seen.accelerators)
     )
+    inventory = replace(
+        seen, host=details, pci=functions, accelerators=accelerators, unknown=()
+    )  # fmt: skip
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()
@@ -85,20 +74,16 @@ def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> 
     """The accelerators of several hosts, each like this machine, as ranks of one run, numbered host
     by host. The links between the hosts are unknown."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
-    numbered = [(host, device) for host in hosts for device in own][:ranks]
-    devices = tuple(
-        replace(device, memory=f"{device.memory}@{number}")
-        for number, (_, device) in enumerate(numbered)
+    numbered = [
+        (host, replace(device, memory=f"{device.memory}@{number}"))
+        for number, (host, device) in enumerate(product(hosts, own))
+    ][:ranks]
+    devices = {backend: tuple(device for _, device in numbered)}
+    each = tuple(
+        Rank(number, host, 0, device.memory, device.model)
+        for number, (host, device) in enumerate(numbered)
     )
-    return replace(
-        machine,
-        devices={backend: devices},
-        inventory=None,
-        ranks=tuple(
-            Rank(number, host, 0, device.memory, device.model)
-            for number, ((host, _), device) in enumerate(zip(numbered, devices, strict=True))
-        ),
-    )
+    return replace(machine, devices=devices, inventory=None, ranks=each)
 
 
 def _named(place: str, backend: str) -> str:
@@ -145,8 +130,8 @@ def _bare_accelerator(one: Accelerator, backend: str, is_unsure: bool) -> Accele
         replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
         for link in one.links
     )
-    product = product_of(one.model)
-    rate = None if product is not None and product.copies else one.memory_rate
+    sheet = product_of(one.model)
+    rate = None if sheet is not None and sheet.copies else one.memory_rate
     return replace(
         one, memory=_named(one.memory, backend), memory_rate=rate, library=None,
         driver=None, utilization=None, temperature=None, uuid=None, pcie_replays=None,

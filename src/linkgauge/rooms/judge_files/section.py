@@ -37,8 +37,8 @@ def blocks(one: OneRun) -> Iterable[Block]:
 
 def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
     """The table of all hosts, the one whose run this is first, then those that differ most."""
-    order = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
-    shown = order[:_MOST_HOSTS]
+    worst = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
+    shown = sorted(worst[:_MOST_HOSTS], key=lambda one: (not one.low, len(one.host), one.host))
     rows = []
     for result in run.results:
         unit = BANDWIDTH if result.average else unit_of(result.unit)
@@ -82,10 +82,12 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Lines on the expected figures with their reasons: the largest size of each benchmark."""
+    """Yields why each figure is expected, for the largest size of each benchmark. Matrices give the
+    reasons of benchmarks with a low cell."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results
+        if not any(cell.verdict == "low" for cell in result.cells)
         for cell in result.cells[-1:]
         if cell.expected is not None and cell.expected.because
     )

@@ -140,6 +140,13 @@ class ToldFigure(NamedTuple):
     host: HostFigure | None = None
 
 
+def copied(
+    name: str, row: object, column: object, gigabytes: float, size: int, of: Row | None = None
+) -> ToldFigure:
+    """A figure of copies in GB/s, at this place of a benchmark."""
+    return ToldFigure(name, str(row), str(column), gigabytes * 1e9, size, of=of)
+
+
 class Log(msgspec.Struct, frozen=True):
     """The output of one call of a tool. `hosts` are the names of the hosts that took part; `failed`
     lists what the output reports as failed; `space` names the backend of its accelerators."""

@@ -31,17 +31,13 @@ _SUM = re.compile(
 _HEADING = re.compile(r"(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|Bisect")
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _ADDRESS = re.compile(r"\(([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\)")
-_LOCAL = {
-    "device_local_copy_sm": "d -> d by d.sm",
-    "device_local_read_sm": "d -> null by d.sm",
-    "device_local_write_sm": "null -> d by d.sm",
-    "device_local_copy_tma": "d -> d by d.sm",
-}
+_LOCAL = (("copy_sm", "d -> d"), ("read_sm", "d -> null"), ("write_sm", "null -> d"),
+          ("copy_tma", "d -> d"))  # fmt: skip
 _ROWS = {row.name: row for row in NVBANDWIDTH} | {
-    name: Row(
-        name, f"{name.rpartition('_')[2].upper()} within device(column)", Layout.EACH_DEVICE, cell
-    )
-    for name, cell in _LOCAL.items()
+    row.name: row
+    for kind, work in _LOCAL
+    for title in (f"{kind.partition('_')[2].upper()} within device(column)",)
+    for row in (Row(f"device_local_{kind}", title, Layout.EACH_DEVICE, f"{work} by d.sm"),)
 }
 
 

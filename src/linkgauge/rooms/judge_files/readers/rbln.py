@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..lines import number_of
-from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu
+from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -79,4 +79,4 @@ def _row(
             name, down, across = "device_to_device_memcpy_read_ce", column, row
         else:
             name, down, across = "device_to_device_memcpy_write_ce", row, column
-        yield ToldFigure(name, str(down), str(across), rate * 1e9, size)
+        yield copied(name, down, across, rate, size)

@@ -10,7 +10,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import number_of, words_of
-from ..told import MIB, Facts, Found, Log, ToldFigure
+from ..told import MIB, Facts, Found, Log, ToldFigure, copied
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -96,20 +96,14 @@ def _of_row(
             continue
         if kinds == "GC":
             if across == 0:
-                yield _told(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
+                yield copied(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
         elif down == across:
             if not both and kind == "ce":
-                yield _told("device_local_copy", 0, across, rate, size)
+                yield copied("device_local_copy", 0, across, rate, size)
         elif both:
-            yield _told(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
+            yield copied(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
         else:
-            yield _told(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
-
-
-def _told(
-    name: str, down: int, across: int, rate: float, size: int, of: Row | None = None
-) -> ToldFigure:
-    return ToldFigure(name, str(down), str(across), rate * 1e9, size, of=of)
+            yield copied(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
 
 
 def _all_to_all(
@@ -131,7 +125,7 @@ def _all_to_all(
         used.add(number)
     if not name or not total or len(rates) != count * (count - 1):
         return [], used
-    whole = _told(name, 0, 0, total, size)._replace(ranks=count)
+    whole = copied(name, 0, 0, total, size)._replace(ranks=count)
     figures = [whole]
     pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
     for (source, destination), rate in zip(pairs, rates, strict=True):
@@ -156,8 +150,8 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
         places = (match[8], match[4]) if reads else (match[4], match[8])
         if owner in places:
             name = f"device_to_device_memcpy_{way}_{kind}"
-            yield _told(name, int(places[0]), int(places[1]), rate, size)
+            yield copied(name, int(places[0]), int(places[1]), rate, size)
     elif source[0] in "CBN" and destination[0] == "G" and executor[1:] == destination[1:]:
-        yield _told(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
+        yield copied(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
     elif source[0] == "G" and destination[0] in "CBN" and executor[1:] == source[1:]:
-        yield _told(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)
+        yield copied(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)
