@@ -152,6 +152,7 @@ def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
         if strange:
             found = f"refers to cell {ranges(strange)}, which the domain does not have"
             remedy = "# Refer to a <cell> of <numa>, or add one."
+            remedy = remedy if domain.cells else "# Remove it, or define cells (<numa> in <cpu>)."
             yield _refusal("cell-of-none", what, found, remedy)
 
 
