@@ -91,7 +91,8 @@ def product(topology: CpuTopology) -> str:
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds vCPUs in no cell, in several cells, and in a cell but not in the domain."""
+    """Finds vCPUs in no cell or in several cells, and cells with vCPUs that the domain does not
+    have."""
     domain = case.domain
     if not domain.cells:
         return
