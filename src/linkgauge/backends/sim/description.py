@@ -310,7 +310,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     faults: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def parse_description(text: str) -> Description:
     """Parses the YAML text. Raises InputError with one line that says where the error is."""
     try:
