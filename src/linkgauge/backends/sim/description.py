@@ -308,7 +308,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     faults: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def parse_description(text: str) -> Description:
     """Reads a description from YAML text. Raises InputError with the place of the error."""
     try:
