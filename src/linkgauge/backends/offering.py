@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 class Offering:
-    """The base class of backends. A primitive that a backend does not override raises an error with
-    the primitive's name. The `copies` that a primitive receives already have buffers.
+    """The base class of backends. A primitive without a default raises NotImplementedError, unless
+    the backend overrides it. The `copies` that a primitive receives already have buffers.
     `protocol.Backend.prepare` explains the groups that primitives return."""
 
     name: str

@@ -160,7 +160,8 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Group(Protocol):
-    """Copies that run at the same time, or another operation. Nothing else runs meanwhile.
+    """Copies that run at the same time, or another operation. Nothing else runs between `open` and
+    `wait`.
 
     `most_loops` is the number of loops that can wait behind the gate. `pace` says how to sample.
     Calls in a wrong order raise an error. `close` may be called at any time."""
@@ -370,7 +371,7 @@ class Backend(Protocol):
         - `flag-ping-pong`: the destination's side polls for a stored value and stores one back;
         - `timed-copy`: a copy, timed by the device;
         - `launch` and others of HAND_OVERS: from the host's call until the host knows the end;
-          in these latencies, copies after the first load the link;
+          copies after the first load the link, also in `copy-ping-pong` and `flag-ping-pong`;
         - `overlap`: a kernel (the first copy) and copies of its device; the seconds are of each
           part alone, the span is of all at once;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only

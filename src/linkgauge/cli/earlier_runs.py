@@ -28,8 +28,9 @@ second."""
 
 def since(run: Run) -> tuple[Run, str | None]:
     """Compares a judged run with earlier runs of the history. Returns the run with the comparison,
-    and a line about it. The line is None without a comparison. Incomplete and profiled runs, and
-    runs with very many cells, are not compared."""
+    and a line about the comparison. If the comparison fails, the line says why. The line is None if
+    there are no earlier runs. Incomplete and profiled runs, and runs with very many cells, are not
+    compared, and also have no line."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -49,9 +50,9 @@ def since(run: Run) -> tuple[Run, str | None]:
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
 ) -> list[RunFigures]:
-    """Returns earlier runs of the same machine, in the same state and with the same settings. The
-    oldest run is first. The runs in `used` are left out. Prints a message if a history cannot be
-    read."""
+    """Returns earlier runs of the machine of `first`, in the same state and with the same settings.
+    The oldest run is first. The runs in `used` are left out. Prints a message if the history cannot
+    be read."""
     found = list(_of_folders(below, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first)

@@ -150,7 +150,7 @@ def valid(text: str) -> str:
 
 def since_earlier(run: Run) -> tuple[Run, str | None]:
     """Compares a judged run with earlier runs, and returns the run with the comparison. Also
-    returns a line that states the comparison, or why there is none."""
+    returns a line that states the comparison or why it failed, or None if there is none."""
     from .earlier_runs import since
 
     return since(run)

@@ -1,4 +1,5 @@
-"""Copies that are cut into small parts. Several streams copy the parts one after another."""
+"""Copies that are cut into small parts. Several streams run at once, and each stream copies its
+parts one after another."""
 
 from __future__ import annotations
 

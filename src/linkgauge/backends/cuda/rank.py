@@ -1,5 +1,6 @@
 """A rank that measures with its own GPU. Ranks on the same machine reach the GPU's memory by CUDA
-IPC. Ranks in the same NVLink domain use fabric handles. NCCL copies between all others."""
+IPC. Ranks in the same NVLink domain use fabric handles. NCCL makes the copies for which both ways
+fail."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class CopySettings(msgspec.Struct, frozen=True):
     capability 9.0 and later).
     `blocks` is the number of blocks. None means one for each multiprocessor.
     `threads` is the number of threads of a block, a multiple of 64.
-    `unroll` is the number of accesses in flight per thread, or of chunks in a bulk kernel.
+    `unroll` is the number of accesses in flight per thread. In a bulk kernel, it is the number of
+    chunks that are being loaded at the same time.
     `spread` puts the accesses of a thread a grid's width apart, instead of a block's width.
     `in_place` does all loops of a step before the next step. Caches may then serve the repeats.
     `streaming` uses loads and stores that leave the caches early.

@@ -145,8 +145,9 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """Returns the send address and the receive address for a collective in place. MPI_IN_PLACE
-        is one of them. The value 0 stands for a buffer that this rank does not use."""
+        """Returns the send address and the receive address for a collective in place. One address
+        is MPI_IN_PLACE on the ranks for which MPI requires this. The value 0 stands for a buffer
+        that this rank does not use."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)

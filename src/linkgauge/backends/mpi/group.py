@@ -22,8 +22,9 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """One rank's part in the copies of a measured cell. `rank` is its number. If `comms` is given,
-    the copies are broadcasts. It has a communicator for each rank that broadcasts."""
+    """One rank's part in the copies of a measured cell. `rank` is the rank's number. `comms` has a
+    communicator for each rank that broadcasts. If `comms` is empty, the copies are no
+    broadcasts."""
 
     pace = PACE
 

@@ -41,9 +41,9 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class WindowPart(ByThreads):
-    """A buffer in a memory window that several ranks share. `target` is the rank whose memory it
-    is, and `offset` is its place there. If this is the target, `base` is the address of its
-    memory."""
+    """A buffer in a memory window that several ranks share. `target` is the rank whose memory has
+    the buffer, and `offset` is the buffer's place in that memory. On the target, `base` is the
+    address of the rank's part of the window; on other ranks, `base` is None."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank

@@ -65,8 +65,8 @@ def library(mpi: Any) -> ctypes.CDLL:
 
 
 def _call(mpi: Any, name: str, *arguments: object) -> None:
-    """Calls a C function of MPI. Unlike mpi4py's own calls, other threads can run meanwhile. Raises
-    BackendError."""
+    """Calls a C function of MPI. Other threads can run meanwhile. mpi4py does not allow this for
+    functions that wait for other ranks. Raises BackendError."""
     status = getattr(library(mpi), name)(*arguments)
     if status:
         raise BackendError(name, f"returned {status}")

@@ -161,7 +161,8 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns the bytes of a cache line, or 64 if the device does not report the size."""
+        """Returns the bytes of a cache line. The result is at least 64, also if the device does not
+        report the size."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 

@@ -66,8 +66,8 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes a pattern into the first `size` bytes. Bytes beyond the window are changed only if
-        `size` is larger than the window."""
+        """Writes a pattern into the first `size` bytes of the window. If `size` is larger than the
+        window, all bytes beyond the window get the pattern, too."""
         near = min(size, WINDOW)
         self.window[:near] = _window(pattern, seed, inverted)[:near]
         if size > WINDOW:

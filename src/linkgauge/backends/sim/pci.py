@@ -234,7 +234,8 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    """Returns the names of switch models by vendor and device number, without the maker's name."""
+    """Returns the names of switch models by vendor and device number. The first word of a name is
+    the maker's. Models whose name is a single word are left out."""
     return {
         (switch.group.vendor_id, switch.group.device_id): switch.group.model
         for switch in hardware.switches

@@ -38,11 +38,11 @@ _Usage = tuple[tuple[Resource, float], ...]
 class Demand(msgspec.Struct, frozen=True):
     """Everything that determines the time of a transfer.
 
-    `flow` is the use of each shared resource, for each byte of payload. `startup` is the time in
-    seconds before bytes move. `queue` is the device whose kernels run one after another. `touched`
-    are the names of all parts whose faults affect the transfer. `jitter` is the relative standard
-    deviation that links add. `opposed` is the use of resources that counts only while other
-    transfers go the opposite way."""
+    `flow` is the use of each shared resource for each byte of payload, and the highest rate in
+    bytes/s. `startup` is the time in seconds before bytes move. `queue` is the device whose kernels
+    run one after another. `touched` are the names of all parts whose faults affect the transfer.
+    `jitter` is the relative standard deviation that links add. `opposed` is the use of resources
+    that counts only while other transfers go the opposite way."""
 
     flow: Flow
     startup: float
