@@ -99,8 +99,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Returns the machine with the stated values added. A stated value that the machine itself
-    reports is left out."""
+    """Returns the machine with the stated values added. A stated value that equals the value that
+    the machine reports is left out."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

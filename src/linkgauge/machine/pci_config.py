@@ -45,9 +45,9 @@ class Config(PciFunction, frozen=True, kw_only=True):
     """A PCI function as described by its configuration space.
 
     `why` is the reason for null fields of the header and of the PCI Express capability.
-    `why_extended` is the reason if `acs` or `aer` is unknown. If there is no reason, the function
-    does not have this capability. The field `silent` is set if the function does not answer, so
-    that all bytes are 0xFF."""
+    `why_extended` is the reason if `acs` or `aer` is unknown. Without a reason, a null `acs` or a
+    false `aer` means that the function lacks the capability.
+    `silent` is set if the function does not answer, so that all bytes are 0xFF."""
 
     address: str = ""
     aer: bool | None = None

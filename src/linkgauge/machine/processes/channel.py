@@ -163,8 +163,8 @@ class Channel:
 
     def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
         """Waits for the next message and returns it. `deadline` is a time of the monotonic clock.
-        Raises TimeoutError if only part of the message has arrived by then. Raises EOFError or
-        OSError if the other end is closed, or if the message is longer than `most` bytes."""
+        Raises TimeoutError if the message is not complete by then. Raises EOFError or OSError if
+        the other end is closed, or if the message is longer than `most` bytes."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
         if length > most:
             raise EOFError(f"a message of {length} bytes")

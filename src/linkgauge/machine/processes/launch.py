@@ -38,16 +38,17 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether all ranks are on one machine. They then meet at a named socket, without a
-        network."""
+        """Whether the ranks meet at a named socket, without a network. All ranks must be on one
+        machine, and the launch must have no address `first`."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The environment variables of a launcher: each field is the name of a variable.
+    """The environment variables of a launcher. The fields are names of variables, except `mpi`.
 
-    The values of all variables in `job` together name the launch. If `job` is empty, the id of the
-    process that started the ranks names it."""
+    The values of all variables in `job` together name the launch. If none of these variables is
+    set, the id of the process that started the ranks names the launch.
+    `mpi` is mpi4py's name for the launcher's MPI."""
 
     rank: str
     size: str
