@@ -131,8 +131,8 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> tuple[float, float]:
-        """Returns the seconds of all completed intervals, and the share of them in which devices
-        were busy."""
+        """Returns the seconds of all intervals so far, each counted in full. Also returns the share
+        of them in which devices were busy."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return elapsed, self._busy / elapsed
 
