@@ -264,9 +264,9 @@ class Measurement:
         wrong: str | None = None,
         collected: Collected = Collected(),  # noqa: B008
     ) -> CellResult:
-        """Compares the copied bytes, and returns the cell's result. `timings` are the samples, of
-        which `last` was the last to write the buffers. `wrong` describes an error that is already
-        known. `collected` has the other results of a collective or workload."""
+        """Compares the copied bytes, and returns the cell's result. `timings` are the samples.
+        `last` is the timing of the transfers that wrote the bytes last. `wrong` describes an error
+        that is already known. `collected` has the other results of a collective or workload."""
         planned = self.planned
         wrong = wrong or collected.problem
         problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)

@@ -195,9 +195,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """How strongly each bad cell is affected (`of`). A part affects all of its cells equally,
-    within the factor `slack`. If several parts affect a cell, the strength is between that of the
-    strongest part and the sum of all parts."""
+    """How strongly each bad cell is affected (`of`). A part affects all of its cells about equally;
+    differences up to `slack` do not count. If several parts affect a cell, the strength is between
+    that of the strongest part and the sum of all parts."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -266,7 +266,8 @@ def causes(
 
 class _Strikes(NamedTuple):
     """The cells that a part affects, as bit masks. `may` are the cells that it may affect. `surely`
-    are those that it certainly affects. `since` are all of its cells from its first bad cell on."""
+    are those that it certainly affects. `since` are all cells of the run from the part's first bad
+    cell on."""
 
     may: int
     surely: int

@@ -86,7 +86,7 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether copies between devices over PCIe have wrong bytes because an IOMMU translates. On
+    """Whether only copies between devices over PCIe have wrong bytes, while an IOMMU translates. On
     bare metal, CUDA does not support such copies (CUDA C++ Programming Guide, IOMMU on Linux)."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(

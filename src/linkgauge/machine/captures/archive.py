@@ -102,7 +102,7 @@ STDOUT = Path("-")
 
 def check_new(path: Path) -> None:
     """Checks that an archive can be written to this path. Raises InputError if the file exists, or
-    if stdout is a terminal."""
+    if the path is `-` (stdout) and stdout is a terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
     if path != STDOUT and (path.is_file() or path.is_dir()):
