@@ -1,4 +1,4 @@
-"""The Python API, which the package `linkgauge` exports; it is in the room `notebook`."""
+"""Exports the Python API to the package `linkgauge`. The code is in the room `notebook`."""
 
 from linkgauge.rooms.notebook.api import MeasuredRun, load, load_all, measure
 

@@ -1,48 +1,59 @@
-"""The registry of features that are added to the core, which imports none of them. Each folder of
-`linkgauge.rooms` has a `Room` record as its `ROOM`; another package offers one by an entry point of
-the group `linkgauge.rooms`. Code that a record names is loaded only when it is used."""
+"""The registry of features that are added to the core. The core imports none of them. Each folder
+of `linkgauge.rooms` has a `Room` record named `ROOM`. Another package, a plug-in, offers a room by
+an entry point of the group `linkgauge.rooms`. The code that a record names is loaded only when it
+is used."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Literal, NamedTuple
 
 GROUP = "linkgauge.rooms"
-"""The package with linkgauge's rooms, and the group of entry points of other packages."""
-LEFT_OUT: list[str] = []
-"""A line for each room of another package that could not be loaded."""
+"""The package with linkgauge's rooms, and the group of entry points of plug-ins."""
+OURS = "linkgauge"
+LEFT_OUT: dict[str, None] = {}
+"""The lines that say what of plug-ins is left out and why, each once, in order."""
 
-Named = Literal[
-    "commands", "benchmarks", "backends", "ranks", "operations", "tools", "kept", "machines"
-]
+Named = Literal["commands", "backends", "ranks", "operations", "tools", "kept", "machines"]
 Listed = Literal["checks", "sections", "formats"]
+_WORDS: Mapping[Named, str] = {
+    "commands": "command",
+    "backends": "backend",
+    "ranks": "backend of ranks",
+    "operations": "operation",
+    "tools": "tool",
+    "kept": "kept file",
+    "machines": "source of machines",
+}
 
 
 class Room(NamedTuple):
     """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
-    commands: By name, the function that `linkgauge NAME` calls with its options, one struct
-        (`linkgauge.cli.options`), and that returns the exit code.
-    benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
-    backends: By name, a function like our backends' `create(engines, host)`.
-    ranks: By name, the function that makes a rank's backend, like `create` in our `rank` modules
-        (`linkgauge.backends.open_rank`).
-    operations: By `BACKEND.OPERATION`, the code for an operation that a backend leaves to a room.
+    name: The name of the feature.
+    commands: The function of each command, by name. `linkgauge NAME` calls it with one struct of
+        options (`linkgauge.cli.options`), and it returns the exit code.
+    benchmarks: Rows of `linkgauge.benchmarks.table`, by the heading under which they are listed.
+    backends: The function that creates a backend, by name, like `create(engines, host)` of the
+        core's backends.
+    ranks: The function that creates a rank's backend, by name, like `create` in the core's `rank`
+        modules (`linkgauge.backends.open_rank`).
+    operations: The code for an operation that a backend leaves to a room, by `BACKEND.OPERATION`.
     checks: Functions of the doctor, from `Evidence` to findings.
     sections: `Section` records of a report.
     formats: `Format` records of documents.
-    tools: By name, the function that acts as another tool, from its arguments and where it
-        measures (`linkgauge.cli.tool`) to an exit code.
-    kept: By the name of a file that is kept in addition to runs, its `Document`.
-    machines: By their source, functions that turn the value of `--machine` into the description of
-        a simulated machine: a name and its YAML, or None for values that they do not know.
-    """
+    tools: The function that acts as another tool, by name. It takes the tool's arguments and where
+        to measure (`linkgauge.cli.tool`), and returns an exit code.
+    kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
+    machines: Functions that turn the value of `--machine` into a simulated machine, by source. They
+        return its name and YAML, or None for a value that they do not know."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -58,72 +69,188 @@ class Room(NamedTuple):
     machines: Mapping[str, str] = {}
 
 
+class Plugin(NamedTuple):
+    """A package that adds a room to linkgauge."""
+
+    package: str
+    version: str
+    room: Room
+
+    @property
+    def origin(self) -> str:
+        """The package and its version, as figures and messages name them: `fast-links 1.0`."""
+        return f"{self.package} {self.version}"
+
+
+class RoomBenchmarks(NamedTuple):
+    """Rows of `linkgauge.benchmarks.table`, the heading that they are listed under, and the room's
+    origin."""
+
+    heading: str
+    rows: Iterable[Any]
+    origin: str
+
+
 def loaded(place: str) -> Any:
-    """The object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
+    """Loads and returns the object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
 
 
-def named(kind: Named) -> dict[str, str]:
-    """All named additions of a kind, over all rooms; another package's never replaces ours."""
-    found: dict[str, str] = {}
-    for room in rooms():
+def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
+    """Returns the place of each named addition of a kind, over all rooms. A plug-in's addition is
+    left out if the core (`taken`), a room of linkgauge or an earlier plug-in has its name."""
+    return {name: place for name, (place, _) in _named(kind, taken).items()}
+
+
+def origin_of(kind: Named, name: str) -> str | None:
+    """Returns the origin of the plug-in that offers the addition of this name. Returns None if no
+    plug-in does."""
+    _, origin = _named(kind).get(name, ("", OURS))
+    return None if origin == OURS else origin
+
+
+def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
+    """Returns the place and the origin of each named addition of a kind."""
+    found: dict[str, tuple[str, str]] = {}
+    for room, origin in _with_origins():
         for name, place in getattr(room, kind).items():
-            found.setdefault(name, place)
+            if origin != OURS and (name in taken or name in found):
+                _, first = found.get(name, ("", OURS))
+                refuse(f"{_WORDS[kind]} {name!r}", origin, first)
+            else:
+                found[name] = place, origin
     return found
 
 
 def operation(name: str) -> Any:
-    """The code for a `BACKEND.OPERATION`."""
+    """Loads and returns the code for a `BACKEND.OPERATION`."""
     return loaded(named("operations")[name])
 
 
-def listed(kind: Listed) -> tuple[Any, ...]:
-    """All listed additions of a kind, over all rooms, loaded."""
-    return tuple(loaded(place) for room in rooms() for place in getattr(room, kind))
+def listed(kind: Listed, taken: Container[str] = ()) -> tuple[Any, ...]:
+    """Loads and returns all listed additions of a kind, over all rooms. A plug-in's section or
+    format is left out if its name is taken, as in `named`."""
+    found: list[Any] = []
+    owners: dict[str, str] = {}
+    for room, origin in _with_origins():
+        for place in getattr(room, kind):
+            for value in _loaded_of(place, origin):
+                name = getattr(value, "name", place)
+                if origin != OURS and (name in taken or name in owners):
+                    refuse(f"{kind[:-1]} {name!r}", origin, owners.get(name, OURS))
+                else:
+                    owners[name] = origin
+                    found.append(value)
+    return tuple(found)
 
 
-def rooms() -> tuple[Room, ...]:
-    """The rooms of linkgauge and of other packages."""
-    return *our_rooms(), *_rooms_of_others()
+def sources_of_machines() -> tuple[Any, ...]:
+    """Returns the functions of all rooms that turn the value of `--machine` into a description."""
+    return tuple(
+        value
+        for place, origin in _named("machines").values()
+        for value in _loaded_of(place, origin)
+    )
+
+
+def benchmarks() -> Iterator[RoomBenchmarks]:
+    """Loads and yields the benchmarks of all rooms."""
+    for room, origin in _with_origins():
+        for heading, place in room.benchmarks.items():
+            for rows in _loaded_of(place, origin):
+                yield RoomBenchmarks(heading, rows, origin)
+
+
+def _loaded_of(place: str, origin: str) -> Iterator[Any]:
+    """Yields the object at a place. Yields nothing if code of a plug-in fails to load."""
+    try:
+        yield loaded(place)
+    except Exception as error:
+        if origin == OURS:
+            raise
+        leave_out(f"{place} of {origin}", f"{type(error).__name__}: {error}")
+
+
+def _with_origins() -> Iterator[tuple[Room, str]]:
+    yield from ((room, OURS) for room in our_rooms())
+    yield from ((plugin.room, plugin.origin) for plugin in plugins())
 
 
 @cache
 def our_rooms() -> tuple[Room, ...]:
-    """The rooms of linkgauge itself, by name."""
+    """Returns the rooms of linkgauge itself, in the order of their names."""
     folder = import_module(GROUP).__path__
     names = sorted(module.name for module in iter_modules(folder))
     return tuple(import_module(f"{GROUP}.{name}").ROOM for name in names)
 
 
 @cache
-def _rooms_of_others() -> tuple[Room, ...]:
-    if not any(map(_names_rooms, sys.path)):
-        return ()
-    from importlib.metadata import entry_points
+def plugins() -> tuple[Plugin, ...]:
+    """Returns the plug-ins in the order of their packages' names. A plug-in is left out if it fails
+    to load, or if its room has the name of another room."""
+    found: dict[str, Plugin] = {}
+    ours = {room.name for room in our_rooms()}
+    for package, version, place in sorted(_offered()):
+        origin = f"{package} {version}"
+        for room in _loaded_of(place, origin):
+            if not isinstance(room, Room):
+                leave_out(f"{place} of {origin}", "it is no Room")
+            elif room.name in ours or room.name in found:
+                first = OURS if room.name in ours else found[room.name].origin
+                refuse(f"room {room.name!r}", origin, first)
+            else:
+                found[room.name] = Plugin(package, version, room)
+    return tuple(found.values())
 
-    found = []
-    for point in entry_points(group=GROUP):
+
+def _offered() -> Iterator[tuple[str, str, str]]:
+    """Yields the package, the version and the place of each room that installed packages offer.
+    Reads the files itself, because the import of `importlib.metadata` takes 20 ms."""
+    for folder in map(Path, dict.fromkeys(sys.path)):
         try:
-            room = point.load()
-        except Exception as error:  # noqa: BLE001 whatever another package's code raises
-            _leave_out(point.name, f"{type(error).__name__}: {error}")
+            files = list(folder.glob("*-info/entry_points.txt"))
+            texts = [(file, file.read_text("utf-8")) for file in files]
+        except (OSError, UnicodeDecodeError):
             continue
-        if isinstance(room, Room):
-            found.append(room)
-        else:
-            _leave_out(point.name, f"{point.value} is no Room")
-    return tuple(found)
+        for file, text in texts:
+            if f"[{GROUP}]" in text:
+                about = _headers(file.parent)
+                for place in _places(text):
+                    yield about.get("Name", file.parent.name), about.get("Version", ""), place
 
 
-def _names_rooms(folder: str) -> bool:
-    """Whether a package in this folder offers a room. Python's own look-up would take 20 ms."""
+def _places(entry_points: str) -> Iterator[str]:
+    """Yields the `MODULE:NAME` of each entry point of the group, from the text of a file
+    `entry_points.txt`."""
+    lines = map(str.strip, entry_points.partition(f"[{GROUP}]")[2].splitlines())
+    for line in takewhile(lambda line: not line.startswith("["), lines):
+        if "=" in line and not line.startswith("#"):
+            yield line.partition("=")[2].partition("[")[0].strip()
+
+
+def _headers(folder: Path) -> dict[str, str]:
+    """Returns the headers of a package's metadata file."""
     try:
-        files: Iterable[Path] = Path(folder).glob("*-info/entry_points.txt")
-        return any(f"[{GROUP}]".encode() in file.read_bytes() for file in files)
+        text = (folder / "METADATA").read_text("utf-8").partition("\n\n")[0]
     except OSError:
-        return False
+        return {}
+    pairs = (line.partition(": ") for line in text.splitlines())
+    return {name: value for name, _, value in pairs}
 
 
-def _leave_out(name: str, why: str) -> None:
-    LEFT_OUT.append(f"the room {name!r} is left out: {why}")
+def additions(plugin: Plugin) -> Iterator[str]:
+    """Yields a text for each kind of addition of a plug-in: `backends npu`."""
+    for kind, value in zip(Room._fields[1:], plugin.room[1:], strict=True):
+        if value:
+            yield f"{kind} {', '.join(value)}"
+
+
+def refuse(what: str, origin: str, first: str) -> None:
+    """Leaves out an addition of a plug-in because `first` has one of this name."""
+    leave_out(f"the {what} of {origin}", f"{first} has one of this name")
+
+
+def leave_out(what: str, why: str) -> None:
+    """Notes once that something of a plug-in is left out."""
+    LEFT_OUT[f"{what} is left out: {why}"] = None

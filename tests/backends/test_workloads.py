@@ -125,7 +125,12 @@ def test_work_that_does_nothing_is_not_taken_for_right(workloads, asked, nothing
 
 @pytest.mark.gpu_pairs
 def test_decoding_on_the_second_gpu_reads_all_weights_there(torch, workloads):
-    """Graphs are captured on the device that computes, not on the first one."""
+    """Graphs are captured on the device that computes, not on the first one, also if that one has
+    captured some before."""
+    with closing(
+        workloads.group("cuda:0", parse_memory("torch:cuda:0"), Workload("decode", **SMALL))
+    ):
+        pass
     asked = Workload("decode", model="1b", prompt=64, tokens=8)
     memory = parse_memory("torch:cuda:1")
     with closing(workloads.group("cuda:1", memory, asked)) as group:

@@ -1,4 +1,4 @@
-"""The backends, by name. A backend's module is imported only when it is opened."""
+"""Opens backends by name. The module of a backend is imported only when the backend is opened."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ if TYPE_CHECKING:
 
 ACCELERATORS = ("cuda", "opencl")
 """Backends with devices, in the order in which they are measured. `host` always exists."""
-_OF_ROOMS = named("backends")
+_OWN = ("host", "sim", "mpi", "net", *ACCELERATORS, "torch")
+_OF_ROOMS = named("backends", _OWN)
 ON_REQUEST = ("torch", *_OF_ROOMS)
-"""The backends with devices that are measured only if they are asked for, because a backend made
-for the device is better. If a machine has no such backend, a run asks for them itself."""
+"""The backends with devices that are measured only on request, because a backend made for the
+device is better. If a machine has no better backend, a run uses these backends without a
+request."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
 SHAPED = ("cuda",)
-"""Backends that apply `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
+"""Backends that use the settings `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 GPUS = "cuda"
 """The backend with which several processes measure GPUs."""
 ACROSS_RANKS = "mpi"
-"""The backend with which several processes without devices measure: it moves bytes between the
-memories of their hosts, by MPI."""
+"""The backend for several processes without devices: MPI moves bytes between the memories of their
+hosts."""
 SIMULATED = "sim"
-"""The backend of a simulated machine, its host included."""
+"""The backend of a simulated machine, including the machine's host."""
 _RANKS_OF_ROOMS = named("ranks")
 BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends with which each of several processes is a rank."""
@@ -48,12 +50,13 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """A ready backend. Raises Unsupported with the reason if the machine cannot run it.
+    """Returns a backend that is ready for use. Raises Unsupported with the reason if the machine
+    cannot run the backend.
 
-    A backend's module has `create(engines, host) -> Backend`; vendor libraries are imported there.
-    `host` describes this machine; None reads it again. Environment variables that the machine's
-    accelerators need are set first, unless they have a value.
-    """
+    The module of a backend has a function `create(engines, host) -> Backend`, which imports the
+    vendor's libraries. `host` describes this machine; with None, the machine is read again.
+    Environment variables that the machine's accelerators need are set before, unless they have a
+    value."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
 
@@ -73,10 +76,10 @@ def open_backend(
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend with which this rank measures between the ranks of `hosts`; a rank with
-    network interfaces also opens its GPU if `with_gpu`. The backend's module has a `create` with
-    the same arguments. Raises Unsupported or InputError, in one line, if the rank has no such
-    device."""
+    """Opens the backend with which this rank measures transfers between the ranks of `hosts`. With
+    `with_gpu`, a rank that measures network interfaces also opens its GPU. The backend's module has
+    a function `create` with the same arguments. Raises Unsupported or InputError, in one line, if
+    the rank has no such device."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

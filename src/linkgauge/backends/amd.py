@@ -1,8 +1,8 @@
-"""State and facts of AMD's GPUs that their backends do not report, from sysfs and from amdsmi,
-which ROCm brings.
+"""Facts and state of AMD's GPUs that backends do not report. The sources are sysfs and amdsmi, a
+Python package that comes with ROCm.
 
-sysfs is read first, since a file answers in microseconds and needs no library; amdsmi adds facts
-that the driver does not show in sysfs, as in virtual machines."""
+sysfs is read first, because reading a file takes microseconds and needs no library. amdsmi adds
+facts that are missing in sysfs, as in virtual machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Mapping[str, Any]
 
 
 class AmdTelemetry:
-    """Telemetry of the devices that are AMD's and have a PCI address."""
+    """Reports facts and state of those devices that are AMD GPUs with a PCI address."""
 
     def __init__(self, devices: Sequence[Device], root: Root = ROOT) -> None:
         self._root = root
@@ -35,7 +35,7 @@ class AmdTelemetry:
         self._library = AmdSmi() if self._devices else None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """All facts that the driver and amdsmi report of each device."""
+        """Returns all facts that the driver and amdsmi report about each device."""
         peers = {str(device.pci): memory for memory, device in self._devices.items()}
         return tuple(self._describe(device, peers) for device in self._devices.values())
 
@@ -51,7 +51,8 @@ class AmdTelemetry:
         return with_gaps(found if self._library is None else self._library.add_to(found))
 
     def sense(self, memories: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """The current state, from sysfs alone, of those memories that are AMD devices."""
+        """Returns the current state of each memory that belongs to an AMD device, from sysfs
+        alone."""
         known = (self._devices.get(str(memory)) for memory in memories)
         return tuple(
             sense(self._root, device.memory, str(device.pci)) for device in known if device
@@ -59,8 +60,8 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """ROCm's library for managing GPUs, through its own Python package. Without that package it has
-    no devices."""
+    """ROCm's library for managing GPUs, called through the Python package amdsmi. Without the
+    package, no devices are found."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -74,7 +75,7 @@ class AmdSmi:
             self._handles.clear()
 
     def add_to(self, found: Accelerator) -> Accelerator:
-        """Fills the fields of an accelerator that are null."""
+        """Returns the accelerator with empty fields filled in from amdsmi."""
         handle = self._handles.get(found.pci or "")
         if handle is None:
             return found
@@ -111,8 +112,8 @@ class AmdSmi:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """The dictionary that a function returns; empty if the function fails, because its
-        exceptions differ between versions."""
+        """Calls a function of amdsmi and returns its dictionary. Returns an empty dictionary if the
+        function fails in any way, because exceptions differ between versions of amdsmi."""
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None
@@ -127,8 +128,8 @@ def _part(answer: Answer, name: str) -> Answer:
 
 
 def _number(answer: Answer, name: str, scale: float = 1.0) -> float | None:
-    """A number of the answer, times `scale`; None if it is unknown, for which amdsmi writes
-    "N/A"."""
+    """Returns a number of the answer, multiplied by `scale`. Returns None if the number is unknown;
+    amdsmi then writes "N/A"."""
     found = answer.get(name)
     return found * scale if isinstance(found, int | float) and found >= 0 else None
 

@@ -1,4 +1,4 @@
-"""A cache on disk of what backends can recreate: compiled kernels, tuned settings."""
+"""Caches on disk what backends can recreate: compiled kernels and tuned settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """linkgauge's folder in $XDG_CACHE_HOME, else in ~/.cache."""
+    """Returns linkgauge's folder in $XDG_CACHE_HOME, else in ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):
@@ -26,7 +26,8 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file atomically: several processes may write it at once. Raises OSError."""
+    """Writes a file atomically, so that several processes may write the same file at once. Raises
+    OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
@@ -39,13 +40,15 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def tuned_file(words: str, folder: Path | None = None) -> Path:
-    """The file of settings tuned for the hardware that `words` name."""
+    """Returns the path of the file with settings that are tuned for the hardware named by
+    `words`."""
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return (folder or cache_folder() / "tuned") / f"{slug}.json"
 
 
 def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
-    """The values that store() wrote there; empty if the file is missing or cannot be decoded."""
+    """Returns the values that store() wrote to this file, or an empty result if the file is missing
+    or cannot be decoded."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=of)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):

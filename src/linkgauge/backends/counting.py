@@ -1,4 +1,5 @@
-"""Counters of the native core as plain values, with the reason why the CPU's events are missing."""
+"""Converts counters of the native core to plain values, with the reason if CPU events are
+missing."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from linkgauge.model.counters import Counters
 
 _PARANOID = "proc/sys/kernel/perf_event_paranoid"
 _USER_MODE = 2
-"""The highest level of perf_event_paranoid at which everybody may count their own threads."""
+"""The highest level of perf_event_paranoid at which every user may count events of own threads."""
 
 
 def counters_of(counts: _native.Counts) -> Counters:
-    """The counters of a team of the native core's threads."""
+    """Converts the counts of a team of native threads to Counters."""
     return Counters(
         seconds=counts.seconds,
         page_faults=counts.page_faults,
@@ -37,7 +38,7 @@ def _refused_here(code: int) -> str:
 
 
 def refused(code: int, root: Root) -> str:
-    """Explains why perf_event_open does not count cycles, from its errno and the machine."""
+    """Explains why perf_event_open cannot count cycles, given the error number and the machine."""
     level = read_text(root, _PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.lstrip("-").isdecimal() and int(level) > _USER_MODE:

@@ -56,20 +56,21 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer(NodeMemory):
-    """Memory of a host node. Beyond the size of the last `cache`, figures are those of memory."""
+    """Memory of a host node. `cache` is the size of the last cache; figures of larger buffers are
+    the memory's, not the cache's."""
 
     def __init__(
         self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
     ) -> None:
         super().__init__(memory, size, node.index, len(nodes) == 1, cpus, nodes=nodes)
         self.cycle: int | None = None
-        """Bytes through which a cycle of pointers leads, if it still does."""
+        """The bytes through which a cycle of pointers leads, or None if there is no cycle."""
         self.warnings = tuple(self._warn(nodes))
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Reads again which pages the buffer has. Raises Unsupported if they have another size than
-        the memory's kind says."""
+        """Reads again in which pages the buffer lies. Raises Unsupported if the pages' size is not
+        that of the memory's kind."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
@@ -92,7 +93,8 @@ class HostBuffer(NodeMemory):
 
 
 class HostGroup:
-    """Copies by threads: one native team, started at a barrier, timed by a monotonic clock."""
+    """Copies by threads. One team of native threads starts at a barrier and is timed by a monotonic
+    clock."""
 
     most_loops = 1 << 30
 
@@ -130,8 +132,9 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A cache line that threads on two CPUs bounce. A lap of `loops` round trips is a sample: it
-    lasts about 1000 times as long as reading the clock, and a thousandth of a tick."""
+    """A cache line that bounces between threads on two CPUs. A sample is a lap of `loops` round
+    trips. A lap lasts about 1000 times as long as reading the clock, and only a thousandth of a
+    timer tick."""
 
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 
@@ -139,7 +142,7 @@ class PingPongGroup(Gated):
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
 
     def wait(self) -> Timing:
-        """Raises BackendError if the line did not bounce as often as it should."""
+        """Waits for all round trips. Raises BackendError if the number of bounces is wrong."""
         loops, laps = self.pass_gate()
         with native_errors("bounce a cache line"):
             times, bounces, counts = _native.ping_pong(*self._cpus, loops, laps)
@@ -152,8 +155,8 @@ class PingPongGroup(Gated):
 
 
 class HostBackend(Offering):
-    """Host memories and threads. `nodes` are the NUMA nodes with memory; `kernels` chooses the code
-    that moves bytes."""
+    """Host memories and threads. `nodes` are the NUMA nodes with memory. `kernels` chooses the code
+    that moves the bytes."""
 
     name = "host"
     carried = ("copy", "chase", "ping-pong", "primes", "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
@@ -166,9 +169,10 @@ class HostBackend(Offering):
         self._nodes = {node.index: node for node in nodes}
         self._all_cpus = tuple(sorted(cpu for node in nodes for cpu in node.cpus))
         self._near: dict[Transfer, tuple[NearCache, ...]] = {}
-        """The relation to caches of each copy in the group prepared last."""
+        """How each copy in the last prepared group relates to the caches."""
         self._crowded: dict[Memory, int] = {}
-        """Threads of the group prepared last, by node, for nodes on which threads share CPUs."""
+        """The number of threads on each node in the last prepared group, for nodes on which threads
+        share CPUs."""
         self._multiplied: dict[Transfer, str] = {}
         """The way in which the transfers of the group prepared last multiply."""
 
@@ -217,7 +221,8 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Sends requests to a server. Raises Unsupported for workloads of a device."""
+        """Returns a group that sends requests to a server. Raises Unsupported for workloads of a
+        device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -250,7 +255,7 @@ class HostBackend(Offering):
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Makes a group for a pointer chase: prepares the cycle and the caches, and measures the
+        """Makes a group for a pointer chase. Prepares the cycle and the caches, and measures the
         full rate of the threads that load the memory."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
@@ -288,8 +293,8 @@ class HostBackend(Offering):
             return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """The CPUs of each copy's threads. Copies of one node take its CPUs in turn; copies without
-        a number of threads share the CPUs evenly."""
+        """Returns the CPUs of each copy's threads. Copies on one node take the node's CPUs in turn.
+        Copies without a number of threads share the CPUs evenly."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -299,12 +304,12 @@ class HostBackend(Offering):
         return placed
 
     def close(self) -> None:
-        """Does nothing: whoever has a buffer frees it."""
+        """Does nothing, because each buffer is freed by its owner."""
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """The threads' operation: that of the arrays' work, else a read, write or copy, by the
-    transfer's ends."""
+    """Returns the threads' operation: the operation on arrays, if any. Otherwise the ends of the
+    transfer decide: read, write or copy."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:
@@ -324,5 +329,5 @@ def _near_cache(copy: Copy) -> Iterator[NearCache]:
 
 
 def _address(buffer: Buffer | None) -> int:
-    """The buffer's address; 0 for the `null` end of a pure read or write."""
+    """Returns the buffer's address, or 0 for the `null` end of a pure read or write."""
     return buffer.address if isinstance(buffer, Addressed) else 0

@@ -1,4 +1,4 @@
-"""Host memory in which kernels take turns, larger than the caches or within them."""
+"""Host memory on which kernels take turns, larger or smaller than the caches."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from linkgauge import _native
 from .host_search import Paces
 
 BEYOND = 4
-"""Memory beyond the caches is this many times their size, if that much is available."""
+"""The factor by which memory exceeds the caches, if so much memory is available."""
 SHARE = 4
-"""The memory takes at most 1/SHARE of what is available."""
+"""The memory takes at most 1/SHARE of the available memory."""
 WITHIN = 4
-"""Memory within the caches is 1/WITHIN of them, at most WITHIN_MOST bytes a thread."""
+"""Memory within the caches takes 1/WITHIN of the caches, and at most WITHIN_MOST bytes a thread."""
 WITHIN_MOST = 4 << 20
 LEAST_WINDOW = 1 << 20
-"""Least bytes of a thread's share of a turn, if the memory is that large."""
+"""The least bytes that a thread moves in a turn, if the memory is so large."""
 ROUGH_WINDOW = 8 << 20
-"""Bytes of a thread's share of the first estimate."""
+"""The bytes that a thread moves in the first estimate."""
 _SEED = 7
 (_ONE,) = struct.unpack("=Q", struct.pack("=d", 1.0))
-"""The word that kernels write: a floating-point number, since other kernels compute with it. A word
-that is a small integer would be a denormal number, which takes 30 times as long."""
+"""The word that kernels write: a floating-point number, because other kernels compute with the
+word. A small integer would be a denormal number, with which computing takes 30 times as long."""
 _PAGE = 4096
 
 
 class NativeArena:
-    """Memory on `node` that threads on `cpus` move; each kernel moves windows of it. Raises OSError
-    if it cannot be allocated."""
+    """Memory on `node` that threads on `cpus` move. Each kernel moves a window of the memory.
+    `beyond` makes the memory larger than the caches. Raises OSError if the memory cannot be
+    allocated."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -73,14 +74,15 @@ class NativeArena:
         return paces
 
     def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
-        """Seconds per byte, measured on one window, because the whole memory may have gigabytes."""
+        """Returns the seconds per byte, measured on one window because the whole memory may have
+        gigabytes."""
         window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
         (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """The job of an operation. A copy goes from one half of the memory to the other, a triad
-        from two thirds of it to the last third."""
+        """Returns the job of an operation. A copy goes from one half of the memory to the other, a
+        triad from the first two thirds to the last third."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

@@ -1,7 +1,8 @@
 """Pointer chases by a host thread, alone or while other threads load the memory.
 
-The chased memory holds one random cycle, a pointer in each cache line. The other threads' copies
-are endless: each moves bytes at the share of its full rate that its transfer's load says."""
+The chased memory holds one random cycle of pointers, one pointer in each cache line. The copies of
+the other threads are endless. Each moves bytes at a share of its full rate, given by the load of
+its transfer."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ HOPS = 1 << 14
 """Accesses of one loop: 16 to 20 µs in the fastest caches, a thousand times the clock's reading."""
 PACE = Pace(loops=1, steps=HOPS)
 RATE_RUNS, RATE_SECONDS = 4, 0.02
-"""Runs that determine a full rate, and the seconds of all but the first."""
+"""The runs that determine a full rate, and the seconds of all runs but the first."""
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is a chase by a host thread and the others load
-    memory."""
+    """Raises Unsupported unless the first copy is a chase by a host thread and all other copies
+    load memory."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
@@ -42,8 +43,8 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """The CPUs of each copy's threads; no two threads share one. Raises Unsupported if there are
-    too few."""
+    """Returns the CPUs of each copy's threads; no two threads share a CPU. Raises Unsupported if
+    there are too few CPUs."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()
@@ -61,8 +62,8 @@ def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, 
 
 
 def link(buffer: HostBuffer, size: int, seed: int, cpu: int) -> None:
-    """Lays a cycle through the buffer, unless it still holds one, and proves that it is one cycle
-    over all lines. Raises BackendError if it is not."""
+    """Lays a cycle of pointers through the buffer, unless the buffer still has one. Raises
+    BackendError if the cycle does not lead through all lines."""
     if buffer.cycle == size:
         return
     with native_errors("link pointers"):
@@ -79,8 +80,8 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """The bytes/s of each job while all of them run, the highest of several runs. In the first run
-    the first job takes `warm_up` loops, so that the caches are as a chase leaves them."""
+    """Returns the bytes/s of each job while all jobs run: the highest of several runs. In the first
+    run, the first job takes `warm_up` loops, which brings the caches into the state of a chase."""
     most = [0.0] * len(jobs)
     loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:
@@ -97,6 +98,6 @@ def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
 
 
 def warm_up_loops(size: int, cache: int) -> int:
-    """The number of loops of a chase after which the last-level cache holds as many of the lines as
-    it ever will."""
+    """Returns the number of loops that a chase needs until the last-level cache holds as many lines
+    as possible."""
     return math.ceil(min(size, cache) / _native.LINK / HOPS)

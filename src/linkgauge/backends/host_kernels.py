@@ -1,9 +1,9 @@
-"""Chooses the kernel that moves the bytes of a host job: the one that was set, the fastest
-measured, or a default.
+"""Chooses the kernel that moves the bytes of a host job: the kernel set by the user, the fastest
+measured kernel, or a default.
 
-The fastest kernel depends on the CPU (by a factor of four), on whether one thread or all run, and
-on whether the data fit into the caches. It is searched for once on each machine and remembered;
-each run that uses it tests it again."""
+The fastest kernel depends on the CPU (by a factor of four), on the number of threads (one or all),
+and on whether the data fit into the caches. The search runs once on each machine, and the result is
+stored. Each run that uses a stored kernel tests the kernel again."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ OPS = (
 )
 """The operations whose kernels are searched."""
 _LIKE = {_native.Op.ADD: _native.Op.TRIAD}
-"""The operations that move the same bytes in the same way, so that the choice for one serves the
-other."""
+"""Operations that move the same bytes in the same way as another operation, and use the kernel
+chosen for the other operation."""
 SEARCH_SECONDS = 4.0
 """Duration of a full search; only its last turn may overrun."""
 BEYOND_SHARE = 0.7
@@ -52,20 +52,20 @@ Remembered = dict[str, tuple[str, str]]
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A kernel, with the reason for its choice."""
+    """A kernel, and the reason why it was chosen."""
 
     kernel: str
     why: str
 
 
 def name_of(op: _native.Op) -> str:
-    """The operation's name: `read`, `copy`, `triad` …"""
+    """Returns the operation's name: `read`, `copy`, `triad` …"""
     return op.name.lower()
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """The conditions that the choice of a kernel depends on: whether all threads of a node run or
-    one (`crowd`), and whether data exceed the caches (`beyond`)."""
+    """The conditions on which the choice of a kernel depends. `crowd` means that all threads of a
+    node run, not one. `beyond` means that the data exceed the caches."""
 
     crowd: bool
     beyond: bool
@@ -79,25 +79,27 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """The regime of a job. Its data may fit into the last-level caches of its CPUs. Two or more
-    threads count as all, because they reach the memory's limit, and one reaches only its own."""
+    """Returns the regime of a job. Data that fit into the last-level caches of the job's CPUs count
+    as within the caches. Two or more threads count as all threads, because two already reach the
+    limit of the memory."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
-    """The kernel with linear accesses, as STREAM has it, even if another one is faster."""
+    """Returns the kernel with linear accesses, as in STREAM, even if another kernel is faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
 class Kernels:
-    """The default kernels, or the `forced` kernel for operations that have it."""
+    """The default kernel of each operation. The kernel `forced` replaces the default of every
+    operation that has a kernel of this name."""
 
     def __init__(self, forced: str | None = None) -> None:
         self._forced = forced
 
     def prepare(self) -> None:
-        """Does slow work before a cell's time begins to count."""
+        """Does slow work before the time of a cell begins to count. By default does nothing."""
 
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
@@ -109,7 +111,7 @@ class Kernels:
 
 
 class RememberedKernels(Kernels):
-    """The fastest kernels of earlier runs, from `file`; nothing is measured."""
+    """The fastest kernels of earlier runs, from `file`. Nothing is measured."""
 
     def __init__(self, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -124,8 +126,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class MeasuredKernels(Kernels):
-    """The fastest kernels, measured here and stored in `file`; `course_of` opens the memory to
-    search on."""
+    """The fastest kernels, measured on this machine and stored in `file`. `course_of` opens the
+    memory for the search."""
 
     def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -136,7 +138,7 @@ class MeasuredKernels(Kernels):
         self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
-        """Searches unless the best kernels are stored."""
+        """Searches for the best kernels unless they are stored."""
         if self._is_ready:
             return
         self._is_ready = True
@@ -149,7 +151,7 @@ class MeasuredKernels(Kernels):
             store(self._file, self._known)
 
     def _measure(self, where: Regime, until: float) -> None:
-        """Searches the fastest kernel of each operation in this memory."""
+        """Searches for the fastest kernel of each operation on this memory."""
         self._measured.update((where, op) for op in OPS)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for done, op in enumerate(OPS):
@@ -167,8 +169,8 @@ class MeasuredKernels(Kernels):
         return Chosen(known[0], "chosen on this machine")
 
     def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
-        """Compares the best two kernels and the safe ones again, and searches all if another one
-        was faster."""
+        """Compares the best kernel with the second best and the safe kernels again. Repeats the
+        search if another kernel is faster."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
@@ -188,18 +190,19 @@ class MeasuredKernels(Kernels):
 
 
 def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
-    """Kernels that are good nearly everywhere: one that writes past the caches, and one that does
-    not."""
+    """Returns two kernels that are fast on nearly every CPU: the default kernel, and the kernel
+    with linear accesses."""
     return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
 def _share(where: Regime) -> float:
-    """The share of the search's time."""
+    """Returns the share of the search's time that a regime takes."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
 
 def load(file: Path) -> Remembered:
-    """The stored kernels that this CPU runs; empty if the file is missing or cannot be decoded."""
+    """Returns the stored kernels that this CPU can run, or an empty result if the file is missing
+    or cannot be decoded."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -209,14 +212,14 @@ def load(file: Path) -> Remembered:
 
 
 def store(file: Path, known: Remembered) -> None:
-    """Writes the file if possible; without it the next run searches again."""
+    """Writes the file if possible. Without the file, the next run searches again."""
     with suppress(OSError):
         cache.store(file, known)
 
 
 def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
-    """The file of remembered kernels for this processor, its microcode and hypervisor, and this
-    number of threads."""
+    """Returns the file of stored kernels. The file's name depends on the processor, its microcode,
+    the hypervisor, and the number of threads."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -224,8 +227,8 @@ def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None)
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
-    """The kernels for a run with these settings on these nodes; the node with the most CPUs stands
-    for all."""
+    """Returns the kernels for a run with these settings on these nodes. The node with the most CPUs
+    represents all nodes."""
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)

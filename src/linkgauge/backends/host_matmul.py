@@ -24,10 +24,10 @@ _OWN: OperationName = "matmul-fp32"
 
 
 class HostProducts(Gated):
-    """Products by the BLAS. A loop is one product A · B of matrices of N(0, 1) numbers, in one call
-    with as many threads as the transfers' engines have together. Each transfer's seconds are those
-    that its own threads alone would take, so that rates add up. The BLAS creates its threads
-    itself, and they may run on any CPU of the process."""
+    """Products of matrices by the BLAS. A loop is one product A · B of matrices of N(0, 1) numbers,
+    in one call, with the threads of all transfers' engines. A transfer's seconds are the time that
+    its own threads alone would take, so that rates add up. The BLAS creates the threads, which may
+    run on any CPU of the process."""
 
     on_host = True
     pace = Pace()
@@ -76,12 +76,12 @@ class HostProducts(Gated):
         return wrong_sum(len(found), row, block, *sums)
 
     def _folded(self, matrix: Any) -> Any:
-        """The signed sums of each `BLOCK` columns of a matrix."""
+        """Returns the signed sums of each group of `BLOCK` columns of a matrix."""
         firsts = range(0, len(matrix), BLOCK)
         return self._numpy.add.reduceat(matrix * self._signs, list(firsts), axis=1)
 
     def describe(self) -> str:
-        """The BLAS library, and the number of its threads."""
+        """Returns the name of the BLAS library, and the number of threads."""
         with self._pools.limit(limits=sum(self._threads), user_api="blas"):
             known = [one for one in self._pools.info() if one["user_api"] == "blas"]
         if not known:
@@ -94,7 +94,8 @@ class HostProducts(Gated):
 
 
 def _libraries() -> tuple[Any, Any]:
-    """numpy, and the thread pools of its libraries. Raises Unsupported with the remedy."""
+    """Returns numpy, and the thread pools of numpy's libraries. Raises Unsupported with the remedy
+    if a package is missing."""
     try:
         pools = import_module("threadpoolctl")
         return import_module("numpy"), pools.ThreadpoolController()

@@ -1,4 +1,4 @@
-"""Memory of the host as buffers of every backend: filled and compared by the host's threads."""
+"""Host memory as buffers for every backend. Threads of the host fill and compare the buffers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .protocol import Pattern
 
 
 def usable_cpus() -> list[int]:
-    """The numbers of the CPUs that this process may use."""
+    """Returns the numbers of the CPUs that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 
 class ByThreads:
-    """Base of buffers at a host `address`; threads on `cpus` fill and compare them."""
+    """Base of buffers at a host `address`. Threads on `cpus` fill and compare the buffers."""
 
     address: int
     cpus: Sequence[int]
 
     def at(self) -> AbstractContextManager[int]:
-        """A context in which the buffer's bytes are at the address that it yields."""
+        """Returns a context manager that yields the address of the buffer's bytes."""
         return nullcontext(self.address)
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -44,8 +44,9 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """Memory of the native core on a node (None: anywhere), first touched by `cpus` (none: all
-    usable ones); `alone` says that there is no other node. Raises as native.allocate does."""
+    """Memory of the native core on `node` (None: anywhere). The CPUs `cpus` touch the memory first
+    (none: all usable CPUs). `alone` says that there is no other node. Raises the errors of
+    native.allocate."""
 
     def __init__(
         self,
@@ -75,11 +76,11 @@ class NodeMemory(ByThreads):
 
 _SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
 """A device buffer starts at a random multiple of the step, up to _SHIFT, within its allocation. The
-driver gives every process the same addresses, which affect the speed of copies: without the shift,
-runs would agree with each other but not show the device's spread."""
+driver gives every process the same addresses, and addresses affect the speed of copies. Without the
+shift, runs would agree with each other but hide the spread of the device."""
 
 
 def shift_within(size: int) -> int:
-    """A random offset in bytes at which a device's buffer of `size` bytes begins in its
+    """Returns a random offset in bytes, at which a device's buffer of `size` bytes begins in its
     allocation."""
     return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP

@@ -1,5 +1,5 @@
-"""Pinned memory of a rank's own host, on the node of its CPUs, with which ranks without devices
-measure."""
+"""Pinned memory of a rank's own host, on the node of the rank's CPUs. Ranks without devices measure
+with this memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .protocol import Buffer, Pattern
 
 
 class HostRank:
-    """The host's memory as rank `rank` uses it; `driver` names the library that moves its bytes."""
+    """The host's memory as used by rank `rank`. `driver` names the library that moves the bytes."""
 
     def __init__(self, rank: int, driver: str) -> None:
         self.rank, self._driver = rank, driver
@@ -26,7 +26,7 @@ class HostRank:
         self.home = Memory("host", self._node.index)
 
     def devices(self) -> tuple[Device, ...]:
-        """The memory as the rank's single device."""
+        """Returns the memory as the rank's only device."""
         node = self._node
         free = node.memory_available or node.memory_total or 0
         device = Device(
@@ -41,7 +41,8 @@ class HostRank:
         return (device,)
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
-        """Allocates host memory. Raises AllocationError, and Unsupported if it cannot be placed."""
+        """Allocates host memory. Raises AllocationError if memory is short, and Unsupported if the
+        memory cannot be placed as required."""
         return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

@@ -1,10 +1,10 @@
-"""Finds the fastest of several kernels: they take turns, and the slower half drops out.
+"""Finds the fastest of several kernels. The kernels take turns, and after each round the slower
+half is dropped.
 
 Other load on a shared host makes some turns slower and none faster. Kernels therefore run in many
-short turns, shuffled each time, and are ranked by the lower quartile of their turns: with two
-threads on two busy CPUs hardly half of the turns run undisturbed, and a median would compare the
-disturbances.
-"""
+short turns, in random order. The lower quartile of a kernel's turns decides its rank. With two
+threads on two busy CPUs, hardly half of the turns run undisturbed, and a median would compare the
+disturbances."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ FINAL_TURNS = 15
 """The turns of each kernel in the last round."""
 FINALISTS = 2
 FEW = 4
-"""When at most this many kernels are left, their narrower twins join."""
+"""When at most this many kernels are left, narrower variants of these kernels join."""
 REVERSED_WINS = 12
 REVERSED_BY = 1.02
-"""The least median ratio with which the second best kernel replaces the best one, in addition to a
-number of won turns that only 2 % of sign tests of equal kernels find. With a lower ratio the choice
-hardly matters."""
+"""The least median ratio with which the second best kernel replaces the best kernel. In addition,
+it must win so many turns that equal kernels would do so in only 2 % of sign tests. With a lower
+ratio the choice hardly matters."""
 
 
 class Arena(Protocol):
-    """Memory in which kernels take turns."""
+    """Memory on which kernels take turns."""
 
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
@@ -46,15 +46,14 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """The finalists, best first, found in about `seconds`.
+    """Returns the finalists, best first, after a search of about `seconds`.
 
-    Those that are `safe`, good nearly everywhere, take part to the end: a kernel that survived by
-    luck must still beat them.
+    The kernels in `safe` are good on nearly every CPU and stay until the last round. A kernel that
+    came so far by luck must still beat them.
 
-    The last round takes half of the time; those before share the rest equally, so that the
+    The last round takes half of the time, and earlier rounds share the rest equally. So the
     comparison gets better as fewer kernels remain. Kernels that differ only in vector width hardly
-    differ in speed: the widest run first, and narrower twins of the best join later.
-    """
+    differ in speed. The widest kernels run first, and narrower variants of the best join later."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -72,7 +71,7 @@ def search(
 
 
 def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
-    """Whether the second best kernel is now clearly faster than the best."""
+    """Whether the second best kernel is now clearly faster than the best kernel."""
     paces = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
     ratios = [one / other for one, other in zip(paces[best], paces[second], strict=True)]
     wins = sum(ratio > 1 for ratio in ratios)
@@ -92,12 +91,12 @@ _UNITS = ("avx512", "avx2")
 
 
 def _family(kernel: str) -> str:
-    """The kernel's name without its vector unit."""
+    """Returns the kernel's name without the vector unit."""
     return "-".join(part for part in kernel.split("-") if part not in _UNITS)
 
 
 def _widest(kernels: Sequence[str]) -> list[str]:
-    """The widest kernel of each family."""
+    """Returns the widest kernel of each family."""
     widest = {_family(kernel): kernel for kernel in kernels if _UNITS[0] not in kernel}
     widest |= {_family(kernel): kernel for kernel in kernels if _UNITS[0] in kernel}
     return list(widest.values())

@@ -1,4 +1,4 @@
-"""Repeated C calls by the native core, with each iteration timed by itself."""
+"""Makes repeated C calls in the native core, and times each iteration separately."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from linkgauge.model.errors import Unsupported
 from .protocol import MOST_LAPS, Buffer, Gated, Pace, Timing
 
 Call = tuple[int, Sequence[int]]
-"""The address of a C function that returns 0 if all is well, and its arguments."""
+"""The address of a C function that returns 0 on success, and the function's arguments."""
 Named = tuple[str, Sequence[int]]
 """A C function by its name, and its arguments."""
 _NANO = 1e-9
 WARM_UPS = 8
-"""The iterations before the timed ones; the first ones wake what rested since the gate."""
+"""The number of iterations before the timed iterations. The first iterations wake parts that were
+idle behind the gate."""
 _MOST = 512
-"""The most iterations of a visit; with those of later visits they suffice for the 99.9th
+"""The most iterations of a visit. All visits together have enough iterations for the 99.9th
 percentile."""
 
 
 def address_of(library: ctypes.CDLL, function: str) -> int:
-    """The address of a library's function."""
+    """Returns the address of a library's function."""
     return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0
 
 
 def single_iterations(steps: int) -> Pace:
-    """A pace whose samples are single iterations, of `steps` latencies each."""
+    """Returns a pace whose samples are single iterations. Each iteration has `steps` latencies."""
     return Pace(seconds=0.0, loops=1, laps=MOST_LAPS, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
-    """`calls` in their order, timed by the host; a loop is one iteration, which has `steps`
-    latencies. `begin` is called first, with the number of iterations to come. `error_of` makes an
-    exception of a call's result and its place among the calls. `made` has resources that the calls
-    need; close() closes it."""
+    """A group that makes `calls` in their order, timed by the host. A loop is one iteration, which
+    has `steps` latencies. `begin` is called first, with the number of iterations that follow.
+    `error_of` makes an exception from the result of a call and the call's place. `made` owns the
+    resources of the calls; close() closes `made`."""
 
     def __init__(
         self,
@@ -55,8 +56,8 @@ class IteratedGroup(Gated):
         self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Makes the calls. Raises the exception that `error_of` makes of the first failed call, and
-        Unsupported if the clock is too coarse for single iterations."""
+        """Makes the calls. Raises the exception from `error_of` for the first failed call, and
+        Unsupported if the clock is too coarse to time single iterations."""
         loops, laps = self.pass_gate()
         count = WARM_UPS + loops * laps
         self._begin(count)
@@ -74,48 +75,49 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """Base of the queues of one device, as C functions that the native core calls repeatedly, with
-    no Python between them. A backend overrides the methods for the operations that it has."""
+    """Base of the queues of a device. Each method returns C functions, which the native core calls
+    repeatedly with no Python in between. A backend overrides the methods for the operations that it
+    carries out."""
 
     def address_of(self, name: str) -> int:
-        """The address of a function that a method below names."""
+        """Returns the address of a function that one of the methods below names."""
         raise NotImplementedError
 
     def error_of(self, name: str, status: int) -> Exception:
-        """The exception for a function's result other than 0."""
+        """Returns the exception for a function's result other than 0."""
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Prepares the calling thread."""
+        """Prepares the calling thread for the calls."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
-        """The calls that enqueue a copy."""
+        """Returns the calls that enqueue a copy."""
         raise NotImplementedError
 
     def sync(self) -> Iterator[Named]:
-        """The calls that wait until the queue is empty."""
+        """Returns the calls that wait until the queue is empty."""
         raise NotImplementedError
 
     def launch(self) -> Iterator[Named]:
-        """The calls of an empty kernel and of the wait for its end."""
+        """Returns the calls that launch an empty kernel and wait for its end."""
         raise NotImplementedError
 
     def event(self) -> Iterator[Named]:
-        """The calls that record an event on an empty queue and wait for it."""
+        """Returns the calls that record an event on an empty queue and wait for the event."""
         raise NotImplementedError
 
     def graph_launch(self) -> Iterator[Named]:
-        """The calls of a graph with an empty kernel and of the wait for its end."""
+        """Returns the calls that launch a graph with an empty kernel and wait for its end."""
         raise NotImplementedError
 
     def doorbell(self) -> Iterator[Named]:
-        """The calls of a kernel that stores a number in the host's memory, until the host sees it
-        there."""
+        """Returns the calls that launch a kernel which stores a number in the host's memory, and
+        wait until the host sees the number."""
         raise NotImplementedError
 
 
 def iterated(queue: Queue, named: Sequence[Named], steps: int, made: ExitStack) -> IteratedGroup:
-    """A group of calls on a queue; an iteration has `steps` latencies."""
+    """Returns a group of calls on a queue. An iteration has `steps` latencies."""
     calls = [(queue.address_of(name), words) for name, words in named]
 
     def error_of(status: int, failed: int) -> Exception:

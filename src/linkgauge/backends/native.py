@@ -1,4 +1,4 @@
-"""The native core as backends use it: host memory, its contents, and translated errors."""
+"""Wraps the native core for backends: host memory, contents of memory, and translated errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {
     STAGING: Kind.PINNED,
     **dict.fromkeys(POLICIES, Kind.PINNED),
 }
-"""What the native core allocates, by the notation's kinds of host memory."""
+"""The native core's allocations, by the kinds of host memory in the notation."""
 _LOCKED = (Kind.PINNED, Kind.HUGE)
 _IN_HUGE_PAGES = (Kind.HUGE, Kind.TRANSPARENT, Kind.POOL)
 HUGE_PAGE = 2 << 20
@@ -41,7 +41,8 @@ page."""
 
 @contextmanager
 def native_errors(call: str) -> Iterator[None]:
-    """Raises BackendError for threads that cannot start, missing CPUs and calls out of order."""
+    """Turns errors into BackendError: threads that cannot start, missing CPUs, and calls out of
+    order."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, MemoryError) as error:
@@ -57,12 +58,13 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Allocates host memory on `node` (None: anywhere), or spread over `nodes`, touched by `cpus`;
-    returns it with its actual placement.
+    """Allocates host memory on `node` (None: anywhere), or spread over `nodes`. The CPUs `cpus`
+    touch the memory. Returns the memory with its actual placement.
 
-    Raises AllocationError if it cannot be allocated, and Unsupported if it cannot be placed as its
-    kind says (memory bound to a node that is `alone` is there anyway), if there is no pool of huge
-    pages, or if huge memory is not entirely in huge pages, or base memory partly is."""
+    Raises AllocationError if memory is short. Raises Unsupported if memory cannot be placed as its
+    kind requires; on a node that is `alone`, placement always succeeds. Raises Unsupported also if
+    there is no pool of huge pages, if huge memory is not entirely in huge pages, or if base memory
+    is partly in huge pages."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -87,7 +89,7 @@ def allocate(
 
 
 def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: bool) -> Iterator[str]:
-    """Yields the reasons why memory is not of its kind."""
+    """Yields the reasons why memory does not match its kind."""
     if native.bind_error is not None and not alone:
         if memory.kind in POLICIES:
             since = " (Linux 6.9 has this policy)" if memory.kind == "weighted" else ""
@@ -99,8 +101,8 @@ def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: boo
 
 
 def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
-    """Yields a reason if memory does not lie in pages of its kind; `huge` of its bytes lie in huge
-    pages."""
+    """Yields a reason if memory does not lie in pages of its kind. `huge` is the number of bytes in
+    huge pages."""
     if kind in _IN_HUGE_PAGES and huge < size:
         how = "allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
         if kind != Kind.TRANSPARENT:
@@ -112,7 +114,7 @@ def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
 
 
 def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
-    """Raises Unsupported if the pool of huge pages, of the node or in total, is too small for
+    """Raises Unsupported if the pool of huge pages (of the node, or in total) is too small for
     `size` bytes."""
     pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
     places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
@@ -128,8 +130,8 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """The number of the node that most of the pages lie on; None if the kernel does not report
-    it."""
+    """Returns the number of the node that has most of the pages, or None if the kernel does not
+    report where pages are."""
     return _most(_native.nodes_of(address, size))
 
 
@@ -138,7 +140,7 @@ def _most(pages: Mapping[int, int]) -> int | None:
 
 
 def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
-    """A warning if memory to be interleaved over `nodes` has not the same share on each."""
+    """Yields a warning if memory that is to be interleaved over `nodes` is distributed unevenly."""
     pages = placement.nodes
     if not pages:
         return
@@ -151,7 +153,7 @@ def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
-    """A warning if host memory lies on the wrong node."""
+    """Yields a warning if host memory lies on the wrong node."""
     if memory.kind in SPREAD:
         return
     if memory.is_host and placement.node not in (None, memory.index):
@@ -169,12 +171,13 @@ def fill(
 def first_mismatch(
     address: int, size: int, pattern: Pattern, seed: int, cpus: Sequence[int]
 ) -> int | None:
-    """Offset of the first byte that differs from a pattern, None if all agree."""
+    """Returns the offset of the first byte that differs from a pattern, or None if all bytes
+    agree."""
     with native_errors("compare"):
         return _native.first_mismatch(address, size, seed, _native.Pattern(pattern), cpus)
 
 
 def checksum(address: int, size: int, cpus: Sequence[int]) -> int:
-    """Xor of all 64-bit words, the tail zero-extended."""
+    """Returns the xor of all 64-bit words. The last word is filled up with zero bytes."""
     with native_errors("checksum"):
         return _native.checksum(address, size, cpus)

@@ -1,4 +1,4 @@
-"""Converts numbers of NCCL's types to bytes and back, and reduces them, without a device."""
+"""Converts numbers of NCCL's types to bytes and back, and reduces numbers, without a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EIGHT_BITS: dict[NumberName, tuple[int, int]] = {"f8e4m3": (4, 3), "f8e5m2": (5
 
 
 def decode(name: NumberName, data: bytes) -> Sequence[float]:
-    """The numbers of these bytes."""
+    """Returns the numbers that these bytes encode."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return [table[byte & 127] * (-1 if byte >> 7 else 1) for byte in data]
@@ -34,8 +34,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """The bytes of these numbers, which are not negative. In 8-bit types, a number beyond the
-    largest becomes the largest; in others, digits that do not fit are cut off."""
+    """Returns the bytes of numbers that are not negative. In 8-bit types, a number beyond the
+    largest becomes the largest. In other types, digits that do not fit are cut off."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -47,8 +47,8 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """The reduction of all ranks' numbers, index by index. In `mulsum`, numbers of ranks with odd
-    numbers count twice (kernels/content.cuh)."""
+    """Returns the reduction of all ranks' numbers, index by index. In `mulsum`, the numbers of
+    every odd rank count twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))
@@ -66,7 +66,7 @@ _REDUCED: dict[Reduction, Callable[[Sequence[float]], float]] = {
 
 @cache
 def _table(name: NumberName) -> tuple[float, ...]:
-    """The numbers of a type of 8 bits that are not negative, by their bits."""
+    """Returns the non-negative numbers of an 8-bit type, in the order of their bits."""
     exponent, mantissa = _EIGHT_BITS[name]
     bias = (1 << exponent - 1) - 1
     found = []

@@ -1,8 +1,9 @@
-"""The primitives that a backend offers. Operations are written upon them once for all backends.
+"""The primitives that a backend offers. Operations use these primitives, and are written once for
+all backends.
 
-A backend lists in `carried` the operations that it carries out, and overrides the primitives that
-these use; `protocol.Backend` describes its devices, memory and rules of refusal. Whoever adds a
-vendor's library has one file to write: docs/vendor.md shows one."""
+A backend lists in `carried` the operations that it carries out, and overrides the primitives of
+these operations. `protocol.Backend` describes devices, memory and refusals of a backend. Adding a
+vendor's library takes one file; docs/vendor.md has an example."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Offering:
-    """Base of backends. A primitive that is not overridden raises an error that names what the
-    backend lacks. `copies` have their buffers; `protocol.Backend.prepare` describes the groups that
-    primitives return."""
+    """Base of backends. A primitive that is not overridden raises an error with the name of the
+    missing primitive. The `copies` given to a primitive already have buffers.
+    `protocol.Backend.prepare` describes the groups that primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()
@@ -36,10 +37,10 @@ class Offering:
     collects: bool = False
     """Whether the backend carries out collectives."""
     has_own_arrays = True
-    """Whether its arrays are made by kernels, in the memory of their own devices."""
+    """Whether kernels work on arrays in the memory of their own devices."""
 
     def carries(self, does: Operation) -> bool:
-        """Whether the backend carries out the operation, at least for some copies."""
+        """Whether the backend carries out the operation for at least some copies."""
         return self.collects if does.collective is not None else does.name in self.carried
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -48,11 +49,11 @@ class Offering:
         return prepare(self, copies, named(operation))
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Discards the remarks on the group that was prepared last."""
+        """Discards the remarks on the last prepared group."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """A group of copies, or of operations on arrays, that start together behind a gate. By
-        default a queue and a thread carry out each one, timed by the host's clock."""
+        """Returns a group of copies, or of operations on arrays, that start together behind a gate.
+        By default, a queue and a thread carry out each copy, timed by the host's clock."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -64,17 +65,18 @@ class Offering:
         return group
 
     def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """The group, with copies that load the same links while it runs."""
+        """Returns the group combined with `loads`: copies that load the same links while the group
+        runs. Raises Unsupported if the backend cannot load links."""
         if loads:
             raise Unsupported("latencies are measured one at a time")
         return group
 
     def queue(self, owner: Memory, made: ExitStack) -> Queue:
-        """A queue of a device."""
+        """Returns a queue of a device."""
         raise NotImplementedError
 
     def returning(self, copy: Copy) -> Group:
-        """A group whose iterations make the copy and one back, a round trip each."""
+        """Returns a group of round trips. Each iteration makes the copy and a copy back."""
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)
@@ -83,41 +85,43 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """A group of a pointer chase through the first copy's source; the other copies load the
-        memory."""
+        """Returns a group of a pointer chase through the source of the first copy. The other copies
+        load the memory."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Makes a kernel of the first copy's device that can be fitted to the other copies, and
-        groups of the kernel, of the copies and of both; `made` closes them."""
+        """Returns a kernel of the first copy's device, and three groups: the kernel alone, the
+        other copies alone, and both together. The kernel's duration can be fitted to the copies.
+        `made` closes everything."""
         raise NotImplementedError
 
     def multiplying(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Group, ProductBuffers | None]:
-        """A group of products of matrices, and the product that is checked."""
+        """Returns a group of products of matrices, and the product that is checked."""
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """A group that times the host's calls that enqueue a copy, while the device is held."""
+        """Returns a group that times how long the host takes to enqueue a copy, while a gate holds
+        the device back."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
-        """A group of flags that bounce between the ends of a copy."""
+        """Returns a group of flags that bounce between the ends of a copy."""
         raise NotImplementedError
 
     def exchanging(self, copy: Copy) -> Group:
-        """A group of a cache line that bounces between the ends of a copy."""
+        """Returns a group of a cache line that bounces between the ends of a copy."""
         raise NotImplementedError
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """The CPUs of each copy's threads."""
+        """Returns the CPUs of each copy's threads."""
         raise NotImplementedError
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """A group of a collective; each copy is a rank's part."""
+        """Returns a group of a collective. Each copy is a rank's part."""
         raise NotImplementedError
 
 
@@ -134,7 +138,8 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
-    """The buffer of backend `name`. Raises BackendError for a buffer of another backend."""
+    """Returns the buffer as a buffer of backend `name`. Raises BackendError for a buffer of another
+    backend."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer
@@ -144,7 +149,8 @@ class Filling(Offering, Generic[_Kind]):
     """Base of backends whose buffers fill themselves."""
 
     def own(self, buffer: Buffer | None) -> _Kind:
-        """The buffer as one of this backend. Raises BackendError for another backend's."""
+        """Returns the buffer as a buffer of this backend. Raises BackendError for a buffer of
+        another backend."""
         raise NotImplementedError
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -158,7 +164,7 @@ class Filling(Offering, Generic[_Kind]):
 
 
 class Holding(Filling[_Kind]):
-    """Base of backends that close open groups and free remaining buffers when they are closed."""
+    """Base of backends that, when closed, close open groups and free remaining buffers."""
 
     def __init__(self) -> None:
         self._buffers: weakref.WeakSet[_Kind] = weakref.WeakSet()
@@ -173,7 +179,8 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Closes groups first, because work behind a closed gate still uses the buffers."""
+        """Closes groups, then frees buffers. The order matters, because work behind a closed gate
+        still uses the buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -12,9 +12,9 @@ For each cell, the engine calls a backend in this order:
     first_mismatch(buffer, …)      every byte compared
     close()
 
-Allocating, gating and verifying are separate calls: the ranks of a cell meet between them. Raises
-BackendError for native errors, Unsupported for what the machine cannot do, and AllocationError.
-"""
+Allocating, gating and verifying are separate calls, because the ranks of a cell meet in between. A
+backend raises BackendError for native errors, AllocationError if memory is short, and Unsupported
+if the machine cannot carry out a call."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Pattern(IntEnum):
     0xD1B54A32D192ED03) · 0x9E3779B97F4A7C15, then x ^= x >> 29, modulo 2^64."""
 
     WORDS = 0
-    """Word i at word i."""
+    """Word i of the formula at place i."""
     CONSTANT = 1
-    """Word 0 everywhere: what a pure write stores."""
+    """Word 0 at all places, as a pure write stores."""
     SPLIT = 2
-    """Odd chunks hold WORDS and even ones its complement: both buffers after a `<->`."""
+    """Odd chunks hold WORDS, even chunks the complement, as in both buffers after a `<->`."""
     NUMBERS = 3
-    """64-bit floating-point numbers, 1 + (x >> 16) / 2^48: their sums and triples are exact."""
+    """64-bit floating-point numbers, 1 + (x >> 16) / 2^48; sums and triples of these are exact."""
     SCALED = 4
     """Three times each number of an array b."""
     ADDED = 5
@@ -58,7 +58,7 @@ class Pattern(IntEnum):
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether only backends with operations on arrays have this pattern."""
+        """Whether the pattern consists of floating-point numbers, for operations on arrays."""
         return self >= Pattern.NUMBERS
 
 
@@ -67,11 +67,11 @@ RESULTS: Mapping[str, Pattern] = {
     "add": Pattern.ADDED,
     "triad": Pattern.TRIAD,
 }
-"""What operations that compute on arrays leave in their destination, by kind."""
+"""The patterns that operations on arrays leave in their destination, by kind."""
 
 
 def seed_of(word: int) -> int:
-    """The seed whose word 0 is `word`: the inverse of Pattern's formula."""
+    """Returns the seed whose word 0 is `word`: the inverse of Pattern's formula."""
     x = word
     for _ in range(2):  # each round corrects 29 more bits; the highest 29 already are
         x = word ^ x >> 29
@@ -94,8 +94,7 @@ class Buffer(Protocol):
 
 @runtime_checkable
 class Addressed(Protocol):
-    """A buffer with a fixed address in this process, so that engines of other backends may use
-    it."""
+    """A buffer at a fixed address in this process. Engines of other backends may use it, too."""
 
     @property
     def address(self) -> int: ...
@@ -103,15 +102,15 @@ class Addressed(Protocol):
 
 class Copy(msgspec.Struct, frozen=True):
     """A transfer with its buffers: `size` bytes of each, filled from `seed`. A `null` end has no
-    buffer; the source of an operation on two arrays has twice the size. An `interference` copy only
-    has to run longer than the first copy of its group. An `endless` copy, by host threads or as the
-    load of a latency, runs until the other copies of its group have ended or, if there are none,
-    until wait(); its seconds are what all loops would have taken. A `tracked` copy also reports
-    progress within a launch that carries out all loops.
+    buffer. The source of an operation on two arrays has twice the size. An `interference` copy only
+    has to run longer than the first copy of its group. An `endless` copy (by host threads, or as
+    the load of a latency) runs until the other copies have ended, or until wait() if there are no
+    others. The seconds of an endless copy are the time that all loops would take. A `tracked` copy
+    also reports progress within a launch that carries out all loops.
 
-    `warm_ups` are loops behind the gate before the clock starts. None leaves their number to the
-    backend, and they end before any copy of the group starts. A number given follows nvbandwidth:
-    the copy does not wait for the warm-ups of others. Backends other than cuda ignore it."""
+    `warm_ups` is the number of loops before the clock starts. With None, the backend chooses, and
+    all warm-ups end before any copy of the group starts. With a number, as in nvbandwidth, the copy
+    does not wait for the warm-ups of other copies. Only backend cuda uses a given number."""
 
     transfer: Transfer
     source: Buffer | None
@@ -125,11 +124,11 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """The seconds that all loops of each copy took; `span` is from the first start to the last end.
-    `checksums` has the xor of the 64-bit words that a pure read saw in its last loop, None for
-    other copies. `progress` has each copy's start and the end of each of its laps, in seconds since
-    the gate opened; only its start and end if the copy cannot distinguish laps. `counters` covers
-    all threads, if the backend counts events."""
+    """The seconds that all loops of each copy took. `span` runs from the first start to the last
+    end. `checksums` has the xor of the 64-bit words that a pure read saw in the last loop, None for
+    other copies. `progress` has the start of each copy and the end of each lap, in seconds since
+    the gate opened; without distinct laps, only start and end. `counters` covers all threads, if
+    the backend counts events."""
 
     seconds: tuple[float, ...]
     span: float
@@ -143,15 +142,13 @@ MOST_LAPS = 64
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How to sample a group. A sample lasts at least `seconds` and has at least `loops` loops. In a
-    cell that reports its first copy, up to `laps` samples may follow each other behind one gate.
-    For a `sustained` total, all copies must run together for several loops of the slowest one in
-    each sample. A loop has `steps`, such as the accesses of a pointer chase: a latency is the time
-    of one step, and a rate is in steps per second. `most` limits the samples of a visit: a single
-    sample makes a visit costly, and beyond 32 the visit's median gets more exact, but not the
-    variation between visits; only percentiles need more. If samples are `rehearsed`, one that does
-    not count precedes samples shorter than `seconds`, because the first one after a pause takes
-    longer on devices and on the CPU that calls them, and the first of all much longer."""
+    """How to sample a group. A sample lasts at least `seconds` and has at least `loops` loops. If a
+    cell reports its first copy, up to `laps` samples may follow each other behind one gate. For a
+    `sustained` total, all copies run together for several loops of the slowest copy in each sample.
+    A loop has `steps`, such as the accesses of a pointer chase: a latency is the time of one step,
+    a rate is in steps per second. A visit takes at most `most` samples. Beyond 32, more samples
+    improve percentiles, but not the variation between visits. If `rehearsed`, an uncounted sample
+    precedes samples shorter than `seconds`, because the first sample after a pause takes longer."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -163,19 +160,20 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Group(Protocol):
-    """Copies that run at the same time, or another operation. Nothing else runs between open and
-    wait.
+    """Copies that run at the same time, or another operation. Nothing else runs between open() and
+    wait().
 
-    `most_loops` is how many loops may wait behind the gate, `pace` how to sample the group. Calls
-    out of order raise and never hang; `close` is safe at any moment, also while armed.
-    """
+    `most_loops` is the number of loops that may wait behind the gate. `pace` says how to sample the
+    group. Calls out of order raise an error and never hang. `close` is safe at any time, also while
+    the group is armed."""
 
     pace: Pace
 
     @property
     def most_loops(self) -> int: ...
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Arms `laps` laps (at most `MOST_LAPS`) of `loops` loops of each copy, back to back."""
+        """Enqueues `laps` laps (at most `MOST_LAPS`) behind the gate. Each lap has `loops` loops of
+        each copy, back to back."""
         ...
 
     def open(self) -> None: ...
@@ -185,16 +183,17 @@ class Group(Protocol):
 
 @runtime_checkable
 class CheckedGroup(Protocol):
-    """A group whose operation computes results that are in none of the copies' buffers."""
+    """A group whose operation computes results that are not in the copies' buffers."""
 
     def mismatch(self) -> str | None:
-        """Describes an error in the result of the last loop; None if it is right."""
+        """Describes an error in the result of the last loop, or returns None if the result is
+        right."""
         ...
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """The wrong elements in the result of a collective: there are `count`, of which the first is at
-    index `first` of the receive buffer of `rank`. All are 0 if none is wrong."""
+    """The wrong elements in the result of a collective. There are `count` wrong elements. The first
+    is at index `first` of the receive buffer of `rank`. All fields are 0 if no element is wrong."""
 
     count: int = 0
     rank: int = 0
@@ -203,22 +202,22 @@ class Wrong(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class CollectingGroup(Protocol):
-    """A group that carries out a collective. Both calls come between samples."""
+    """A group that carries out a collective. Both methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """The seconds of each of `count` single iterations, by rank: the time of the rank's own
-        part. The rank that comes last waits least."""
+        """Returns the seconds of each of `count` single iterations, by rank. The seconds are the
+        time of the rank's own part; the rank that comes last waits least."""
         ...
 
     def check(self) -> Wrong:
-        """Fills the buffers, carries the collective out once, and checks the result of every
+        """Fills the buffers, carries out the collective once, and checks the result of every
         rank."""
         ...
 
 
 @runtime_checkable
 class Working(Protocol):
-    """A group that carries out an AI workload. The call comes after all samples."""
+    """A group that carries out an AI workload. The workload's result is read after all samples."""
 
     def done(self) -> WorkDone: ...
 
@@ -228,20 +227,20 @@ class Works(Protocol):
     """A backend that carries out AI workloads."""
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """The group of a workload on the owner of the transfer's engine. Raises Unsupported if the
-        workload does not fit there."""
+        """Returns the group of a workload on the owner of the transfer's engine. Raises Unsupported
+        if the workload does not fit on this device."""
         ...
 
 
 def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
-    """Runs `laps` laps of `loops` loops behind the group's gate, and returns their timing."""
+    """Runs `laps` laps of `loops` loops behind the group's gate, and returns the timing."""
     group.arm(loops, laps)
     group.open()
     return group.wait()
 
 
 class Gated:
-    """Base of groups with a software gate: calls out of order raise."""
+    """Base of groups with a software gate. Calls out of order raise an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
@@ -259,7 +258,7 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """The loops and laps of an opened group, which can then be armed again."""
+        """Returns the loops and laps of an opened group, and allows the group to be armed again."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -271,19 +270,19 @@ class Gated:
 
 @runtime_checkable
 class Tuner(Protocol):
-    """A backend that can search for the fastest settings of its devices, and store them."""
+    """A backend that can search for the fastest settings of its devices and store them."""
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Searches every path of `device`; `peer` is the device that peer paths go to."""
+        """Searches every path of `device`. Peer paths lead to the device `peer`."""
         ...
 
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A backend with its own clock, by which a cell's time is counted."""
+    """A backend with its own clock, which measures the time of a cell."""
 
     def clock(self) -> float:
-        """The backend's time in seconds."""
+        """Returns the backend's time in seconds."""
         ...
 
 
@@ -294,56 +293,57 @@ class SimulatedClock(Clocked, Protocol):
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
-        """Starts a phase of the cells that are measured at the same time; `cells` has their
-        transfers by the cell's number in the whole plan, from 0. `visit` is the number of this
-        visit and `taken` the samples before it, so that a scheduled fault hits its cell whichever
-        process measures it. Raises the faults that the phase's calls would."""
+        """Starts a phase of cells that are measured at the same time. `cells` has the transfers of
+        each cell, by the cell's number in the whole plan, from 0. `visit` is the number of this
+        visit, and `taken` the number of earlier samples. So a scheduled fault affects its cell in
+        whichever process measures the cell. Raises the faults that the phase's calls would
+        raise."""
         ...
 
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """A backend whose vendor library reports the state of its devices. Facts that the library does
-    not report are null; neither method raises for them."""
+    """A backend whose vendor library reports the state of the devices. Facts that the library does
+    not report are null; the methods raise no errors for missing facts."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """All facts that the library reports on each device, by device index."""
+        """Returns all facts that the library reports about each device, by device index."""
         ...
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """The current state of these devices. It is called from another thread while they are
-        measured, so it must neither wait for them nor use them."""
+        """Returns the current state of these devices. Another thread calls this method while the
+        devices are measured, so the method must neither wait for the devices nor use them."""
         ...
 
 
 class Backend(Protocol):
-    """The interface of every backend. `name` is the prefix of its memories (`opencl`)."""
+    """The interface of every backend. `name` is the prefix of the backend's memories (`opencl`)."""
 
     name: str
 
     def devices(self) -> tuple[Device, ...]:
-        """The backend's accelerators, by device index. The host backend has none."""
+        """Returns the backend's accelerators, by device index. The host backend has none."""
         ...
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Why the backend cannot carry out this transfer here, or None; an exception if its type
-        says more than "unsupported". Never raises. The first answer for a kernel may take as long
-        as compiling it."""
+        """Returns why the backend cannot carry out this transfer here, or None if it can. The
+        answer is an exception if the exception's type says more than "unsupported". Never raises an
+        error. The first answer for a kernel may take as long as compiling the kernel."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """Remarks for readers of the figure (two devices share one DRAM), also on how the group
-        that was prepared last is carried out. Called only for transfers that are not refused."""
+        """Returns remarks for readers of the figure (two devices share one DRAM), and remarks on
+        how the last prepared group is carried out. Called only for transfers that are not
+        refused."""
         ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """A hashable key: engines with equal keys can share a buffer of `memory` that was allocated
-        for `engine`."""
+        """Returns a hashable key. Engines with equal keys can share a buffer of `memory`."""
         ...
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Memory of `size` bytes that `engine` can reach: bound, first-touched and pinned as the
-        memory's kind requires. It serves all engines of equal `reach`."""
+        """Allocates `size` bytes that `engine` can reach: bound, first-touched and pinned as the
+        memory's kind requires. The buffer serves all engines with an equal `reach`."""
         ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -351,30 +351,34 @@ class Backend(Protocol):
         ...
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """The offset of the first byte that differs from the pattern; None if all agree."""
+        """Returns the offset of the first byte that differs from the pattern, or None if all bytes
+        agree."""
         ...
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        """Xor of all 64-bit words of the buffer (the tail zero-extended)."""
+        """Returns the xor of all 64-bit words of the buffer. The last word is filled up with zero
+        bytes."""
         ...
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """A group that can be armed any number of times. Copies, operations on arrays and `primes`
-        can be several. `chase`: one thread of the engine follows pointers through all of the source
-        buffer; what runs beside it, if the backend allows that, is endless. `stream-…` and
-        `peak-…`: host threads do what STREAM does with arrays. `enqueue`: seconds
-        are the host time of the calls that enqueue all loops while the device is held. `ping-pong`:
-        a cache line bounces between two CPUs, one round trip a loop. `copy-ping-pong`: a copy there
-        and one back, each waited for by the host, a round trip a loop. `flag-ping-pong`: a store by
-        the source's side that the destination's polls for, and one back. `timed-copy`: a copy, by
-        the device's clock. `launch` and others of HAND_OVERS: what the host calls, until it knows
-        the end. Copies after the first of these load the link. `overlap`: the first is a kernel
-        that computes, the others are copies of its device; seconds are those without the other, the
-        span is that of all at once. A Collective: each copy is a rank's part of it, with its send
-        buffer and its receive buffer; in place, it has the latter alone. Its seconds are the
-        host's, until all is done. `touch`: the destination's pages are given back and faulted in
-        anew. `primes`: threads search prime numbers, an event a loop. Raises Unsupported for an
-        operation that it lacks, in general or for this copy."""
+        """Returns a group that can be armed any number of times. Raises Unsupported if the backend
+        lacks the operation, in general or for these copies. The operations:
+
+        - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one event);
+        - `chase`: a thread follows pointers through the source; other copies must be endless;
+        - `enqueue`: the seconds are the host's, for enqueuing all loops while a gate holds the
+          device back;
+        - `ping-pong`: a cache line bounces between two CPUs; a loop is a round trip;
+        - `copy-ping-pong`: copies there and back; the host waits for each; a loop is a round trip;
+        - `flag-ping-pong`: the destination's side polls for a stored value and stores one back;
+        - `timed-copy`: a copy, timed by the device;
+        - `launch` and others of HAND_OVERS: from the host's call until the host knows the end;
+          in these latencies, copies after the first load the link;
+        - `overlap`: a kernel (the first copy) and copies of its device; the seconds are of each
+          part alone, the span is of all at once;
+        - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
+          the receive buffer); the seconds are the host's, until everything is done;
+        - `touch`: the destination's pages are returned to the kernel and touched again."""
         ...
 
     def close(self) -> None:
@@ -387,8 +391,9 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Whether a value's type implements one of the protocols above. `isinstance` would check that
-    again on each call, which takes longer than a measurement on a simulated device."""
+    """Whether the type of a value implements a protocol. The answer is stored for each type,
+    because `isinstance` would check on every call, which takes longer than a measurement on a
+    simulated device."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)

@@ -1,8 +1,8 @@
-"""The backend of one of several ranks, which also lends memory to the other ranks of its cells and
-opens theirs.
+"""The backend of one of several ranks. Such a backend also gives the other ranks of a cell access
+to its memory, and opens their memory.
 
-A rank has one device. Its own memory is `cuda:0@2` in the run's notation, where 2 is its rank, and
-`cuda:0` to a backend that knows nothing of ranks."""
+A rank has one device. In the notation of the run, the memory of rank 2 is `cuda:0@2`. The backend
+itself knows nothing of ranks, and calls the same memory `cuda:0`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ GATE_SPIN = 1e-3
 
 
 class SpannedBuffer:
-    """A buffer of a cell that several ranks measure. `here` is the memory behind it in this rank:
-    its own, or another rank's, opened by its `handle`. Without that the buffer is only a name."""
+    """A buffer of a cell that several ranks measure. `here` is the memory of the buffer in this
+    rank: own memory, or another rank's memory, opened by `handle`. Without `here`, the buffer is
+    only a name."""
 
     warnings: tuple[str, ...] = ()
 
@@ -69,7 +70,7 @@ def spanned(buffer: Buffer | None) -> SpannedBuffer:
 
 
 def held(buffer: Buffer | None) -> Buffer:
-    """The memory behind the buffer in this rank. Raises BackendError if there is none."""
+    """Returns the memory of the buffer in this rank. Raises BackendError if there is none."""
     own = spanned(buffer)
     if own.here is None:
         raise BackendError("buffer", f"{own.memory} is not allocated here")
@@ -77,30 +78,31 @@ def held(buffer: Buffer | None) -> Buffer:
 
 
 def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
-    """Whether the memories of a copy are on different machines."""
+    """Whether the memory is on another machine than the engine's owner."""
     return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
 
 
 class RankBackend(Backend, Protocol):
-    """A rank's backend. Its copies have `SpannedBuffer`s, and its groups time the copies whose
-    engines are this rank's, in their order. `others_wait` says that calls of other ranks may not
-    end before this one makes progress, even if it is idle."""
+    """A rank's backend. The buffers of copies are `SpannedBuffer`s. Groups time the copies whose
+    engines belong to this rank, in the order of the copies. `others_wait` says that calls of other
+    ranks may not end before this rank makes progress, even if this rank is idle."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
     nics: Sequence[Interface] = ()
-    """The network interfaces of its machine, if it measures with them."""
+    """The network interfaces of the rank's machine, if the rank measures with them."""
     gpu: Device | None = None
-    """The GPU that is measured together with the network interfaces, if it was asked for."""
+    """The GPU that is measured together with the network interfaces, on request."""
     lacks_gpu: str | None = None
-    """The reason why there is no such GPU."""
+    """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Makes progress on communication; by default no rank depends on that."""
+        """Makes progress on communication. By default does nothing, because no rank depends on
+        progress."""
         return
 
     def look(self) -> Inventory:
-        """The accelerators that this process sees, by its own names."""
+        """Returns the accelerators that this process sees, under this process's own names."""
         return Inventory()
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
@@ -109,43 +111,48 @@ class RankBackend(Backend, Protocol):
         return False
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> Sequence[Buffer]:
-        """Allocates memory like each of these buffers; all of these ranks call this at the same
-        time."""
+        """Allocates memory for each of these buffers. All ranks in `ranks` call this method at the
+        same time."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """The handle by which other ranks open a buffer of this one; empty if they need none."""
+        """Returns the handle by which other ranks open a buffer of this rank. The handle is empty
+        if other ranks need none."""
         return b""
 
     def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """For each copy, why this rank's engine does not reach both memories; None if it does."""
+        """Returns for each copy why this rank's engine cannot reach both memories, or None if it
+        can."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
-        """A new token that founds a group of ranks; all of them receive it before they prepare."""
+        """Returns a new token that founds a group of ranks. All ranks of the group receive the
+        token before they prepare."""
         raise Unsupported("this backend founds no groups of ranks")
 
     def found(self, tokens: Sequence[bytes]) -> None:
-        """Sets the tokens of the groups that are prepared next."""
+        """Sets the tokens of the groups of ranks that are prepared next."""
         self.tokens = tokens
 
     def leave(self) -> None:
-        """Ends what was prepared last, in all ranks, even if it failed."""
+        """Ends the last prepared group in all ranks, even if preparing failed. By default does
+        nothing."""
         return
 
 
 @runtime_checkable
 class Punctual(Protocol):
-    """A group that itself waits for the time at which its gate is to open."""
+    """A group that itself waits for the time at which the gate is to open."""
 
     def open_at(self, at: float | None) -> float:
-        """Opens the gate and returns when it opened, by the monotonic clock: at the time `at`, if
-        given."""
+        """Opens the gate at the time `at`, or at once if `at` is None. Returns when the gate
+        opened, by the monotonic clock."""
         ...
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Opens the gate when the monotonic clock reads `at`, and returns the clock's reading then."""
+    """Opens the gate when the monotonic clock reads `at`. Returns the clock's reading at that
+    moment."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -154,7 +161,7 @@ def open_at(group: Group, at: float | None) -> float:
 
 
 def await_time(at: float | None) -> float:
-    """Waits until the monotonic clock reads `at`, and returns the clock's reading then."""
+    """Waits until the monotonic clock reads `at`. Returns the clock's reading at that moment."""
     if at is not None:
         while (left := at - time.monotonic()) > 0:
             time.sleep(max(0.0, left - GATE_SPIN))  # at 0 it lets other threads go on
@@ -162,7 +169,7 @@ def await_time(at: float | None) -> float:
 
 
 class IdlePart(Gated):
-    """The part of a rank that has nothing to do while others reach its memory."""
+    """The part of a rank that has no work while other ranks access its memory."""
 
     pace = Pace()
 
@@ -172,7 +179,7 @@ class IdlePart(Gated):
 
 
 class OwnCopies:
-    """A group of which only the copies at these places are this rank's to report."""
+    """A group that reports only the copies at these places, which belong to this rank."""
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
         self._group, self._places = group, places
@@ -195,14 +202,15 @@ class OwnCopies:
         return self._own(cast("CollectingGroup", self._group).iterations(count))
 
     def check(self) -> Wrong:
-        """The wrong elements, if they belong to these copies; other ranks report their own."""
+        """Returns the wrong elements if they belong to this rank's copies. Other ranks report their
+        own wrong elements."""
         found = cast("CollectingGroup", self._group).check()
         return found if found.rank in self._places else Wrong()
 
 
 class OfProcess(RankBackend):
-    """A backend without knowledge of ranks, with its device as a rank's device. Another rank's
-    memory keeps its rank."""
+    """A backend without knowledge of ranks, whose single device becomes the device of a rank.
+    Memories of other ranks keep their rank."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -218,7 +226,7 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """A memory as the backend knows it."""
+        """Returns a memory as the backend itself names it."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -231,8 +239,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """The engine as the backend knows it; another rank's engine becomes one of the memory's own
-        device."""
+        """Returns the engine as the backend itself names it. An engine of another rank becomes an
+        engine of the memory's own device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place
@@ -254,11 +262,11 @@ class OfProcess(RankBackend):
         return self.backend.checksum(buffer, size)
 
     def is_mine(self, copy: Copy) -> bool:
-        """Whether this rank carries the copy out, and times it."""
+        """Whether this rank carries out the copy and times it."""
         return copy.transfer.engine.owner.rank == self.rank
 
     def places(self, copies: Sequence[Copy]) -> list[int]:
-        """The places of this rank's own copies."""
+        """Returns the places of this rank's own copies."""
         return [place for place, copy in enumerate(copies) if self.is_mine(copy)]
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -266,7 +274,7 @@ class OfProcess(RankBackend):
         return self.backend.prepare(mine, operation) if mine else IdlePart()
 
     def copy(self, copy: Copy) -> Copy:
-        """The copy as the backend carries it out."""
+        """Returns the copy in the form in which the backend carries it out."""
         return replace(
             copy,
             transfer=self.transfer(copy.transfer),
@@ -275,7 +283,7 @@ class OfProcess(RankBackend):
         )
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """The memory itself; raises BackendError if it cannot be had here."""
+        """Returns the memory of the buffer in this rank. Raises BackendError if there is none."""
         return None if buffer is None else held(buffer)
 
     def close(self) -> None:

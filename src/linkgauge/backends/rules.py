@@ -1,4 +1,4 @@
-"""Refusals that backends have in common: functions that turn plain facts into sentences, or raise
+"""Refusals that several backends share: functions that turn plain facts into sentences, or raise
 Unsupported."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .protocol import Copy
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
-    """Yields a refusal if the machine lacks the node of host memory or of an engine's owner."""
+    """Yields a refusal if the machine lacks the node of a host memory or of an engine's owner."""
     if memory.index not in nodes:
         known = ", ".join(f"host:{index}" for index in nodes)
         yield f"no node {memory.place}: this machine has {known}"
@@ -26,8 +26,8 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[str]:
-    """Yields refusals of transfers by host threads, given each node's CPUs and the `kinds` of
-    memory that they can use."""
+    """Yields refusals of transfers by host threads. `cpus` has the CPUs of each node, and `kinds`
+    the kinds of memory that host threads can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         if not memory.is_host:
@@ -48,7 +48,8 @@ def of_threads(
 
 
 def of_load(transfer: Transfer) -> Iterator[str]:
-    """Yields a refusal if a backend cannot limit a transfer to a share of its rate."""
+    """Yields a refusal if a transfer is limited to a share of its rate, which the backend cannot
+    do."""
     if transfer.load != FULL_LOAD:
         held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
         yield f"{held}: {transfer.load}%"
@@ -63,13 +64,13 @@ def of_copy_engine(transfer: Transfer) -> Iterator[str]:
 
 
 def lacking(name: str, operation: OperationName) -> Unsupported:
-    """The exception for an operation that backend `name` lacks."""
+    """Returns the exception for an operation that backend `name` lacks."""
     return Unsupported(f"backend {name} {named(operation).lacking}")
 
 
 def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
-    """Why a cache line cannot bounce as this transfer says; None if it can. `cpus` are the CPUs
-    that this process may use."""
+    """Returns why a cache line cannot bounce between the ends of this transfer, or None if it can.
+    `cpus` are the CPUs that this process may use."""
     for memory in transfer.memories:
         if memory.index not in cpus:
             return f"{memory} is absent, or this process may not use it (cpuset, affinity)"
@@ -82,13 +83,14 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several copies at once, in a backend that measures latencies alone."""
+    """Raises Unsupported for several copies at once. Used by backends that measure one latency at a
+    time."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
 
 def check_copy_engine(copy: Copy) -> Copy:
-    """Returns the copy if a copy engine carries it out. Raises Unsupported if not."""
+    """Returns the copy if a copy engine carries it out, else raises Unsupported."""
     transfer = copy.transfer
     if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
         raise Unsupported(f"{transfer}: only copies by ce are timed one by one")
@@ -96,8 +98,8 @@ def check_copy_engine(copy: Copy) -> Copy:
 
 
 def check_flags(copy: Copy) -> tuple[Memory, Memory]:
-    """The memories between which flags bounce: a device's and its own or another one's, or the
-    host's and a device's. Raises Unsupported for others."""
+    """Returns the two memories between which flags bounce. The second memory is a device's; the
+    first is the host's or any device's. Raises Unsupported for other transfers."""
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
@@ -107,8 +109,8 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a ping-pong between memories other than CPU caches, and for another
-    operation between CPU caches."""
+    """Raises Unsupported for a ping-pong between memories other than CPU caches, and for other
+    operations between CPU caches."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -116,9 +118,9 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for copies from null to null, and for work with a memory that takes none.
-    Beside work handed to a device, the other copies load the link; beside a kernel that computes,
-    they are copies as usual."""
+    """Raises Unsupported for copies from null to null, and for work that is given a memory but
+    takes none. The loads of an operation on a device are exempt. Copies that run with a computing
+    kernel are checked as usual."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"

@@ -1,8 +1,9 @@
-"""Work whose calls return only when it is done, or that no event times, with a thread for each.
+"""Work that needs a thread of its own: calls return only when the work is done, or no event can
+time the work.
 
 Such work cannot wait behind a gate, because the call that opens the gate would never be made.
-Instead, all threads start at a barrier and time themselves by the host's monotonic clock, as an
-application would."""
+Instead, all threads start at a barrier. Each thread times itself by the host's monotonic clock, as
+an application would."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ def _nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """The work of one thread. `run` carries out a number of loops, and returns when they are done;
-    `enter` first prepares the calling thread; `checksum` is the xor of the words that a pure read
-    saw, None for other work."""
+    """The work of one thread. `run` carries out a number of loops and returns when all are done.
+    `enter` prepares the calling thread before. `checksum` returns the xor of the words that a pure
+    read saw, or None for other work."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = _nothing
@@ -39,8 +40,8 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """A copy as calls on a queue: the calls of all loops, with no Python in between, and a wait for
-    the queue. `made` has the resources of the calls."""
+    """Returns a copy as calls on a queue: the calls of all loops, with no Python in between, and a
+    wait for the queue. `made` owns the resources of the calls."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
@@ -56,7 +57,7 @@ def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
 
 class ThreadedGroup(Gated):
     """Works that start together, each in its own thread. Threads live as long as the group, because
-    libraries keep pools of threads for each thread that calls them."""
+    libraries keep pools of threads for each calling thread."""
 
     def __init__(self, works: Sequence[Worked], pace: Pace = Pace()) -> None:  # noqa: B008
         self.works = tuple(works)
@@ -66,7 +67,7 @@ class ThreadedGroup(Gated):
         self._running: list[Future[list[float]]] = []
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Starts a thread for each work, which waits at the barrier."""
+        """Starts a thread for each work. The threads wait at the barrier."""
         super().arm(loops, laps)
         self._barrier.reset()
         try:
@@ -83,7 +84,8 @@ class ThreadedGroup(Gated):
             self._barrier.wait(PATIENCE)
 
     def wait(self) -> Timing:
-        """Seconds by the host's clock, first call to last byte. Raises a thread's error."""
+        """Waits for all threads. Returns seconds by the host's clock, from the first call to the
+        last byte. Raises the error of a thread that failed."""
         self.pass_gate()
         running, self._running = self._running, []
         failures = [error for one in running if (error := one.exception()) is not None]
@@ -110,7 +112,8 @@ class ThreadedGroup(Gated):
         self.works = ()
 
     def _run(self, work: Worked, loops: int, laps: int) -> list[float]:
-        """When the work began and when each lap ended, by the host's clock."""
+        """Carries out the work. Returns when the work began and when each lap ended, by the host's
+        clock."""
         try:
             work.enter()
             self._barrier.wait(PATIENCE)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.registry import loaded, named
+from linkgauge.registry import OURS, benchmarks, leave_out, refuse
 
 from .collectives import COLLECTIVES
 from .copies import HOST, NVBANDWIDTH
@@ -23,7 +23,7 @@ from .nodes import NODES
 from .table import COMPARISON, Row, Sweep
 from .vm import VM
 
-GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
+GROUPS: dict[str, Sequence[Row | Sweep]] = {
     "Between the host and devices": [row for row in NVBANDWIDTH if "host" in row.name],
     "Between devices": [row for row in NVBANDWIDTH if "host" not in row.name],
     "Copies by host threads": (*HOST, *SWEEPS),
@@ -40,13 +40,35 @@ GROUPS: Mapping[str, Sequence[Row | Sweep]] = {
     "Between processes and nodes": BETWEEN_PROCESSES,
     "Over network interfaces": (),  # a room fills it; this is where it is listed
     "Between many nodes": NODES,
-    **{heading: loaded(place) for heading, place in named("benchmarks").items()},
 }
 """The benchmarks by what they measure."""
+ORIGINS: dict[str, str] = {}
+"""The plug-in of each benchmark that linkgauge does not have itself."""
+
+
+def _add_those_of_rooms() -> None:
+    """Adds the benchmarks of rooms under their headings. A plug-in's benchmark is left out if its
+    name is taken."""
+    owners = {row.name: OURS for rows in GROUPS.values() for row in rows}
+    for heading, rows, origin in benchmarks():
+        for row in rows:
+            if not isinstance(row, Row | Sweep):
+                leave_out(f"{row!r:.60} of {origin}", "it is no Row or Sweep")
+                continue
+            if origin != OURS and row.name in owners:
+                refuse(f"benchmark {row.name!r}", origin, owners[row.name])
+                continue
+            owners[row.name] = origin
+            GROUPS[heading] = (*GROUPS.get(heading, ()), row)
+            if origin != OURS:
+                ORIGINS[row.name] = origin
+
+
+_add_those_of_rooms()
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
-    """The row, with `vm` among its profiles if that profile lists it."""
+    """Returns the row. If the profile `vm` lists the row, the row's profiles include `vm`."""
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
@@ -62,9 +84,10 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Selects benchmarks by name and by prefix, in the profile's order if it has one, else in the
-    catalog's. Without names and prefixes, selects those of the profile, or all without a profile.
-    `only_d2d` keeps only benchmarks between devices.
+    """Returns the benchmarks that have these names or begin with these prefixes. Without names and
+    prefixes, returns the benchmarks of the profile, or all if no profile is given. A profile may
+    set its own order; otherwise the order is the catalog's. `only_d2d` keeps only benchmarks
+    between devices.
 
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)

@@ -1,9 +1,9 @@
-"""Collectives: operations of all accelerators together, or of all processes, by the names and the
-definitions of nccl-tests.
+"""Collectives: operations that all accelerators, or all processes, carry out together. Their names
+and definitions are those of nccl-tests.
 
-Their columns are sizes: the bytes of the largest buffer that a rank has (`model/collective.py`). A
-row is a type of numbers, with the reduction or the root if it has one, out of place or in place.
-"""
+A column is a size: the bytes of the largest buffer of a rank (`model/collective.py`). A row is a
+type of numbers, out of place or in place. The row also names the reduction or the root of a
+collective that has one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEAST = 8
 
 
 def by_fours(largest: int) -> tuple[int, ...]:
-    """The sizes by factors of 4, up to this one."""
+    """Returns the sizes up to `largest`, each 4 times the previous size."""
     steps = (largest // LEAST).bit_length() // 2 + 1
     return tuple(size for step in range(steps) if (size := LEAST << 2 * step) <= largest)
 
@@ -50,7 +50,7 @@ LARGEST_OF_HOSTS = 64 << 20
 
 
 def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
-    """The device sets whose devices carry out collectives."""
+    """Returns the device sets whose devices can carry out collectives."""
     return [fabric for fabric in fabrics if fabric.backend in COLLECTING and fabric.devices]
 
 
@@ -82,7 +82,7 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Why the collective cannot be measured over these devices; None if it can."""
+        """Returns why the collective cannot be measured over these devices, or None if it can."""
         if fabric.backend in COLLECTING and len(fabric.devices) > 1:
             ranks, root = len(fabric.devices), max(fabric.collectives.roots)
             if has_root(self.collective) and root >= ranks:
@@ -96,7 +96,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """The collectives of its rows."""
+        """Yields the operation of each row: every combination of type, reduction and root that can
+        be checked, out of place and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -112,8 +113,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """The sizes that the user chose; else the profile's, or those up to the largest size that the
-    user chose."""
+    """Returns the sizes that the user chose, else the profile's sizes. If the user chose only the
+    largest size, no size exceeds that size."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest
@@ -125,20 +126,21 @@ def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
 
 
 def row_of(work: Collective) -> str:
-    """The label of a row: `float sum`, `float root 0 in place`."""
+    """Returns the label of a row, such as `float sum` or `float root 0 in place`."""
     root = "" if work.root is None else f"root {work.root}"
     parts = (work.type, work.reduction, root, "in place" if work.in_place else "")
     return " ".join(part for part in parts if part)
 
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
-    """The cell of a collective of `size` bytes over these devices, in a benchmark of size 1."""
+    """Returns the cell of a collective over these devices. Each transfer has the scale `size` (in
+    bytes), because the size of the benchmark is 1."""
     transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
     return Cell(row, column, transfers, Report.TIME, operation=work)
 
 
 def _part(memory: Memory, size: int) -> Transfer:
-    """A rank's part, from its send buffer to its receive buffer."""
+    """Returns a rank's part in a collective: a transfer within the rank's memory."""
     return Transfer(memory, memory, Engine(memory, "ccl"), size)
 
 

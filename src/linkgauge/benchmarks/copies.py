@@ -1,11 +1,11 @@
-"""The 35 single-node tests of nvbandwidth 0.8, by their exact names and in its order, and the
-host's own copies.
+"""The 35 single-node tests of nvbandwidth 0.8, with their exact names and in the order of
+nvbandwidth, and copies within the host.
 
-In the notation d is the column's device, e every other device, h the host's node, r and c the row's
-and the column's device (or node). `by x` names the device whose copy engine (ce) or compute kernel
-(sm) does the work: the destination pulls a read, the source pushes a write. Interference moves
-twice the bytes, so that it runs longer than the measured copy. Source of the definitions:
-nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
+In the notation, d is the column's device, e every other device and h the host's node. The letters r
+and c are the row's and the column's device (or node). `by x` names the device whose copy engine
+(ce) or compute kernel (sm) does the work: the destination pulls a read, the source pushes a write.
+Interference moves twice the bytes, so that it runs longer than the measured copy. Source of the
+definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
 
 from __future__ import annotations
 

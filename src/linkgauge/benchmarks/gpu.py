@@ -1,8 +1,9 @@
-"""The work of a GPU alone: products of matrices and its own memory; then its copies, once it is
-warm.
+"""The work of a single GPU: products of matrices, the GPU's own memory, and then copies to and from
+the warm GPU.
 
-Products hardly depend on the host, so they separate its effects on figures from the device's. The
-order of the table is the order of a run: copies come after products have warmed the device."""
+Products hardly depend on the host. Comparing them with copies separates the host's effects from the
+device's. The table has the order of a run: products come first and warm the device for the
+copies."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class OnDevices(Sweep, frozen=True):
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Products by type and device; if no device multiplies, smaller ones by the host."""
+    """Products of matrices by type and device. If no device multiplies, the host computes smaller
+    products."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -58,8 +60,8 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """Whether there are devices that multiply. A CPU that a backend shows as a device does not
-    count, because the host's product measures it."""
+    """Whether any device multiplies. A CPU that a backend shows as a device does not count, because
+    the benchmark of the host's products covers the CPU."""
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 
@@ -182,7 +184,7 @@ Copies = Callable[[DeviceSet], list[Transfer]]
 
 
 def _to_devices(fabric: DeviceSet) -> list[Transfer]:
-    """A copy to each device, from the node near it."""
+    """Returns a copy to each device, from the host node near the device."""
     ends = [(parse_memory(device.memory), host(device.near)) for device in fabric.devices]
     return [Transfer(near, device, Engine(device, "ce")) for device, near in ends]
 
@@ -193,14 +195,16 @@ def _to_host(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Copies in which each device takes part once: 0 writes to 1, 2 to 3 and so on."""
+    """Returns copies in which each device takes part once: device 0 writes to 1, 2 to 3, and so
+    on."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     pairs = zip(memories[::2], memories[1::2], strict=False)
     return [Transfer(one, other, Engine(one, "ce")) for one, other in pairs]
 
 
 def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Cells with the first of the copies, the first two, the first four … and all of them."""
+    """Returns a function that yields cells with the first copy, the first two, the first four … and
+    all copies."""
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         there = copies(fabric)
@@ -211,8 +215,8 @@ def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
 
 
 def _over_streams(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Cells with each of the copies once, twice, four times … at the same time, each with its own
-    buffers."""
+    """Returns a function that yields cells with each copy once, twice, four times … at the same
+    time. Each repetition has its own buffers."""
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for copy in copies(fabric):

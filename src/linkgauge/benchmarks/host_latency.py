@@ -1,5 +1,5 @@
-"""Latencies of the host's memory by size, page and node, and under load by other threads; and
-latencies of cache lines between CPUs."""
+"""Latencies of the host's memory by size, page and node, and while other threads load the memory.
+Also latencies of cache lines between CPUs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ UNIT = 2 << 10
 """Bytes of which the sizes of a curve are multiples."""
 SMALLEST, LARGEST = 4 << 10, 512 << 20
 BEYOND = 4
-"""The least factor by which the end of a curve, and the memory of a latency of memory alone, exceed
-the caches."""
+"""The least factor by which the largest size of a curve exceeds the caches. The latency of memory
+alone is measured in a memory that exceeds the caches by the same factor."""
 ALONE = 64 << 20
-"""Least bytes of a chase that is to reach memory alone."""
+"""The fewest bytes of a pointer chase that is to miss all caches."""
 SHARE = 4
-"""At most one part in this many of the available memory is used."""
+"""The divisor of the available memory: at most 1/4 of that memory is used."""
 PAGES = ("base", "huge")
 FEW_NODES = 2
 LOADS = (0, 25, 50, 75, 100)
@@ -43,7 +43,7 @@ def _caches(fabric: DeviceSet) -> int:
 
 
 def half_octaves(least: int, most: int) -> Iterator[int]:
-    """The sizes 4, 6, 8, 12, 16 … (for `least` = 4) up to `most`."""
+    """Yields sizes up to `most`, two for each factor of 2: 4, 6, 8, 12, 16 … for `least` = 4."""
     size = least
     while size <= most:
         yield size
@@ -53,7 +53,8 @@ def half_octaves(least: int, most: int) -> Iterator[int]:
 
 
 def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
-    """The sizes of a curve through the memory of `node`, given the largest of all caches."""
+    """Returns the sizes for a curve of latencies through the memory of `node`. `caches` is the size
+    in bytes of the machine's largest cache."""
     most = LARGEST
     while most < BEYOND * caches:
         most *= 2
@@ -63,8 +64,8 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """The nodes of the thread and of the memory: all pairs or, of many nodes, each with itself and
-    the first with all others."""
+    """Yields pairs of nodes: the thread's and the memory's. With few nodes, yields all pairs. With
+    many nodes, yields each node with itself and the first node with all others."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -98,7 +99,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """The size in bytes of memory beyond the caches, in whole MiB."""
+    """Returns a size of memory in bytes that exceeds the caches, in whole MiB."""
     wanted = max(ALONE, BEYOND * _caches(fabric))
     free = [node.memory_available for node in fabric.nodes if node.memory_available is not None]
     most = min((wanted, *(one // SHARE // 2 for one in free)))
@@ -113,7 +114,8 @@ def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]:
-    """The loads by other threads: a name, and for each transfer its ends and number of threads."""
+    """Yields the loads that other threads make: a name and a list of transfers. Each transfer has
+    source, destination and number of threads."""
     memory, others = host(node.index), max(1, len(node.cpus) - 1)
     yield "read", [(memory, NULL, others)]
     for readers in MIXES:
@@ -148,9 +150,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """The CPUs to measure: all of them; of too many, one of each core, evenly thinned out if
-    needed. The quick profile takes one of each core anyway, unless there is only one core. If some
-    CPUs share no memory with others, only CPUs that share memory with the first."""
+    """Returns the CPUs to measure: all CPUs, or evenly spaced ones if there are too many. Too many
+    CPUs, and the quick profile, are first reduced to one CPU of each core (except on a single
+    core). CPUs that share no memory with the first node's CPUs are left out."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

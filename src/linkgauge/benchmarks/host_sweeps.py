@@ -1,4 +1,4 @@
-"""Sweeps over the host's own memory: how bandwidth grows with threads, and by kind of memory."""
+"""Sweeps over the host's own memory: bandwidth by number of threads, and by kind of memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
 
 
 def thread_counts(cpus: int) -> tuple[int, ...]:
-    """Powers of two up to the number of CPUs, and that number: 1, 2, 4, 6 for six."""
+    """Returns the powers of two up to the number of CPUs, and the number itself: 1, 2, 4, 6 for six
+    CPUs."""
     powers = [1 << k for k in range(cpus.bit_length()) if 1 << k <= cpus]
     return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
 

@@ -1,4 +1,4 @@
-"""Latencies of devices' work as the host sees them."""
+"""Latencies of devices' work, as seen by the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .table import HOST_ROW, UNHURRIED, DeviceSet, Profile, Sweep
 SIZES = tuple(1 << power for power in range(21))
 """Bytes of a copy: 1 B to 1 MiB."""
 FEW_SIZES = (*SIZES[::3], SIZES[-1])
-"""Fewer of the same sizes: by factors of 8, and the largest."""
+"""Fewer of these sizes: steps by factors of 8, and the largest size."""
 FLAG_BYTES = 256
 """The bytes of two flags, which share no cache line."""
 LOADS = (0, 25, 50, 75, 100)
@@ -26,9 +26,9 @@ LOAD_BYTES = 64 << 20
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """The paths of copies: a name, and the two ends (an engine of the second copies). They are
-    between the host and each device, and between pairs of devices: the first with all others, or
-    all pairs in the full profile."""
+    """Yields the paths of copies: a name, the far end, and the near end. The near end's engine
+    copies. Paths lead between the host and each device, and from the first device to all others
+    (between all pairs in the full profile)."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for device, memory in zip(fabric.devices, memories, strict=True):
         yield f"host:{device.near}-{memory.label}", host(device.near), memory
@@ -38,7 +38,8 @@ def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """The chosen sizes that are small enough for latencies, else the default sizes."""
+    """Returns the chosen sizes that are small enough for latencies, or the default sizes if no
+    chosen size is."""
     asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
     return asked or (SIZES if fabric.full else FEW_SIZES)
 
@@ -52,7 +53,7 @@ def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
-    """The copies of each path in each direction, as timed by the device."""
+    """Yields cells for the copies of each path in each direction and size, timed by the device."""
     for name, far, owner in _paths(fabric):
         for size in _sizes(fabric):
             for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
@@ -62,7 +63,8 @@ def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
-    """Flags between the host and each device, within each device, and between pairs of devices."""
+    """Yields cells for flags between the host and each device, between pairs of devices, and within
+    each device."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for name, far, near in (*_paths(fabric), *((f"{m.label}-{m.label}", m, m) for m in memories)):
         first, second = (far, near) if far.is_host else (near, far)
@@ -72,8 +74,9 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Flags, round trips of copies and launches while a kernel's copies one way load the same link,
-    on the first path to the host and the first between devices, or on all in the full profile."""
+    """Yields cells for flags, round trips of copies, and launches, all measured while a kernel
+    copies one way over the same link. Measures the first path to the host and the first between
+    devices, or all paths in the full profile."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

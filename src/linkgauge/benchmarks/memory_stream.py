@@ -1,9 +1,10 @@
-"""STREAM's operations on the host's memory: over 1 to all threads, and over every pair of nodes.
+"""STREAM's operations on the host's memory, by 1 to all threads, and between every pair of nodes.
 
-The row is the node of the threads and how they work, the column their number, with memory of their
-own node, or the node of the memory, with all threads. A machine of several nodes also has a row for
-all of its threads, each node's in their own memory. To compare configurations (profile `vm`), only
-that row is measured, as STREAM itself would, and each node separately."""
+A row is the node of the threads and the way in which the threads work. A column is the number of
+threads, or the node of the memory. In the first case the memory is on the threads' node; in the
+second case all threads of the row's node work. A machine of several nodes also has a row for the
+threads of all nodes, each on its own node's memory. Profile `vm` measures only this row, as STREAM
+itself would, and each node separately."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Tr
 
 
 def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """Cells with all threads of the machine, each node's in their own memory."""
+    """Yields a cell with all threads of the machine, each on the memory of its own node."""
     nodes = fabric.with_cpus
     if nodes:
         row = "all" if len(nodes) > 1 else str(nodes[0].index)
@@ -67,14 +68,15 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
 
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """Cells with all threads of each node on the memory of each node."""
+    """Yields cells with all threads of each node on the memory of each node."""
     for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
         yield _cell(kind, mode, row, column, _work(kind, threads_of, memory_of))
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
-    """The triad by the threads of each node, and by all threads, on the memory of each node."""
+    """Yields cells for the triad on the memory of each node: by the threads of each node, and by
+    all threads."""
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)
@@ -86,7 +88,7 @@ def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None) -> Transfer:
-    """The work of one node's threads on the memory of one node."""
+    """Returns the work that the threads of one node do on the memory of one node."""
     work, place = ARRAYS[f"stream-{kind}"], host(memory.index)
     source: Memory = place if work.read else NULL
     destination: Memory = place if work.written else NULL

@@ -1,9 +1,10 @@
-"""The 13 multinode tests of nvbandwidth 0.8, by their exact names and in its order, and a
-ping-pong: between processes, each of which has one device, on one machine or several.
+"""The 13 multinode tests of nvbandwidth 0.8, with their exact names and in the order of
+nvbandwidth, and a ping-pong. All run between processes on one or several machines; each process has
+one device.
 
-The notation is that of copies.py. Without devices, processes measure the memories of their hosts:
-`ce` then stands for MPI's one-sided accesses, in which the other process takes no part, `sm` for
-messages, and a broadcast for MPI's. Source of the definitions: nvbandwidth 0.8,
+The notation is that of copies.py. Without devices, processes measure the memories of their hosts.
+`ce` then stands for MPI's one-sided accesses, in which the other process takes no part, and `sm`
+for messages. A broadcast is then MPI's broadcast. Source of the definitions: nvbandwidth 0.8,
 multinode_testcases.cpp."""
 
 from __future__ import annotations

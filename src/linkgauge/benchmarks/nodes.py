@@ -1,14 +1,14 @@
-"""Benchmarks between many nodes: all pairs if there are few; otherwise a ring on each rail and
-bisections, which need a fixed number of cells for each node.
+"""Benchmarks between many nodes. Few nodes are measured in all pairs. Many nodes are measured in a
+ring on each rail and in bisections, so that the number of cells for each node is fixed.
 
-A node is a host of ranks, or a simulated one. Each of its devices is behind a network interface;
-the first devices of all nodes form a rail, and so do the second ones, and so on. All pairs are
-measured in the rounds of a tournament, in which each node is in one pair. All cells of the ring are
-measured at once, and so are those of a bisection, so that links that many transfers share are full.
+A node is a host of ranks, or a simulated node. Each device of a node is behind a network interface.
+The first devices of all nodes form a rail, the second devices the next rail, and so on. All pairs
+are measured in the rounds of a tournament, in which each node is in one pair. All cells of the ring
+are measured at once, to fill the links that many transfers share. So are all cells of a bisection.
 
-Each node sends to the node a fixed number of places further on, in the order of their numbers: in a
-fat tree whose switches route by destination no two of these transfers need to share a link that
-carries one of them (E. Zahavi, see model/map.py)."""
+Each node sends to the node a fixed number of places further on, in the order of node numbers. In a
+fat tree whose switches route by destination, no two of these transfers then need to share a link
+(E. Zahavi, see model/map.py)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from .table import HOST_ROW, DeviceSet, Layout, Row
 MOST_PAIRED = 64
 """The most nodes whose pairs are all measured: 4,032 pairs."""
 MOST_CELLS = 10
-"""The most cells a node of the ring and the bisections, unless one cell for each rail is more."""
+"""The most cells for each node in the ring and the bisections, unless there are more rails."""
 BISECTIONS = 4
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
 _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-tree-1000"
 
 
 class Nodes(NamedTuple):
-    """The nodes of a run: the name of each, and its `memories`, one on each of the `rails`."""
+    """The nodes of a run: the name of each node, and the node's memories, one on each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
@@ -42,7 +42,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A transfer on each rail from one node to another, and its round."""
+    """A step: transfers from one node to another, one transfer on each rail. `round` is the step's
+    round."""
 
     source: int
     target: int
@@ -54,9 +55,9 @@ Steps = Callable[[int, int], Iterator[Step]]
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark between nodes: a cell for each step and rail. With `of_pairs`, a cell has the
-    transfers of all rails, in a matrix measured in the rounds of a tournament of at most that many
-    nodes."""
+    """A benchmark between nodes, with a cell for each step and rail. If `of_pairs` is set, the
+    benchmark is a matrix of all pairs of at most `of_pairs` nodes. A cell of this matrix has the
+    transfers of all rails. The pairs are measured in the rounds of a tournament."""
 
     steps: Steps
     of_pairs: int | None = None
@@ -104,8 +105,8 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
 
 def _nodes_of(fabric: DeviceSet) -> Nodes:
-    """The devices grouped by node, else by the hosts of their ranks if there are several, else each
-    as its own node."""
+    """Groups the devices by node, or by the hosts of their ranks if there are several hosts. A
+    device without a node counts as a node of its own."""
     several = len(set(fabric.hosts)) > 1
     found: dict[str, dict[str, Memory]] = {}
     for device in fabric.devices:
@@ -127,9 +128,10 @@ def _ring(count: int, _: int) -> Iterator[Step]:
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """The steps of bisections: from each node of one half to the node half of the nodes further on,
-    then a quarter, and so on. Every other bisection goes in the opposite direction, so that links
-    slow in one direction are found."""
+    """Yields the steps of bisections. In the first bisection, each node of one half sends to the
+    node half of all nodes further on. The next bisections use a quarter of the nodes, an eighth,
+    and so on. Every other bisection goes in the opposite direction, to find links that are slow in
+    one direction."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)

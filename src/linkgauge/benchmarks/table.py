@@ -1,7 +1,7 @@
 """The parts of a table of benchmarks: rows, and the device sets over which they are laid out.
 
-A row is data: a name, a layout and the transfers of one cell in the transfer notation, with letters
-in place of memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
+A row is data: a name, a layout and the transfers of one cell in the transfer notation, where
+letters stand for memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report
 from linkgauge.model.units import BANDWIDTH, Unit
 
 HOST_ROW = "0"
-"""Matrices call the host row 0, whatever its node."""
+"""The host's row in matrices is called 0, for any node."""
 
 
 class DeviceSet(msgspec.Struct, frozen=True):
@@ -52,33 +52,33 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def across_ranks(self) -> bool:
-        """Whether each device belongs to another process."""
+        """Whether every device belongs to a different process."""
         return any(parse_memory(device.memory).rank is not None for device in self.devices)
 
     @property
     def full(self) -> bool:
-        """Whether everything is measured, however long that takes."""
+        """Whether everything is measured, at any cost in time."""
         return self.profile == "full"
 
     @property
     def brief(self) -> bool:
-        """Whether only a little is measured, for a first look."""
+        """Whether only a little is measured, as a first look."""
         return self.profile == "quick"
 
     @property
     def for_comparison(self) -> bool:
-        """Whether only figures are measured that every configuration of a machine has, whatever its
+        """Whether only figures are measured that exist on every configuration of a machine, for any
         number of CPUs."""
         return self.profile == COMPARISON
 
     @property
     def with_cpus(self) -> tuple[Node, ...]:
-        """The nodes with CPUs that this process may use."""
+        """The nodes that have CPUs which this process may use."""
         return tuple(node for node in self.nodes if node.cpus)
 
     @property
     def reachable(self) -> tuple[tuple[Node, Node], ...]:
-        """All pairs of nodes such that the first node's CPUs reach the second node's memory."""
+        """The pairs of nodes in which the first node's CPUs can reach the second node's memory."""
         pairs = product(self.nodes, repeat=2)
         return tuple((a, b) for a, b in pairs if (a.index, b.index) not in self.apart)
 
@@ -94,7 +94,7 @@ NO_CPU = "no CPU may be used"
 
 
 class Layout(Enum):
-    """Rows × columns of a matrix, and the letters that its notation may use."""
+    """The shape of a matrix (rows × columns), and the letters that may occur in its notation."""
 
     EACH_DEVICE = auto()
     """1 × N: d is the column's device, h the host node near the device of the same transfer."""
@@ -123,13 +123,13 @@ one-sided accesses, which leave the other process alone, and messages, in which 
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark of a table.
+    """A benchmark whose cells are given by a notation.
 
-    `cell` is the notation of one cell over the layout's letters; `K` in it is the engine's kind.
-    `parts` names the matrices of single transfers; `size` is bytes if it has its own. With
-    `diagonal`, pairs of a device with itself are measured, too. `profiles` lists the profiles that
-    measure it if the user names no benchmark. If `across_ranks`, several processes measure it, each
-    with one device."""
+    `cell` is the notation of one cell, with the layout's letters. `K` in `cell` stands for the
+    engine's kind. `parts` names the matrices of single transfers; `size` is the benchmark's own
+    size in bytes, or None. With `diagonal`, pairs of a device with itself are measured, too.
+    `profiles` lists the profiles that measure the row if the user names no benchmark. If
+    `across_ranks`, several processes measure the row, each with one device."""
 
     name: str
     title: str
@@ -158,13 +158,14 @@ class Row(msgspec.Struct, frozen=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """The device sets over which the row is laid out: backends' or the host's."""
+        """Returns the device sets that the row covers: the backends' sets or the host's."""
         if self.across_ranks:
             return fabrics[:1]
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """All cells of this row over the device set, or the reason why there are none."""
+        """Returns the benchmark with all cells of this row over the device set, or with the reason
+        why there are no cells."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -249,9 +250,9 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are not memories: `cells` computes its cells from the device set.
-    `size` is its own size in bytes, if any, `reason` says why there may be no cells; `left_out`
-    ends the title if only some of the possible cells are measured."""
+    """A benchmark whose columns are not memories. `cells` computes the cells from the device set.
+    `size` is the benchmark's own size in bytes, if there is one. `reason` says why there are no
+    cells. `left_out` ends the title if only some of the possible cells are measured."""
 
     name: str
     title: str
@@ -266,17 +267,17 @@ class Sweep(msgspec.Struct, frozen=True):
     between_devices: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = False
     only_by: ClassVar[str | None] = None
-    """The only backend that measures it, and is opened for it."""
+    """The only backend that measures the sweep; this backend is opened for the sweep."""
 
     @property
     def ranks_with(self) -> tuple[str, ...]:
-        """The backends that ranks open for it, if it needs certain ones."""
+        """The backends that ranks open for the sweep, or an empty tuple if any backend will do."""
         return ()
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """The device sets over which the sweep is laid out: backends' or the host's."""
+        """Returns the device sets that the sweep covers: the backends' sets or the host's."""
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
@@ -289,17 +290,17 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """The transfer for flags, which a side stores without help from the other side: between hosts
-    by rma."""
+    """Returns the transfer for flags. Between hosts the engine is `rma`, because a side stores
+    flags without help from the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """The transfers of a row's notation, parsed once and placed for every cell. A letter is parsed
-    as a memory whose index is the letter's code (on the host if only the host has such an
-    engine)."""
+    """Returns the transfers of a row's notation, with placeholders for the letters. The placeholder
+    of a letter is a memory whose index is the letter's code. The memory is the host's if only the
+    host has the engine."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -319,9 +320,9 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """The memories for the letters of a transfer, with d as the memory at this index. Its partners
-    begin with the next memory: kernels of one device run one after another in this order, so the
-    kernels of all devices do not meet at the same partner."""
+    """Yields the memories for the letters of a transfer, where d is the memory at index `at`. The
+    partners of d begin with the next memory. Kernels of one device run in this order, so kernels of
+    different devices do not all meet at one partner."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}
@@ -332,7 +333,7 @@ def _partners(
 
 
 def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
-    """The transfer with each letter replaced by its memory."""
+    """Returns the transfer with each letter replaced by its memory."""
 
     def at(letter: Memory) -> Memory:
         if letter.is_null:

@@ -1,4 +1,4 @@
-"""Profile `vm`: the figures by which configurations of a virtual machine, and its host, are
+"""Profile `vm`: the figures by which the configurations of a virtual machine, and its host, are
 compared.
 
 The set and the order are those of the vCPU benchmark suite: topology (kept as files of the run),
@@ -27,16 +27,17 @@ VM: tuple[str, ...] = (
     "device_local_copy",
     "all_reduce",
 )
-"""Names of the catalog."""
+"""The names of the profile's benchmarks, in the order of the profile."""
 
 Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared. It comes from the first benchmark of `sources`
-    that a run has, from its cells whose place (`row, column`) matches the pattern: the last of them
-    (most threads, largest size), or the worst (of several accelerators). With `for_each_cpu`, it is
-    divided by the number of CPUs, in which configurations may differ."""
+    """A figure by which configurations are compared. The figure comes from the first benchmark of
+    `sources` that the run has, and from a cell whose place (`row, column`) matches the pattern. If
+    several cells match, `choice` takes the last (most threads, largest size) or the worst (of
+    several accelerators). With `for_each_cpu`, the figure is divided by the number of CPUs, which
+    may differ between configurations."""
 
     name: str
     of: Literal["host", "accelerator"]

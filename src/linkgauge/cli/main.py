@@ -1,4 +1,5 @@
-"""The command line: one file a command; this one joins them and turns errors into exit codes."""
+"""Runs the command line. Each command has a file; this file joins the commands and turns errors
+into exit codes."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.processes.launch import is_heard
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import printable
-from linkgauge.registry import LEFT_OUT, named, our_rooms, rooms
+from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
 
 from . import completion, streams
 from .help_text import OTHER, HelpCommand, HelpGroup
-from .options import Options, filled, instead, parameters
+from .options import Options, beforehand, filled, instead, parameters
 
-_OURS = {
+_CORE = {
     "devices": ".devices:devices",
     "list": ".list:list_benchmarks",
     "run": ".run:run",
@@ -30,7 +31,8 @@ _OURS = {
     "show": ".show:show",
     "report": ".report:report",
     "doctor": ".doctor:doctor",
-} | {name: place for room in our_rooms() for name, place in room.commands.items()}
+}
+_OURS = _CORE | {name: place for room in our_rooms() for name, place in room.commands.items()}
 _ORDER = (
     "devices", "capture", "list", "run", "copy", "latency", "traffic", "vary", "watch", "scale",
     "ai", "show", "report", "compare", "baseline", "gate", "export", "pack", "share", "history",
@@ -41,8 +43,9 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 def command(name: str, place: str) -> click.Command:
-    """The command of a function that takes a struct of options or nothing, with the settings for
-    click in its module (`CONTEXT`). Raises TypeError for another function."""
+    """Makes the click command of a function whose only parameter, if any, is a struct of options.
+    click's settings are `CONTEXT` in the function's module. Raises TypeError for another
+    function."""
     module, _, function = place.partition(":")
     loaded = import_module(module, __package__)
     carried: Callable[..., int] = getattr(loaded, function)
@@ -59,22 +62,28 @@ def command(name: str, place: str) -> click.Command:
 
 
 def all_commands() -> dict[str, str]:
-    """The commands with those of other packages' rooms, which come last and replace none of
-    ours."""
-    others = {name: place for name, place in named("commands").items() if name not in COMMANDS}
-    return COMMANDS | others
+    """Returns the commands. Those of plug-ins come last."""
+    return COMMANDS | named("commands", _CORE)
+
+
+_VERBOSE = f"{__name__}.verbose"
 
 
 def _show_version() -> None:
     from linkgauge import __version__
 
     click.echo(f"linkgauge {__version__}")
+    for plugin in plugins() if click.get_current_context().meta.get(_VERBOSE) else ():
+        click.echo(f"{plugin.origin}: {', '.join(additions(plugin))}")
 
 
 class RootOptions(Options):
     """The options of linkgauge itself."""
 
-    version: bool = instead(OTHER, "Show the version and exit.", _show_version)
+    version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
+    verbose: bool = beforehand(
+        OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
+    )
     install_completion: bool = instead(
         OTHER, "Install completion for the current shell.", completion.install
     )
@@ -87,8 +96,8 @@ class RootOptions(Options):
 
 @cache
 def application(names: tuple[str, ...] | None = None) -> click.Group:
-    """The command line with these commands, or with all of them; loading and preparing all takes a
-    tenth of a second."""
+    """Makes the command line with these commands, or with all commands. Loading and preparing all
+    of them takes a tenth of a second."""
     app = HelpGroup(
         "linkgauge",
         params=[*parameters(RootOptions)],
@@ -109,7 +118,8 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
         except Exception as error:
             if name in COMMANDS:
                 raise
-            _complain(f"the command {name!r} is left out: {type(error).__name__}: {error}")
+            what = f"the command {name!r} of {origin_of('commands', name)}"
+            leave_out(what, f"{type(error).__name__}: {error}")
     return app
 
 
@@ -119,9 +129,8 @@ def main() -> None:
     after SIGHUP."""
     interrupted = end_like_ctrl_c()
     streams.prepare()
-    rooms()
-    for line in LEFT_OUT:
-        _complain(line)
+    plugins()
+    said = _complain_of_left_out()
     try:
         code = application(_asked(sys.argv))(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
@@ -138,6 +147,7 @@ def main() -> None:
         _complain(f"{where}{error.strerror}")
         streams.discard(sys.stdout.fileno())  # flushing its buffer would fail once more
         code = 3
+    _complain_of_left_out(said)
     if code == 130:
         code = interrupted()
     gc.freeze()  # the process ends here: a last collection would take 30 ms and more
@@ -145,7 +155,8 @@ def main() -> None:
 
 
 def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
-    """The commands that these arguments need, if the first argument shows them; else None."""
+    """Returns the names of the commands that these arguments need, if the first argument shows
+    them, else None."""
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
@@ -154,8 +165,8 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _said(error: click.ClickException) -> str:
-    """The message for bad usage. For an unknown option it names the commands that have it and
-    similar options."""
+    """Returns the message for bad usage. For an unknown option, the message names similar options
+    and other commands that have the option."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not hasattr(error, "possibilities"):
         return error.format_message()
@@ -164,6 +175,14 @@ def _said(error: click.ClickException) -> str:
     known = [name for one in context.command.params for name in one.opts]
     near = hint(option, known, f": {context.command_path} --help lists its options")
     return f"{context.command_path} has no option {option}{near}"
+
+
+def _complain_of_left_out(said: int = 0) -> int:
+    """Prints what is left out of plug-ins, except the first `said` lines. Returns the number of all
+    lines."""
+    for line in [*LEFT_OUT][said:]:
+        _complain(line)
+    return len(LEFT_OUT)
 
 
 def _complain(message: str) -> None:

@@ -1,4 +1,4 @@
-"""Measures pairs of devices alone after a collective over them was slower than their links should
+"""Measures pairs of devices alone if a collective over them was slower than their links should
 allow."""
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def with_pairs(
     report: LiveReport,
     pairs: Sequence[tuple[str, str]],
 ) -> Run:
-    """The run with each of the pairs measured alone, by the backend of its first result."""
+    """Measures each of the pairs alone, and returns the run with the results. The backend is that
+    of the run's first result."""
     if not pairs:
         return run
     report.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
@@ -41,7 +42,8 @@ def with_pairs(
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """A benchmark of each pair of devices alone: a kernel of the first writes into the second."""
+    """Makes a benchmark of each pair of devices alone. A kernel of the first device writes into the
+    second."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

@@ -1,4 +1,4 @@
-"""Turns options into a request, and a request into an exit code."""
+"""Turns options into a request, carries the request out, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def settings_of(
     engines: EngineSettings,
     simulated: common.Simulated | None = None,
 ) -> Settings:
-    """The profile's settings with the given options applied. Raises InputError."""
+    """Returns the profile's settings, changed by the given options. Raises InputError."""
     simulation = None if simulated is None else simulation_of(simulated.machine, simulated.fault)
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
@@ -73,7 +73,8 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """The settings, repeated for a time if one is given. Raises InputError."""
+    """Returns the settings, with the time for which to repeat the plan if `duration` is given.
+    Raises InputError."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -86,8 +87,8 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """The settings with the profiler that the options choose, if any. Raises InputError if it is
-    not installed or has nothing to profile."""
+    """Returns the settings with the profiler that the options choose, if any. Raises InputError if
+    the profiler is not installed or has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings
@@ -106,7 +107,7 @@ def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> 
 def engines_of(
     shape: common.Shape, host_kernel: str | None = None, numa_node: int | None = None
 ) -> EngineSettings:
-    """The settings of engines. Raises InputError for values that no engine supports."""
+    """Returns the settings of engines. Raises InputError for values that no engine supports."""
     if host_kernel is not None:
         from linkgauge.backends.host_kernels import check_kernel
 
@@ -125,7 +126,8 @@ def engines_of(
 
 
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
-    """The sample of pairs. Raises InputError for a sample that cannot be drawn."""
+    """Returns the sample of pairs, or None without a count. Raises InputError for a sample that
+    cannot be drawn."""
     if count is None and seed is not None:
         raise InputError("--seed needs --sample-pairs")
     seed = within("--seed", seed, Seed)
@@ -135,19 +137,19 @@ def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as it was typed, for the record."""
+    """Returns the command as it was typed, for the record."""
     return ("linkgauge", *map(valid, sys.argv[1:]))
 
 
 def valid(text: str) -> str:
-    """The text in a form that can be stored: bytes of another encoding from the shell are
+    """Returns the text in a form that can be stored. Bytes from the shell in another encoding are
     replaced."""
     return text.encode("utf-8", "replace").decode()
 
 
 def since_earlier(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier ones. Returns the run with what they say of it, and the
-    comparison, or why there is none, in a line."""
+    """Compares a judged run with earlier runs. Returns the run with the comparison. Also returns a
+    line with the comparison, or with the reason why there is none."""
     from .earlier_runs import since
 
     return since(run)
@@ -184,8 +186,8 @@ def carry_out(
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
-    """The result of `measure`. If its journal can no longer be written, the error says how to
-    resume."""
+    """Returns the result of `measure`. If the journal can no longer be written, the error says how
+    to resume the run."""
     try:
         return measure()
     except ResultsError as error:

@@ -1,4 +1,4 @@
-"""`--resume`: goes on with a run that was cut off."""
+"""Implements `--resume`, which continues an interrupted run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .requests import command_line, measured, since_earlier
 def resume(
     folder: Path, given: dict[str, str], display: Display, *, wait: bool, timeout: float | None
 ) -> int:
-    """Resumes the run in this folder; in a run of several ranks, only rank 0 has the folder.
+    """Resumes the run in this folder. In a run of several ranks, only rank 0 has the folder.
     Returns the exit code."""
     if not (folder / JOURNAL_FILE).exists() and any(run_folders(folder)):
         latest = latest_run(folder)

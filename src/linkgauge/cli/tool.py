@@ -1,4 +1,4 @@
-"""Shared code of other tools' command lines: it opens a machine and measures benchmarks on it."""
+"""Opens a machine and measures benchmarks on it, for the command lines of other tools."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from .tool_options import hinting
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where a tool measures. A null `backend` means the first accelerator backend that has devices,
-    or the simulated machine's. `wait` waits for another run's end. `name` is the tool's name."""
+    """Where a tool measures. Without a `backend`, it measures on the simulated machine, or on the
+    first accelerator backend that has devices. `wait` waits until another run ends. `name` is the
+    tool's name."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -39,7 +40,8 @@ class Where(msgspec.Struct, frozen=True):
 
 class Context(msgspec.Struct, frozen=True):
     """A machine opened for measuring, and the devices of its backend: none for backend `host`.
-    `fabric` is what rows of benchmarks are laid out over; `tool` is the name of the tool."""
+    `fabric` is the set of devices from which benchmarks are built. `tool` is the name of the
+    tool."""
 
     session: Session
     fabric: DeviceSet
@@ -68,8 +70,8 @@ exit code."""
 
 
 def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
-    """Makes a tool print this help for -h and --help, and the hint (by default the first line of
-    the help) below the error for rejected arguments."""
+    """Makes a tool print this help for -h and --help. The error for rejected arguments ends with
+    the hint, by default the first line of the help."""
 
     def decorated(tool: Tool) -> Tool:
         @wraps(tool)
@@ -86,7 +88,7 @@ def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
 
 
 def show(*parts: Iterable[str]) -> None:
-    """Prints lines, at once."""
+    """Prints lines, and flushes stdout."""
     for part in parts:
         for line in part:
             print(line)
@@ -95,7 +97,7 @@ def show(*parts: Iterable[str]) -> None:
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Lets only the first of the processes that mpirun started print."""
+    """Lets only one of the processes that mpirun started print: the first."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -104,7 +106,7 @@ def printing_once() -> Iterator[None]:
 
 
 class Quiet(Observer):
-    """An observer that prints messages for the user on stderr, and nothing else."""
+    """An observer that only prints messages for the user, on stderr."""
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr)
@@ -120,11 +122,11 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens the machine for measuring with `settings`. `devices` are named as for
-    engine.plan.fabrics (all if none), on the first backend that has any. With `tells`, the name of
+    """Opens the machine for measuring with `settings`. `devices` have the notation of
+    engine.plan.fabrics (all if empty), on the first backend that has any. With `tells`, the name of
     a simulated machine is printed on stderr, where it does not disturb parsers of the tool's
-    output. With `several`, all processes that mpirun started measure benchmarks like those named
-    `across` together, and all but the first leave here.
+    output. With `several`, all processes that mpirun started together measure benchmarks like those
+    named `across`. All processes but the first end here.
 
     Raises InputError if there is no device, unless backend `host` is asked for."""
     if where.simulation is not None and tells and not (several and launched().rank):
@@ -156,8 +158,8 @@ def measure(
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
     """Measures the benchmarks at these sizes (bytes; by default the settings') and keeps nothing on
-    disk. After Ctrl-C `finished` is null, and the run holds what was measured. Callers that measure
-    several times number the cells consecutively: these begin at `first`.
+    disk. After Ctrl-C, `finished` is null, and the run holds what was measured. A caller that
+    measures several times numbers the cells consecutively, from `first` on.
 
     Raises InputError if a size fits nowhere, Busy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)

@@ -1,4 +1,4 @@
-"""The address of the history: a URL, a file, or none."""
+"""Finds the address of the history: a URL, a file, or no history."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _DRIVERS = {
 
 
 def address(asked: str | None = None) -> URL | None:
-    """The address of the history: the given one, else the one in LINKGAUGE_HISTORY, else the file
-    in the user's data folder; None for `none`. Raises InputError, without showing a password."""
+    """Returns the given address of the history. Without a given address, returns the address in
+    LINKGAUGE_HISTORY, or else the file in the user's data folder. Returns None if the address is
+    `none`. Raises InputError, without showing a password."""
     text = asked if asked is not None else os.environ.get(VARIABLE, "")
     if text.strip().lower() == NOWHERE:
         return None
@@ -50,7 +51,7 @@ _HOW = "give sqlite:///FILE, postgresql://USER@HOST/DATABASE, a file, or none"
 
 
 def shown(url: URL) -> str:
-    """The address for people: the file, or the URL without its secrets."""
+    """Returns the address for display: the file, or the URL without secrets."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
@@ -58,7 +59,7 @@ def shown(url: URL) -> str:
 
 
 def without_secrets(text: str, url: URL) -> str:
-    """A message of a driver or a server, on one line, without the URL's secrets."""
+    """Returns the message of a driver or a server on one line, without the secrets of the URL."""
     line = " ".join(text.split())
     queried = [url.query[name] for name in _SECRETS if name in url.query]
     secrets = [url.password, *(one if isinstance(one, str) else " ".join(one) for one in queried)]
@@ -69,8 +70,8 @@ def without_secrets(text: str, url: URL) -> str:
 
 
 def default_file() -> Path:
-    """The file history.db in linkgauge's folder of $XDG_DATA_HOME, else of ~/.local/share. Raises
-    InputError for a user without a home."""
+    """Returns the file history.db in linkgauge's folder of $XDG_DATA_HOME, else of ~/.local/share.
+    Raises InputError for a user without a home folder."""
     base = os.environ.get("XDG_DATA_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):

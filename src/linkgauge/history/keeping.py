@@ -1,5 +1,5 @@
-"""Adds a run to the history when it is kept. A history that cannot be written causes a warning, but
-never costs the run. Code for databases is loaded only when it is needed."""
+"""Adds a run to the history when the run is kept. If the history cannot be written, prints a
+warning and still keeps the run. Code for databases is loaded only when needed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _to_stderr(line: str) -> None:
 
 
 def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) -> bool:
-    """Adds a judged run that is kept in this folder. Returns whether the history has it now. Never
-    raises."""
+    """Adds a judged run, kept in `folder`, to the history. Returns whether the history now has the
+    run. Never raises an exception."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
         return False
@@ -44,8 +44,8 @@ def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) 
 
 
 def not_added(run: Run, folder: Path | None) -> str | None:
-    """Adds a judged run; `folder` keeps it, if any. Returns the reason if that failed, else None.
-    Never raises."""
+    """Adds a judged run to the history. `folder` is the folder that keeps the run, if any. Returns
+    the reason if adding failed, else None. Never raises an exception."""
     try:
         with _store() as store:
             if store is not None:
@@ -58,8 +58,9 @@ def not_added(run: Run, folder: Path | None) -> str | None:
 
 
 def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
-    """The `last` runs before this one of the same machine and setup (and label, if given), the
-    latest first; none without a history. Raises LinkgaugeError for any error of a database."""
+    """Returns the `last` earlier runs of the same machine and setup (and label, if given), latest
+    first. Returns no runs if the history is turned off. Raises LinkgaugeError for any error of a
+    database."""
     try:
         with _store() as store:
             if store is None:
@@ -78,7 +79,7 @@ def _why(error: Exception) -> str:
 
 @contextmanager
 def _store() -> Iterator[Store | None]:
-    """The opened history; None if it is turned off."""
+    """Yields the open history, or None if the history is turned off."""
     if is_off():
         yield None
         return

@@ -1,5 +1,5 @@
-"""The environment variable and words that name the history. This module loads fast, because every
-run asks whether there is a history."""
+"""The environment variable and the words that name the history. Every run asks whether there is a
+history, so this module must load fast."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _Kind = TypeVar("_Kind")
 
 
 class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A cell of the history with its `number` there."""
+    """A cell of the history. `number` is the cell's number in the history."""
 
     number: int
     unit: str
@@ -40,21 +40,21 @@ class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """The rows as values of a kind whose fields have the columns' names. Raises ValidationError if
-    a value is of another type, since a damaged file of SQLite may hold anything."""
+    """Returns the rows as values of type `kind`, whose fields have the names of the columns. Raises
+    ValidationError if a value has another type, because a damaged SQLite file may hold anything."""
     return msgspec.convert(list(rows), list[kind], from_attributes=True)  # type: ignore[valid-type]
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """The rows as tuples of a kind, whatever the columns' names. Raises ValidationError as `_of`
-    does."""
+    """Returns the rows as tuples of type `kind`; the names of the columns do not matter. Raises
+    ValidationError if a value has another type."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter for runs: a host, a label, an accelerator (a part of its model's name), benchmarks
-    that a run must have measured, and a start from `since` on and before `until` (microseconds).
-    `last` limits it to the latest runs."""
+    """A filter for runs. Runs match by host, label, accelerator (a part of the model's name),
+    benchmarks that the run measured, and start. The start is at or after `since` and before
+    `until`, in microseconds since 1970. `last` keeps only the latest runs."""
 
     host: str | None = None
     label: str | None = None
@@ -66,7 +66,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
-    """The runs, the latest first. Raises StoreError."""
+    """Returns the runs that match the filter, latest first. Raises StoreError."""
     with store.reading() as connection:
         found = _runs(connection, _where(connection, which), which.last)
         names = _benchmarks(connection, found)
@@ -76,9 +76,9 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
 def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
-    """The figures of a benchmark's cells, or of those at some places: a history for each machine
-    and setup, with the oldest run first. Runs under a profiler, interrupted runs, and cells that
-    did not pass are left out. Raises StoreError."""
+    """Returns the figures of a benchmark's cells, or of the cells at `places`. Each machine and
+    setup has a history of its own, oldest run first. Runs under a profiler, interrupted runs, and
+    cells that did not pass are left out. Raises StoreError."""
     with store.reading() as connection:
         wanted = [sheets.c.benchmark == benchmark]
         named = {
@@ -102,7 +102,8 @@ def histories_of(
 def _points(
     connection: Connection, wanted: Sequence[int], found: Iterable[int]
 ) -> dict[int, dict[int, Point]]:
-    """The points by cell and run."""
+    """Returns the points of the wanted cells in the runs found, by cell number and then by run
+    number."""
     known = set(found)
     points: dict[int, dict[int, Point]] = {}
     own = figures.c.run_id.label("run"), figures.c.figure, figures.c.low, figures.c.high
@@ -159,8 +160,8 @@ def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[st
 def earlier_runs(
     store: Store, run: ComparableRun, *, label: str | None = None, last: int | None = None
 ) -> tuple[EarlierRun, ...]:
-    """The complete runs of the same machine and setup that began before this one, with all of their
-    cells, the latest first: those of a label, or all; the `last` of them, or all. Runs under a
+    """Returns the complete runs of the same machine and setup that began before `run`, latest
+    first, with all cells. `label` and `last` limit the runs; None sets no limit. Runs under a
     profiler are left out. Raises StoreError."""
     where = [
         machines.c.digest == machine_row(run.machine)["digest"],
@@ -199,7 +200,7 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[F
 
 
 def _figure_of(cell: _NumberedCell, row: Row[Any]) -> Figure:
-    """The figure in a row that ends with the columns of figures."""
+    """Returns the figure in a row. The last columns of the row are those of the figure."""
     own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
     return msgspec.convert(
         {**own, "id": cell.cell, "unit": cell.unit, "better": cell.better}, Figure
@@ -244,7 +245,7 @@ def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
 
 
 def _is_of(machine: Any, which: Filter) -> bool:
-    """Whether the machine matches the filter: `nvidia-h200`, `H200` and `NVIDIA H200` all match
+    """Whether the machine matches the filter. `nvidia-h200`, `H200` and `NVIDIA H200` all match
     NVIDIA's H200."""
     if which.host is not None and machine.host != which.host:
         return False
@@ -263,7 +264,7 @@ _RUNS = (
 def _runs(
     connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
 ) -> list[PastRun]:
-    """The runs that match, the latest first."""
+    """Returns the runs that match, latest first."""
     asked = (
         select(*_RUNS)
         .join(machines, machines.c.id == runs.c.machine_id)
@@ -289,14 +290,14 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:
-    """The names of all benchmarks that any run measured. Raises StoreError."""
+    """Returns the names of all benchmarks that any run measured. Raises StoreError."""
     with store.reading() as connection:
         return tuple(connection.execute(select(sheets.c.benchmark).distinct()).scalars())
 
 
 def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
-    """The latest runs, the last one first, at most `each` for a label on a host; runs under a
-    profiler are left out. Raises StoreError."""
+    """Returns the latest runs, latest first: at most `each` for every label on every host. Runs
+    under a profiler are left out. Raises StoreError."""
     order = runs.c.started.desc(), runs.c.id.desc()
     group = machines.c.host, machines.c.simulated, runs.c.label
     with store.reading() as connection:
@@ -313,7 +314,7 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 
 
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
-    """The figures of these runs, each with its run's number. Raises StoreError."""
+    """Yields the figures of these runs, each with the number of its run. Raises StoreError."""
     with store.reading() as connection:
         both = _select_cells().add_columns(*_FIGURES)
         asked = both.join(figures, cells.c.id == figures.c.cell_id)

@@ -1,4 +1,4 @@
-"""A run as rows of the tables, with the digests by which equal content is found."""
+"""Converts a run to rows of the tables. Digests in the rows identify equal content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """The microseconds since 1970 of an ISO 8601 text. Raises ValueError."""
+    """Converts an ISO 8601 text to microseconds since 1970. Raises ValueError."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -36,7 +36,7 @@ def microseconds(moment: str | None) -> int | None:
 
 
 class ComparableRun(Protocol):
-    """A run, or the part of it that comparisons read."""
+    """A run, or the part of a run that comparisons read."""
 
     @property
     def id(self) -> str: ...
@@ -49,8 +49,8 @@ class ComparableRun(Protocol):
 
 
 def began(run: ComparableRun) -> int:
-    """When the run began, in microseconds since 1970. Raises InputError if its start is not a
-    time."""
+    """Returns the run's start in microseconds since 1970. Raises InputError if the start is not a
+    valid time."""
     try:
         return microseconds(run.started) or 0
     except ValueError as error:
@@ -65,8 +65,9 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """The row that identifies a machine: the host's name, the models of its accelerators, and the
-    number of ranks. The number of accelerators belongs to its state, since one may be lost."""
+    """Returns the row that identifies a machine: host name, models of accelerators, and number of
+    ranks. The number of accelerators is part of the machine's state, because an accelerator may be
+    lost."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -78,8 +79,9 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """The settings that figures depend on, if they differ from the defaults; precision, durations
-    and sizes do not count. A simulated machine's faults belong to its state."""
+    """Returns the settings that figures depend on and that differ from the defaults. Precision,
+    durations and sizes do not count. The faults of a simulated machine are part of the machine's
+    state."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
@@ -110,7 +112,8 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """The row of the state, and the rows of its facts without the state's number."""
+    """Returns the row of the machine's state, and the rows of the state's facts. The rows of facts
+    do not yet have the number of the state."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -119,14 +122,15 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 
 def sheet_row(result: Result) -> Row:
-    """The row of a table of cells. The title may change its words, so it identifies nothing."""
+    """Returns the row of a table of cells. The title is not part of the table's identity, because
+    its wording may change."""
     of = (*sheet_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
     return {"digest": digest(*of), "title": result.title, **dict(zip(names, of, strict=True))}
 
 
 def cell_row(sheet: Row, of: SeriesId) -> Row:
-    """The row of a cell, without its table's number."""
+    """Returns the row of a cell, without the number of the cell's table."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     return {"digest": digest(bytes.fromhex(sheet["digest"]), *kept.values()), **kept}
 
@@ -136,14 +140,13 @@ _OF_FIGURES = ("status", "verdict", "n", "median", "low", "high", "slow_p95", "s
 
 
 def figure_row(figure: Figure) -> Row:
-    """The row of a figure, without the numbers of its run and its cell."""
+    """Returns the row of a figure, without the numbers of the run and the cell."""
     return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
 
 
 def run_row(run: Run, path: str | None, figures: Iterable[Figure]) -> Row:
-    """The row of a run, without the numbers of its machine, state and setup. Two runs are the same
-    if they have the same id and label and began on the same host at the same time; `content`
-    differs if one was resumed since."""
+    """Returns the row of a run, without the numbers of machine, state and setup. Two runs are the
+    same if id, label, host and start are equal. `content` changes if the run was resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
     content = [[STATUSES.index(one.status), one.n, one.median] for one in figures]

@@ -1,4 +1,4 @@
-"""Opens the history, and turns database errors into one line."""
+"""Opens the history, and turns database errors into messages of one line."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ removed."""
 
 
 class StoreError(LinkgaugeError):
-    """The history cannot be read or written; its content is unchanged."""
+    """The history cannot be read or written. The content of the history is unchanged."""
 
 
 class Store:
-    """An open history. `reading` and `writing` are transactions."""
+    """An open history. `reading` and `writing` begin transactions."""
 
     def __init__(self, engine: Engine, url: URL) -> None:
         self._engine = engine
@@ -59,8 +59,9 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """A transaction that is committed at the end, or rolled back after an error. SQLite has one
-        writer at a time; PostgreSQL has several, unless this one is to be `alone`."""
+        """Begins a transaction that is committed at the end, or rolled back after an error. SQLite
+        allows one writer at a time. PostgreSQL allows several, unless this writer is to be
+        `alone`."""
         with problems(self._url), self._engine.begin() as connection:
             if self.is_postgresql:
                 shared = "" if alone else "_shared"
@@ -70,7 +71,7 @@ class Store:
             yield connection
 
     def compact(self) -> None:
-        """Returns the space of deleted content to the file system."""
+        """Returns the disk space of deleted content to the file system."""
         with problems(self._url), self._engine.connect() as connection:
             if not self.is_postgresql:
                 connection.exec_driver_sql("VACUUM")
@@ -78,7 +79,7 @@ class Store:
 
 
 def is_there(url: URL) -> bool:
-    """Whether there is a history; a server counts as one without being contacted."""
+    """Whether the history exists. A server counts as existing, without being contacted."""
     if not url.drivername.startswith("sqlite"):
         return True
     try:
@@ -89,9 +90,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """The history at this address; missing tables are created. Raises InputError if it `must_exist`
-    and does not, or is of a later version; MissingPackage without PostgreSQL's driver; StoreError
-    if it cannot be opened."""
+    """Opens the history at this address, and creates missing tables. Raises InputError if the
+    history does not exist but `must_exist` is set, or if a later version wrote the history. Raises
+    MissingPackage if PostgreSQL's driver is missing, StoreError if the history cannot be opened."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -110,14 +111,14 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
 
 
 def _version_of(connection: Connection) -> str | None:
-    """The store's version; None for an empty database."""
+    """Returns the version of the store, or None for an empty database."""
     if not inspect(connection).has_table(versions.name):
         return None
     return connection.execute(select(versions.c.version_num)).scalar()
 
 
 def _bring_up(store: Store) -> None:
-    """Creates the tables in an empty database, all or none. Raises InputError for a store of a
+    """Creates the tables in an empty database: all or none. Raises InputError for a store of a
     later version."""
     with store.reading() as connection:
         found = _version_of(connection)
@@ -159,8 +160,8 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether other machines may open the same file, since SQLite's WAL works on a single machine
-    only (sqlite.org/wal.html)."""
+    """Whether other machines may open the same file. SQLite's WAL works on a single machine only
+    (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -176,7 +177,8 @@ def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
 
 @contextmanager
 def problems(url: URL) -> Iterator[None]:
-    """Turns errors of the database or the file system into one line without secrets."""
+    """Turns errors of the database or the file system into StoreError, on one line and without
+    secrets."""
     try:
         yield
     except LinkgaugeError:
@@ -204,6 +206,7 @@ def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def rows_in(
     connection: Connection, asked: Select[Any], column: ColumnElement[Any], values: Iterable[object]
 ) -> Iterator[Any]:
-    """The rows of a query, for any number of values in this column."""
+    """Yields the rows of a query in which the column has one of the values. Any number of values
+    may be given."""
     for some in in_parts(list(values)):
         yield from connection.execute(asked.where(column.in_(some)))

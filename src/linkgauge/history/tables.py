@@ -1,12 +1,12 @@
-"""The tables of the history, which only this module defines. A change of them needs another
-`VERSION`, and in store.py a step to it from each earlier version.
+"""Defines the tables of the history. A change of the tables needs a new `VERSION`, and a step in
+store.py from each earlier version.
 
-A run's figures refer to their run and their cell by number. Content that many runs share (machines,
-their states, settings, tables, cells) is kept once, and found by its digest. The key of figures
-begins with the cell, since a trend reads those of a cell together.
+Figures refer to run and cell by number. Content that many runs share (machines, states, settings,
+tables, cells) is kept once, and found by its digest. The key of figures begins with the cell,
+because a trend reads all figures of a cell.
 
-Rows hold plain values for reading and writing; a column defines how its values are stored. Other
-content of a damaged SQLite file raises ValidationError when it is read."""
+Rows hold plain values for reading and writing; a column defines how its values are stored. Reading
+wrong content from a damaged SQLite file raises ValidationError."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Kept(TypeDecorator[Any]):
-    """A type of column whose values are `stored` in another form: `keep` converts a value to it,
-    `read` converts it back."""
+    """A type of column whose values are stored in another form, of type `stored`. `keep` converts a
+    value to the stored form, `read` converts it back."""
 
     impl = Text
     cache_ok = True
@@ -69,7 +69,7 @@ class _Kept(TypeDecorator[Any]):
 
 
 def _word(name: str, words: Sequence[str]) -> Column[str]:
-    """A column for one of these words, stored as its number."""
+    """Returns a column for one of these words. The column stores the word's position."""
     kind = _Kept(SmallInteger(), words.index, dict(enumerate(words)).__getitem__)
     return Column(name, kind, nullable=False)
 

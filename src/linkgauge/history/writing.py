@@ -36,11 +36,12 @@ from .tables import (
 )
 
 Added = Literal["added", "renewed", "known"]
-"""The result of adding a run: it is new, was kept before but resumed since, or is unchanged."""
+"""The result of adding a run: new, resumed since the run was kept, or unchanged."""
 
 
 def add(store: Store, run: Run, folder: Path | None) -> Added:
-    """Adds a judged run with all of its figures, or nothing. Raises StoreError."""
+    """Adds a judged run with all of its figures, or nothing. Returns whether the run is new,
+    resumed since the last time, or unchanged. Raises StoreError."""
     found = list(figures_by_result(run.results))
     path = None if folder is None else str(folder.absolute())
     own = run_row(run, path, (figure for _, figures in found for figure in figures))
@@ -65,7 +66,7 @@ def add(store: Store, run: Run, folder: Path | None) -> Added:
 
 
 def _number(connection: Connection, run: Run) -> Row:
-    """The numbers of the run's machine, state and setup."""
+    """Returns the numbers of the run's machine, state and setup. Adds rows that are missing."""
     machine, setup = machine_row(run.machine), setup_row(run.settings)
     state, named = state_rows(run)
     known = connection.execute(select(states.c.id).where(states.c.digest == state["digest"]))
@@ -117,8 +118,8 @@ def _add_results(
 
 
 def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
-    """The number of each row by its digest; new rows are added. Rows are in the order of digests,
-    because two writers might otherwise wait for each other."""
+    """Returns the number of each row by the row's digest, and adds new rows. New rows are added in
+    the order of digests, because two writers might otherwise wait for each other."""
     wanted = {row["digest"]: row for row in rows}
     known = _known(connection, table, list(wanted))
     missing = [wanted[key] for key in sorted(wanted.keys() - known.keys())]
@@ -135,7 +136,7 @@ def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Adds rows that another writer may be adding at the same time."""
+    """Adds rows. Rows that another writer adds at the same time are skipped."""
     if not rows:
         return
     if connection.dialect.name == "postgresql":

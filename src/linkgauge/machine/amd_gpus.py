@@ -1,10 +1,9 @@
-"""AMD's GPUs as their driver, amdgpu, shows them in sysfs: link, clocks, power, memory, errors and
-XGMI. No library is needed, and a captured tree reads like the machine. The transfers of the memory
-a clock, which no file has, follow from the instruction set.
+"""Reads AMD's GPUs from the files of their driver, amdgpu, in sysfs: link, clocks, power, memory,
+errors and XGMI. No library is needed, and a captured tree reads like the machine. The number of
+memory transfers in a clock cycle follows from the instruction set.
 
 Source of the files' formats: the kernel's Documentation/gpu/amdgpu. A virtual machine shows few of
-them; what is missing is null, and `unknown` says so.
-"""
+the files. Missing values are null, and `unknown` lists them."""
 
 from __future__ import annotations
 
@@ -37,12 +36,14 @@ from .tree import (
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
 _XGMI = 11
-"""The type of XGMI links: KFD_IOLINK_TYPE_XGMI, HSA_IOLINKTYPE of the HSA runtime."""
+"""The number of the type of XGMI links: KFD_IOLINK_TYPE_XGMI (HSA_IOLINKTYPE in the HSA
+runtime)."""
 
 
 class ComputeNode(msgspec.Struct, frozen=True):
-    """A GPU of the topology: its node's number, its PCI address, its instruction set (`gfx950`),
-    and the bus width (bits) and highest clock (Hz) of its memory."""
+    """A GPU in the topology of AMD's compute driver. `number` is the number of its node, `isa` its
+    instruction set (`gfx950`), `memory_bus` the width of its memory's bus in bits, and
+    `memory_clock` the highest clock of its memory in Hz."""
 
     number: int
     address: str
@@ -52,7 +53,8 @@ class ComputeNode(msgspec.Struct, frozen=True):
 
 
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
-    """The GPUs of the topology by their PCI addresses; none without the driver. Never raises."""
+    """Returns the GPUs in the driver's topology by PCI address; empty without the driver. Never
+    raises."""
     found = (_node(root, name) for name in sorted(names_in(root, NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
@@ -60,9 +62,10 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """The XGMI links of the GPU at this address, one for each peer: the driver adds up links to the
-    same peer, and its rate is their total signalling rate in one direction. `peers` are the
-    memories of devices by PCI address; a link to another device names its address."""
+    """Returns the XGMI links of the GPU at this address, one for each peer GPU. The driver combines
+    all links to one peer; the rate is their total signalling rate in one direction. `peers` maps
+    PCI addresses to memories of devices. For a peer outside `peers`, `remote` is the PCI
+    address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -91,7 +94,7 @@ def _links(
 
 
 def _node(root: Root, name: str) -> ComputeNode | None:
-    """A node of the topology; None for a CPU's node."""
+    """Reads a GPU node of the topology. Returns None for a CPU's node."""
     found = _properties(root, f"{NODES}/{name}/properties")
     place = found.get("location_id")
     if not found.get("simd_count") or place is None:
@@ -110,13 +113,14 @@ def _node(root: Root, name: str) -> ComputeNode | None:
 
 
 def _isa(version: int) -> str:
-    """The instruction set of a version, `gfx950` for 90500: minor version and stepping have two
-    decimal digits each, and the stepping is shown as a hexadecimal digit."""
+    """Returns the name of an instruction set from its version: `gfx950` for 90500. Minor version
+    and stepping have two decimal digits each. The name shows the stepping as a hexadecimal
+    digit."""
     return f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
 
 
 def _properties(root: Root, path: str) -> dict[str, int]:
-    """The properties in lines of a name and a number; empty if unreadable."""
+    """Reads lines of a name and a number; empty if the file is unreadable."""
     words = (line.split() for line in (read_text(root, path) or "").splitlines())
     pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
     return {name: value for name, value in pairs if value is not None}
@@ -133,7 +137,7 @@ _V1_4 = struct.Struct("<4s 3H H 2H 4H Q Q I I H H H H")
 """The table of MI300, up to the speed of its XGMI links. Later versions of the family move
 fields."""
 _UNKNOWN = 0xFFFF
-"""The value of 16 bits for something that the device does not report."""
+"""The 16-bit value of a field that the device does not report."""
 _MHZ, _TENTH = 1e6, 0.1
 _THROTTLERS = {
     range(8): "power cap",
@@ -142,11 +146,13 @@ _THROTTLERS = {
     range(44, 46): "voltage regulator too hot",
     range(46, 48): "hardware slowdown",
 }
-"""The bits of the throttle status that is the same for all devices (SMU_THROTTLER_…_BIT)."""
+"""Bits of the throttle status, with the reason for throttling. The status has the same bits on all
+devices (SMU_THROTTLER_…_BIT)."""
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """The table's values in Hz, °C, W, GT/s and lanes; null where it does not say."""
+    """The values of the driver's table `gpu_metrics` in Hz, °C, W, GT/s and lanes. A value that the
+    table lacks is null."""
 
     clock: float | None = None
     temperature: float | None = None
@@ -157,7 +163,8 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 def parse_metrics(table: bytes | None) -> Metrics:
-    """The values of the table; all null without a table or for an unknown version."""
+    """Returns the values of a `gpu_metrics` table; all null without a table or for an unknown
+    version."""
     if table is None or len(table) < _HEADER.size:
         return Metrics()
     version = _HEADER.unpack_from(table)[1:]
@@ -212,8 +219,8 @@ def is_amd(root: Root, address: str) -> bool:
 
 
 def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accelerator:
-    """Adds what the driver shows to what is `known`, which has the GPU's PCI address. `peers` are
-    the memories of all devices by PCI address. Never raises."""
+    """Adds the values that the driver shows to `known`, an accelerator with a PCI address. `peers`
+    maps PCI addresses to memories of devices. Never raises."""
     address = known.pci or ""
     nodes = compute_nodes(root)
     node = nodes.get(address)
@@ -247,7 +254,8 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 
 
 def sense(root: Root, memory: str, address: str) -> Telemetry:
-    """The current state of the GPU at this address. Never raises."""
+    """Reads the current state (link, clock, temperature, power) of the GPU at this address. Never
+    raises."""
     table: Metrics = parse_metrics(read_bytes(root, f"{PCI}/{address}/gpu_metrics"))
     slot = _slot(root, address)
     speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
@@ -273,13 +281,15 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 
 
 def _slot(root: Root, address: str) -> str:
-    """The function whose link is the slot's: the topmost of AMD's own bridges above the GPU."""
+    """Returns the PCI function that is connected to the slot: the topmost AMD bridge above the GPU,
+    or the GPU itself."""
     line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
 
 def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:
-    """The highest clock of the GPU's memory, and the width of its bus in bits."""
+    """Returns the highest clock of the GPU's memory in Hz, and the width of the memory's bus in
+    bits."""
     if node is not None and node.memory_clock:
         return node.memory_clock, node.memory_bus
     highest = _highest(_text(root, address, "pp_dpm_mclk"))
@@ -292,26 +302,27 @@ _TRANSFERS = {
     16: ("gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032", "gfx1034", "gfx1100",
          "gfx1101", "gfx1102", "gfx1200", "gfx1201"),
 }  # fmt: skip
-"""The transfers a pin and clock, as the driver counts clocks, of HBM2, HBM3 and GDDR6, by the
-instruction sets of cards with these memories. With them clock and bus give the data sheets' peaks,
-such as MI250X' 1.6 TB/s a die (1.6 GHz, 4096 bits), MI300X' 5.3 (1.3 GHz, 8192 bits) and RX 6800's
-512 GB/s (1 GHz, 256 bits)."""
+"""The transfers per pin and clock cycle of HBM2, HBM3 and GDDR6, with the instruction sets of cards
+that have such memory. Cycles are counted as the driver counts them. Transfers, clock and bus give
+the peaks in data sheets: 1.6 TB/s for a die of MI250X (1.6 GHz, 4096 bits), 5.3 TB/s for MI300X
+(1.3 GHz, 8192 bits) and 512 GB/s for RX 6800 (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
-    """Bytes/s; None of other sets, whose memory is the host's, or is not known."""
+    """Returns the peak rate of the memory in bytes/s. None if the GPU uses the host's memory, or if
+    a value is unknown."""
     transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
     return transfers * clock * bus / 8 if transfers and clock and bus else None
 
 
 def _highest(levels: str | None) -> float | None:
-    """The highest clock in Hz in lines such as `0: 132Mhz` and `1: 2100Mhz *`."""
+    """Returns the highest clock in Hz from lines such as `0: 132Mhz` and `1: 2100Mhz *`."""
     found = [float(one) for one in _LEVEL.findall(levels or "")]
     return max(found) * _MEGA if found else None
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
-    """The first of these values of the GPU's hwmon that exists."""
+    """Returns the value of the first of these sensors that the GPU's hwmon has, times `scale`."""
     folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(names_in(root, folder)):
         for name in names:
@@ -322,7 +333,7 @@ def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None
 
 
 def with_gaps(found: Accelerator) -> Accelerator:
-    """Adds the gaps: facts of the accelerator that could not be read."""
+    """Lists in `unknown` the facts of the accelerator that could not be read."""
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 

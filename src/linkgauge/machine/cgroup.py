@@ -1,6 +1,7 @@
-"""The limits of this process: its control groups, its allowed CPUs and nodes, its memory.
+"""Reads the limits of this process: control groups, allowed CPUs and NUMA nodes, and memory.
 
-A captured machine has those of the process that captured it, if its /proc/self is included."""
+A captured tree has the limits of the process that captured the machine, if the tree includes
+/proc/self."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ no limit."""
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """The memory groups around this process, innermost first, of version 2, then of version 1: the
-    common prefix of their files' paths, and the suffixes of the limit's and of the usage's file."""
+    """Yields the memory control groups around this process, the innermost first, and version 2
+    before version 1. Each group is three texts: the common prefix of its files' paths, the ending
+    of the limit's file, and the ending of the usage's file."""
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -33,7 +35,8 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
 
 
 def _mounted(root: Root, what: str) -> str:
-    """The folder where version 2 (`cgroup2`) or a controller of version 1 is mounted."""
+    """Returns the folder where control groups are mounted: version 2 (`cgroup2`), or a controller
+    of version 1."""
     mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
@@ -44,14 +47,15 @@ def _mounted(root: Root, what: str) -> str:
 
 
 def _chain(group: str) -> tuple[str, ...]:
-    """The group and those above it, as suffixes of a path: `/a/b`, `/a` and the empty one."""
+    """Returns the group and the groups above it as suffixes of a path: `/a/b`, `/a` and the empty
+    text."""
     # A group outside this process's namespace is written with `..` and is not visible.
     names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
     return tuple("".join(f"/{name}" for name in names[:end]) for end in range(len(names), -1, -1))
 
 
 def memory_limit(root: Root) -> tuple[int | None, bool]:
-    """The bytes that the tightest memory group allows (None if unlimited), and whether that could
+    """Returns the tightest memory limit in bytes (None if unlimited), and whether the limit could
     be read."""
     read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
@@ -60,8 +64,8 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
-    """The `Cpus` or `Mems` (nodes) that this process may use, from its status, else from its
-    cpuset. None if neither is readable."""
+    """Returns the `Cpus` or `Mems` (NUMA nodes) that this process may use, from its status or else
+    from its cpuset. None if neither is readable."""
     status = read_text(root, "proc/self/status") or ""
     match = re.search(rf"^{resource}_allowed_list:\s*(\S+)$", status, re.MULTILINE)
     if match:
@@ -80,7 +84,8 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
-    """The bytes that this process may lock (None if unlimited), and whether that could be read."""
+    """Returns the bytes that this process may lock (None if unlimited), and whether the limit could
+    be read."""
     limits = read_text(root, "proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:

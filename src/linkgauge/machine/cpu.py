@@ -1,4 +1,4 @@
-"""Processors: sockets, cores, instruction set, governor, and the time a hypervisor took."""
+"""Reads facts about processors: sockets, cores, instruction set, frequency governor and caches."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _ARM_CORES = {
 
 
 def online_cpus(root: Root) -> tuple[int, ...]:
-    """The online CPUs; on old kernels, which show no list, those whose folder does not say that
-    they are offline."""
+    """Returns the online CPUs. On old kernels without a list, a CPU is online unless its folder
+    says otherwise."""
     listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
     return listed or tuple(
         cpu
@@ -63,19 +63,19 @@ def online_cpus(root: Root) -> tuple[int, ...]:
 
 
 def shown_cpus(root: Root) -> tuple[int, ...]:
-    """The online CPUs that have a folder in sysfs."""
+    """Returns the online CPUs that have a folder in sysfs."""
     return tuple(sorted(set(online_cpus(root)).intersection(numbered(root, CPUS, "cpu"))))
 
 
 def microcode(cpuinfo: str) -> str | None:
-    """The versions of the CPUs' microcode, each once (x86 only)."""
+    """Returns the versions of the CPUs' microcode, each once, with commas (x86 only)."""
     found = dict.fromkeys(re.findall(r"^microcode\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
     return ", ".join(found) or None
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """The numbers of sockets and cores, and the most threads that a core has, from sysfs or else
-    from /proc/cpuinfo."""
+    """Returns the number of sockets, the number of cores, and the most threads of a core, from
+    sysfs or else from /proc/cpuinfo."""
     packages: set[tuple[int | None, str | None]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -94,8 +94,8 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
 
 
 def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
-    """The first of these CPUs on each core; all of them if sysfs does not show which share a
-    core."""
+    """Returns the first of these CPUs on each core, or all of them if sysfs does not show the
+    cores."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
         first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
@@ -103,14 +103,13 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def _siblings(root: Root, folder: str) -> str | None:
-    """The threads of the same core, as the kernel writes them: a list, or the mask of old
-    kernels."""
+    """Returns the threads of a core as the kernel writes them: a list, or a mask on old kernels."""
     names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
     return _first_of(root, folder, names)
 
 
 def _package(root: Root, folder: str) -> str | None:
-    """The CPUs of the same socket, in the same form."""
+    """Returns the CPUs of a socket as the kernel writes them: a list, or a mask on old kernels."""
     names = ("package_cpus_list", "package_cpus", "core_siblings_list", "core_siblings")
     return _first_of(root, folder, names)
 
@@ -120,7 +119,8 @@ def _first_of(root: Root, folder: str, names: Iterable[str]) -> str | None:
 
 
 def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
-    """The CPUs of the same core; this one alone if the kernel does not report them."""
+    """Returns the CPUs on the same core as `cpu`, or only `cpu` if the kernel does not report the
+    core."""
     folder = f"{CPUS}/cpu{cpu}/topology"
     pairs = (("core_cpus_list", "core_cpus"), ("thread_siblings_list", "thread_siblings"))
     found = (read_cpus(root, f"{folder}/{one}", f"{folder}/{other}") for one, other in pairs)
@@ -128,7 +128,7 @@ def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
-    """The numbers of sockets and cores in /proc/cpuinfo, which has them on x86 only."""
+    """Returns the same numbers as `topology` from /proc/cpuinfo, which has them on x86 only."""
     cores: Counter[tuple[str, str]] = Counter()
     for paragraph in cpuinfo.split("\n\n"):
         ids = dict(re.findall(r"^(physical id|core id)\s*:\s*([0-9]+)$", paragraph, re.MULTILINE))
@@ -140,8 +140,8 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 
 def isa(cpuinfo: str) -> str | None:
-    """The instruction set: x86-64 with its psABI level, RISC-V as the kernel writes it, Arm with
-    its version and vector extension. None if /proc/cpuinfo lacks it."""
+    """Returns the instruction set: x86-64 with its psABI level, RISC-V as the kernel writes it, or
+    Arm with its version and vector extension. None if /proc/cpuinfo does not show it."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
     fields = dict(lines)
@@ -159,20 +159,21 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """The highest x86-64 level whose features are all present, with those of all lower levels;
-    empty for v1."""
+    """Returns the highest x86-64 level whose features are all present, as are those of all lower
+    levels. Empty for v1."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:
-    """The vendor that x86 processors report, such as GenuineIntel; None for others."""
+    """Returns the vendor that an x86 processor reports, such as GenuineIntel; None for others."""
     found = re.search(r"^vendor_id[ \t]*:[ \t]*(\S+)", cpuinfo, re.MULTILINE)
     return found[1] if found else None
 
 
 def arm_core(cpuinfo: str) -> str | None:
-    """The kinds of core of an Arm processor, by implementer and part; None if one is unknown."""
+    """Returns the kinds of cores of an Arm processor, from the numbers of implementer and part.
+    None if a kind is unknown."""
     makers, parts = (
         re.findall(rf"^CPU {field}\s*:\s*0x([0-9a-fA-F]{{1,4}})$", cpuinfo, re.MULTILINE)
         for field in ("implementer", "part")
@@ -186,13 +187,14 @@ def arm_core(cpuinfo: str) -> str | None:
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
-    """The frequency governor; several, with commas, if CPUs differ; None if there is none."""
+    """Returns the frequency governor, or several with commas if CPUs differ. None if there is no
+    governor."""
     return _of_cpus(root, cpus, "scaling_governor")
 
 
 def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
-    """The driver that sets the frequency; several, with commas, if CPUs differ; None if there is
-    none."""
+    """Returns the driver that sets the CPUs' frequency, or several with commas if CPUs differ. None
+    if there is no driver."""
     return _of_cpus(root, cpus, "scaling_driver")
 
 
@@ -209,8 +211,8 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """The numbers that distinguish processor models: model and microcode of the first CPU in
-    /proc/cpuinfo, as written there. Empty if there are none."""
+    """Returns the numbers that distinguish processor models, as /proc/cpuinfo writes them for the
+    first CPU. On x86 they are family, model, stepping and microcode. Empty if there are none."""
     found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
     known = zip(_REVISION, found, strict=True)
     return ", ".join(f"{field} {match[1]}" for field, match in known if match)
@@ -222,7 +224,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """The total bytes of the distinct last-level caches of these CPUs; None if sysfs shows none."""
+    """Returns the total bytes of the last-level caches of these CPUs; a shared cache counts once.
+    None if sysfs shows none."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -236,8 +239,8 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Each kind of cache that these CPUs have, from the innermost on, with the number of them that
-    share one cache (kernels also list offline CPUs there)."""
+    """Returns the kinds of caches that these CPUs have, innermost first, with the number of these
+    CPUs that share a cache. Offline CPUs in the kernel's lists do not count."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))
@@ -248,7 +251,7 @@ def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
 
 
 def _caches(root: Root, cpu: int) -> Iterator[tuple[CpuCache, tuple[int, ...]]]:
-    """The caches of a CPU, each with all CPUs that share it."""
+    """Yields the caches of a CPU, each with all CPUs that share the cache."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in names_in(root, folder):
         cache = f"{folder}/{name}"

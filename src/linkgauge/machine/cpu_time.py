@@ -1,5 +1,5 @@
-"""CPU time since the machine's start: of all CPUs, of each process, and the time in which a
-hypervisor ran something else on a CPU that had work to do."""
+"""Reads CPU time since the machine's start: of all CPUs, and of each process. Stolen time is the
+time in which a hypervisor ran something else while a CPU had work."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from .tree import ROOT, Root, names_in, number, read_text
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
-"""Columns of the line of all CPUs, which has user, nice, system, idle, iowait, irq, softirq and
-steal; guests' time, which follows, is part of the user's."""
+"""Columns of the line of all CPUs in /proc/stat: user, nice, system, idle, iowait, irq, softirq and
+steal. The time of guests follows, and is part of the user time."""
 _OF_PROCESS = 1, 11, 12, 13, 14
 """The positions, after a process's name, of its parent, of its user and kernel time, and of both
 times of its children that have ended."""
 
 
 class CpuTime(NamedTuple):
-    """CPU time in seconds, over all CPUs together: in which they ran something, and in which a
+    """CPU seconds, summed over all CPUs: `busy` is the time they ran something, `stolen` the time a
     hypervisor ran something else."""
 
     busy: float
@@ -27,8 +27,8 @@ class CpuTime(NamedTuple):
 
 
 class ProcessTime(NamedTuple):
-    """A process: its name, its parent, the seconds of CPU time that it has used, and the seconds of
-    its children that have ended and were waited for."""
+    """The CPU seconds of a process. `ended` are the CPU seconds of its children that have ended and
+    were waited for; `parent` is a process id."""
 
     name: str
     parent: int
@@ -37,14 +37,15 @@ class ProcessTime(NamedTuple):
 
 
 def _ticks(root: Root, line: str) -> list[int]:
-    """The columns of a line of /proc/stat; none if the kernel does not report them all."""
+    """Returns the columns of a line of /proc/stat; empty if the kernel does not report all
+    columns."""
     words = re.search(rf"(?m)^{line} +(.*)$", read_text(root, "proc/stat") or "")
     ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
     return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
 
 
 def cpu_time(root: Root = ROOT) -> CpuTime | None:
-    """The CPU time of the machine; None if the kernel does not report it."""
+    """Returns the CPU time of the machine, or None if the kernel does not report it."""
     ticks = _ticks(root, "cpu")
     if not ticks:
         return None
@@ -53,14 +54,15 @@ def cpu_time(root: Root = ROOT) -> CpuTime | None:
 
 
 def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
-    """Ticks of all CPUs since the machine's start, and the share of them that a hypervisor gave to
-    others."""
+    """Returns the ticks of all CPUs since the machine's start, and the share of the ticks that a
+    hypervisor took."""
     ticks = _ticks(root, "cpu")
     return (float(sum(ticks)), ticks[_STEAL] / sum(ticks)) if sum(ticks) else (None, None)
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """The CPU time of a process; None if it does not exist, or if this process may not see it."""
+    """Returns the CPU time of a process. None if the process does not exist, or if this process may
+    not see it."""
     text = read_text(root, f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -74,20 +76,21 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """The words that are numbers, as numbers."""
+    """Returns the numbers among the words."""
     return [found for found in map(number, words) if found is not None]
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """The seconds of CPU time of a process and of its children, running or ended; of its children's
-    children, only ended ones count."""
+    """Returns the CPU seconds of a process and its children, running or ended. Grandchildren count
+    only if they have ended."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
 
 
 def _children(pid: int, root: Root) -> list[int]:
-    """The living children of all threads of a process; none if the kernel does not list them."""
+    """Returns the living children of all threads of a process; empty if the kernel does not list
+    them."""
     found: list[int] = []
     for thread in names_in(root, f"proc/{pid}/task"):
         text = read_text(root, f"proc/{pid}/task/{thread}/children") or ""
@@ -96,7 +99,7 @@ def _children(pid: int, root: Root) -> list[int]:
 
 
 def process_times() -> dict[int, ProcessTime]:
-    """The CPU time of all processes of this machine that this one may see, by process id."""
+    """Returns the CPU time of all processes that this process may see, by process id."""
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
     except OSError:
@@ -115,8 +118,9 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
-    """The seconds that a hypervisor took from these CPUs since the machine's start, each in steps
-    of a clock tick (mostly 10 ms); None if the kernel does not report all of them."""
+    """Returns the seconds that a hypervisor took from these CPUs since the machine's start. The
+    kernel counts in clock ticks (mostly 10 ms). None if the kernel does not report all of these
+    CPUs."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(read_text(root, "proc/stat") or ""):
         stolen = number("".join(line[2].split()[_STEAL : _STEAL + 1]))

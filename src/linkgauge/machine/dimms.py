@@ -1,4 +1,5 @@
-"""Host memory: huge pages, and the rate of the DIMMs from the firmware's tables (SMBIOS)."""
+"""Reads facts about host memory: huge pages, and the rate of the DIMMs from the firmware's tables
+(SMBIOS)."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """An installed memory device. `width` is in data bits and `rate` in transfers/s, null if the
-    firmware does not know; `kit` is equal for devices of one kit, 0 for none; `stacked` means
-    HBM."""
+    """An installed memory device. `width` (data bits) and `rate` (transfers/s) are null if the
+    firmware does not know them. `kit` is equal for devices of one kit, and 0 without a kit. `alone`
+    marks a device that shares its channel with no other, `stacked` marks HBM."""
 
     locator: str
     bank: str
@@ -42,7 +43,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """The total and free huge pages by their size in bytes, from sysfs or else from
+    """Returns the total and free huge pages by page size in bytes, from sysfs or else from
     /proc/meminfo."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
@@ -53,8 +54,8 @@ def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
 
 
 def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
-    """The total and free huge pages by their size, in a folder of pools: the machine's, or a
-    node's."""
+    """Returns the total and free huge pages by page size in bytes. `pools` is the folder of the
+    machine's pools or of a node's."""
     found = {}
     for name in names_in(root, pools):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
@@ -66,19 +67,19 @@ def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
 
 
 def transparent_huge_pages(root: Root) -> str | None:
-    """The mode of transparent huge pages, which the kernel marks with brackets: `always [madvise]
-    never` is madvise."""
+    """Returns the mode of transparent huge pages. The kernel marks the mode with brackets: `always
+    [madvise] never` is madvise."""
     choice = read_text(root, "sys/kernel/mm/transparent_hugepage/enabled")
     match = re.search(r"\[(\w+)\]", choice or "")
     return match[1] if match else None
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """The bytes/s of all DIMMs together, or why it is unknown: channels × data bits ÷ 8 ×
-    transfers/s.
+    """Returns the bytes/s of all DIMMs together, or the reason why the rate is unknown. The rate is
+    channels × data bits ÷ 8 × transfers/s.
 
-    DIMMs on one channel share it, so the channels are counted that EDAC's driver found or, without
-    it, that the firmware names."""
+    DIMMs on one channel share its rate, so channels are counted instead of DIMMs. EDAC's driver or
+    else the firmware's names show the channels."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -109,8 +110,8 @@ def _no_dimms(root: Root) -> str:
 
 
 def edac_channels(root: Root) -> int | None:
-    """The number of channels with a DIMM, over all memory controllers; None if EDAC does not report
-    them."""
+    """Returns the number of channels with a DIMM, over all memory controllers. None if EDAC reports
+    no channels."""
     found = set()
     for controller in names_in(root, EDAC):
         for name in names_in(root, f"{EDAC}/{controller}"):
@@ -125,13 +126,13 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """The number of channels with a DIMM, from the names of the slots; None if the names do not
-    show them.
+    """Returns the number of channels with a DIMM, from the names of the slots. None if the names do
+    not show the channels.
 
-    A name has the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or a letter for it (`DIMM_B1`,
-    `P1-DIMMB1`). If there are no more letters than sockets, a letter is a socket; then each DIMM
-    has its own channel only if those of a socket form one kit (as Dell's firmware numbers the first
-    slots of all channels)."""
+    A name has the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or a channel's letter (`DIMM_B1`,
+    `P1-DIMMB1`). If there are no more letters than sockets, a letter is a socket. Then each DIMM
+    has its own channel only if the DIMMs of a socket form one kit. Dell's firmware numbers the
+    first slots of all channels in this way."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     spelled = [_spelled_channel(dimm) for dimm in dimms]
@@ -149,7 +150,8 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """The text before the word channel, and the channel, from either of the DIMM's names."""
+    """Returns the text before the word channel, and the channel, from either name of the DIMM. None
+    without the word."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -158,20 +160,20 @@ def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
 
 
 def read_dimms(root: Root) -> tuple[Dimm, ...]:
-    """The installed DRAM."""
+    """Returns the installed memory devices."""
     found = (_dimm(structure) for structure in _structures(root))
     return tuple(dimm for dimm in found if dimm)
 
 
 def is_all_stacked(root: Root) -> bool:
-    """Whether the firmware's table lists HBM and nothing else."""
+    """Whether the firmware's table lists only HBM."""
     dimms = read_dimms(root)
     return bool(dimms) and all(dimm.stacked for dimm in dimms)
 
 
 def _structures(root: Root) -> tuple[bytes, ...]:
-    """The SMBIOS structures of type 17 with their strings, from the table or else from single
-    entries."""
+    """Returns the SMBIOS structures of memory devices (type 17) with their strings, from the table
+    or else from single entries."""
     table = read_bytes(root, TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
@@ -181,8 +183,8 @@ def _structures(root: Root) -> tuple[bytes, ...]:
 
 
 def split_table(table: bytes) -> Iterator[bytes]:
-    """The structures of an SMBIOS table: the second byte of each is its length, and its strings
-    follow, up to two zeros."""
+    """Yields the structures of an SMBIOS table. The second byte of a structure is its length
+    without strings. The strings follow, with two zeros at their end."""
     at = 0
     while at + 4 <= len(table) and table[at + 1] >= 4:
         end = table.find(b"\0\0", at + table[at + 1])
@@ -192,14 +194,15 @@ def split_table(table: bytes) -> Iterator[bytes]:
 
 
 def _dimm(structure: bytes) -> Dimm | None:
-    """A memory device (SMBIOS 3.7, 7.18); None if no DRAM is installed."""
+    """Decodes a memory device (SMBIOS 3.7, 7.18). Returns None if no DRAM is installed."""
     if len(structure) < 2:
         return None
     length = structure[1]
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
-        """The number at an offset in the structure; 0 if the table is too old or truncated."""
+        """Returns the number at an offset in the structure; 0 if the table is too old or
+        truncated."""
         return int.from_bytes(body[offset : offset + size], "little")
 
     if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
@@ -220,7 +223,8 @@ def _dimm(structure: bytes) -> Dimm | None:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """The rate in transfers/s; 0xFFFF refers to the extended field, 0 means unknown."""
+    """Returns the rate in transfers/s, or None if it is unknown (0). The value 0xFFFF refers to the
+    extended field."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

@@ -1,4 +1,5 @@
-"""The environment of the kernel and of this process: hypervisor, container, IOMMU."""
+"""Finds out where the kernel and this process run: hypervisor, container, IOMMU, and environment
+variables that the hardware needs."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ _HYPERVISORS = (
     ("kvm", "KVM"),
 )
 _MADE_UP = {"VMware", "VirtualBox", "Parallels", "Hyper-V", "Bochs", "QEMU"}
-"""Hypervisors whose firmware no real machine has; clouds also rent bare metal."""
+"""Hypervisors whose firmware no real machine has. Clouds are not listed, because they also rent
+bare metal."""
 _CONTAINERS = (
     ("kubepods", "Kubernetes"),
     ("libpod", "Podman"),
@@ -60,12 +62,12 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """The hypervisor below the kernel (None: none), and whether that could be determined.
+    """Returns the hypervisor below the kernel (None: no hypervisor), and whether the answer is
+    certain.
 
-    On x86 a CPU flag shows that there is one, unless it is configured to hide; elsewhere the
-    firmware's tables and the device tree do. Xen's first domain owns the hardware and is not a
-    guest. The firmware of a cloud's bare metal names the cloud's vendor.
-    """
+    On x86, a CPU flag shows a hypervisor, unless it is configured to hide. On other processors, the
+    firmware's tables and the device tree show a hypervisor. Xen's first domain owns the hardware
+    and is not a guest. The firmware of a cloud's bare metal names the cloud's vendor."""
     if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
@@ -84,21 +86,21 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
 
 
 def _words(root: Root, place: str) -> str:
-    """A file's text in lower case, with spaces for the zeros that separate words in device
-    trees."""
+    """Returns a file's text in lower case. Zeros, which separate words in device trees, become
+    spaces."""
     return (read_text(root, place) or "").replace("\0", " ").strip().lower()
 
 
 def firmware(root: Root) -> str | None:
-    """The version of the BIOS and its date from the firmware's tables
+    """Returns the BIOS's version and date from the firmware's tables
     (Documentation/ABI/testing/sysfs-class-dmi: `bios_version`, `bios_date`)."""
     texts = (read_text(root, f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
     return " of ".join(text.strip() for text in texts if text and text.strip()) or None
 
 
 def container(root: Root) -> str | None:
-    """The kind of container that this process runs in, recognized by the traces that each kind
-    leaves; None: no container.
+    """Returns the kind of container that this process runs in, or None outside containers. Each
+    kind is recognized by the traces that it leaves.
 
     A root file system made only of layers (overlay) counts as a container of unknown kind."""
     if read_text(root, "run/.containerenv") is not None:
@@ -119,19 +121,20 @@ def container(root: Root) -> str | None:
 
 
 def aspm_policy(root: Root) -> str | None:
-    """The policy in force, which the kernel brackets: `default [performance] powersave`."""
+    """Returns the policy in force for saving power on PCIe links (ASPM). The kernel brackets the
+    policy: `default [performance] powersave`."""
     text = read_text(root, "sys/module/pcie_aspm/parameters/policy") or ""
     match = re.search(r"\[([a-z]{1,20})\]", text)
     return match[1] if match else None
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """The IOMMU's mode for devices' addresses, or why it is unknown.
+    """Returns whether the IOMMU translates the addresses of devices, or the reason why that is
+    unknown.
 
-    Groups show the type of their domain: DMA and DMA-FQ translate, identity passes through
+    Each IOMMU group shows the type of its domain: DMA and DMA-FQ translate, identity passes through
     (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Only groups of accelerators and RDMA
-    adapters count, or all groups if there are none of these; a single group that translates
-    suffices."""
+    adapters count, or all groups if there are no such groups. One translating group is enough."""
     groups = names_in(root, GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {read_text(root, f"{GROUPS}/{group}/type") for group in groups}
@@ -160,9 +163,9 @@ _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """An environment variable that hardware needs: `variable` is set to `value` on a machine with a
-    PCI device of this `vendor` (one of these `devices` if there are any), `because` of what happens
-    without it; `source` documents that. Some needs apply only to guests of a hypervisor."""
+    """An environment variable that must be set to `value` on a machine with certain hardware: a PCI
+    device of `vendor`, and one of `devices` if any are listed. `because` says what happens without
+    the variable, `source` where that is documented."""
 
     variable: str
     value: str
@@ -203,16 +206,16 @@ NEEDS: tuple[EnvironmentNeed, ...] = (
 
 
 def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that this machine needs and that `environment` does not set. Variables that it
-    does set are left alone."""
+    """Returns the variables that this machine needs and `environment` does not set, with their
+    values. A variable that is already set is left alone."""
     return {
         need.variable: need.value for need in _applying(root) if need.variable not in environment
     }
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The needed variables for the PCI function at this address, as they are set:
-    `HSA_NO_SCRATCH_RECLAIM=1`."""
+    """Returns the needed variables that are set for the PCI function at this address, with their
+    actual values: `HSA_NO_SCRATCH_RECLAIM=1`."""
     is_of = _identity(root, address)
     return tuple(
         f"{need.variable}={environment[need.variable]}"
@@ -232,14 +235,15 @@ def _applying(root: Root) -> Iterator[EnvironmentNeed]:
 
 
 def _present(root: Root) -> Iterator[tuple[int, int]]:
-    """The vendor and the device of each PCI function."""
+    """Yields the vendor and the device number of each PCI function."""
     for name in names_in(root, PCI):
         if (found := _identity(root, name)) is not None:
             yield found
 
 
 def _identity(root: Root, address: str) -> tuple[int, int] | None:
-    """The vendor and the device of the PCI function at this address; None if unreadable."""
+    """Returns the vendor and the device number of the PCI function at this address; None if
+    unreadable."""
     vendor, device = (
         hexadecimal(read_text(root, f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
     )

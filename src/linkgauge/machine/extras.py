@@ -1,4 +1,4 @@
-"""Packages that only some commands need, imported when they are used."""
+"""Imports packages that only some commands need, at their first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from linkgauge.model.errors import MissingPackage
 
 
 def needed(module: str, extra: str) -> Any:
-    """The module of a package. Raises MissingPackage, which names the extra that installs it."""
+    """Imports and returns a module. Raises MissingPackage, which names the extra to install, if the
+    package is missing."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -19,9 +19,9 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """The content of a file of at most `most` bytes; if it does not begin with `begins`, only as
-    many bytes as that has. Raises OSError if it cannot be read; InputError if it is larger (a
-    regular file is then not read at all), or if it is a pipe without a writer."""
+    """Reads a file of at most `most` bytes. If the file does not begin with `begins`, reads only as
+    many bytes as `begins` has. Raises OSError if the file cannot be read. Raises InputError for a
+    larger file (a regular one is not read at all), and for a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -42,7 +42,7 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
 
 
 def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
-    """Reads at most `most` bytes; memory grows with the bytes that arrive."""
+    """Reads at most `most` bytes; memory grows only with the bytes that arrive."""
     parts = []
     while most > 0 and (part := file.read(min(most, chunk))):
         parts.append(part)
@@ -51,15 +51,15 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """The YAML tree, if all of its texts can be written: escapes in YAML can name half of a
-    character. Raises UnicodeEncodeError, a ValueError, if not, and RecursionError if the tree
-    contains itself."""
+    """Checks that all texts of a YAML tree can be written, and returns the tree. Raises
+    UnicodeEncodeError (a ValueError) for half a character, which YAML's escapes allow. Raises
+    RecursionError if the tree contains itself."""
     msgspec.json.encode(tree)
     return tree
 
 
 def yaml_problem(error: Exception) -> str:
-    """A few words on why YAML could not be read."""
+    """Returns a few words on why a YAML text could not be read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeEncodeError):

@@ -1,7 +1,7 @@
-"""hardware.yml: a few lines about a machine that people keep with their results.
+"""Reads and writes hardware.yml: a few lines about a machine that people keep with their results.
 
-Values that the machine reports are filled in. Values that it cannot report (the revision of its
-SoC, the firmware of its fabric) are left empty; a value that a person fills in is kept as a stated
+Values that the machine reports are filled in. Other values (the revision of its SoC, the firmware
+of its fabric) are left empty for a person. A value that a person fills in is called a stated
 value."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 
 def hardware_yaml(machine: Machine) -> str:
-    """The file's text. A stated value appears at its key."""
+    """Returns the text of hardware.yml, with the stated values at their keys."""
     stated = dict(machine.inventory.stated) if machine.inventory else {}
     known = known_values(machine)
     lines = ["# linkgauge devices --yaml; fill in the empty values, then pass it with --hardware"]
@@ -42,8 +42,8 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """The values that the machine reports, by the file's keys in order; null values are left for a
-    person to state."""
+    """Returns the values that the machine reports, by the keys of hardware.yml in order. A null
+    value is left for a person to state."""
     host = machine.host
     return {
         "host": host.hostname or None,
@@ -59,7 +59,7 @@ def known_values(machine: Machine) -> dict[str, str | None]:
 
 
 def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
-    """Models, numbers and drivers of accelerators, from the libraries if they report any, else from
+    """Yields models, numbers and drivers of accelerators, from the vendors' libraries or else from
     the backends."""
     inventory = machine.known
     listed = [device for devices in machine.devices.values() for device in devices if device.pci]
@@ -73,15 +73,16 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 
 def _scalar(value: str) -> str:
-    """A string on one line, quoted if YAML would read it as something else."""
+    """Returns a string as YAML on one line, quoted if YAML would read it as another type."""
     # YAML has escapes for what is not printable, too.
     text: str = yaml.safe_dump(value, width=1 << 16, allow_unicode=value.isprintable())
     return text.removesuffix("...\n").strip()
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """The values that a file states: its keys that are not empty, as written (2025.10 stays so).
-    Raises InputError if the file cannot be read or is not a list of keys and values."""
+    """Returns the values that a hardware.yml states: its keys that are not empty, as written
+    (2025.10 stays so). Raises InputError if the file cannot be read, or is not a list of keys and
+    values."""
     try:
         content = read_given(path, MOST_YAML)
         # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
@@ -101,7 +102,7 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """The machine with its stated values, except values that equal those that it reports itself."""
+    """Adds stated values to the machine, except values that equal what the machine reports."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

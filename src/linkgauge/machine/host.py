@@ -1,4 +1,4 @@
-"""The host as a whole: names, processors, memory, and limits that affect measurements."""
+"""Reads the host as a whole: names, processors, memory, and limits that affect measurements."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .tree import ROOT, Root, least, number, parse_meminfo, read_text
 
 
 def read_host(root: Root = ROOT) -> Host:
-    """Reads the host below `root`; what cannot be read is null.
+    """Reads the host below `root`. Values that cannot be read are null.
 
-    For this machine, CPUs and limits are those of this process. For a captured machine, CPUs are
-    those online, and limits are null. Memory is the memory of the nodes, since the kernel's total
-    may include a GPU's."""
+    On this machine, only CPUs and limits of this process count. On a captured machine, all online
+    CPUs count, and limits are null. Memory is the sum over the nodes, since the kernel's total may
+    include a GPU's memory."""
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -47,7 +47,7 @@ def read_host(root: Root = ROOT) -> Host:
 
 
 def unread(host: Host) -> tuple[Gap, ...]:
-    """The gaps: why names and sizes are missing."""
+    """Lists the names and sizes that are missing in the host, with the reasons."""
     unsized = [str(node.index) for node in host.nodes if node.memory_total is None]
     reasons = {
         "processor": (host.cpu_model, "neither /proc/cpuinfo nor a device tree names it"),
@@ -68,8 +68,8 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """The processor's name: from /proc/cpuinfo (x86, POWER, some Arm and RISC-V), else from the
-    numbers of Arm's cores, else the board's name."""
+    """Returns the processor's name: from /proc/cpuinfo (x86, POWER, some Arm and RISC-V), or else
+    from the numbers of Arm's cores, or else the board's name."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
         if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
@@ -83,9 +83,9 @@ def cpu_model(root: Root) -> str | None:
 
 
 def cgroup_headroom(root: Root) -> int | None:
-    """The bytes that the tightest of this process's memory cgroups still allows; None if unlimited.
+    """Returns the bytes that this process's memory cgroups still allow; None if unlimited.
 
-    Checks the group and each group above it, in both versions."""
+    The tightest group counts, among the group and all groups above, in both versions."""
     return least(*(_room(root, *group) for group in memory_groups(root)))
 
 
@@ -101,8 +101,8 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """The bytes of file cache in the group; version 1 counts the groups below it in entries with
-    `total_`."""
+    """Returns the bytes of file cache in a cgroup. In version 1, the prefix `total_` includes the
+    groups below."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 
@@ -112,12 +112,13 @@ def _memlock_limit() -> int | None:
 
 
 def this_host() -> str:
-    """The name of the host that this process runs on."""
+    """Returns the name of the host that this process runs on."""
     return _names(ROOT)[0]
 
 
 def _names(root: Root) -> tuple[str, str, str]:
-    """The host's name, the kernel's release and the architecture, as `uname` prints them."""
+    """Returns the host's name, the kernel's release and the architecture, as `uname` prints
+    them."""
     if root == ROOT:
         name = os.uname()
         return name.nodename, name.release, name.machine
@@ -130,7 +131,7 @@ def _names(root: Root) -> tuple[str, str, str]:
 
 
 def _version(root: Root) -> tuple[str, str]:
-    """The kernel's name and release, from `Linux version 6.8.0-31-generic (buildd@…) …`."""
+    """Returns the kernel's name and release, from `Linux version 6.8.0-31-generic (buildd@…) …`."""
     match = re.match(r"(\S+) version (\S+)", read_text(root, "proc/version") or "")
     return (match[1], match[2]) if match else ("", "")
 

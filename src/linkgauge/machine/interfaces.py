@@ -1,8 +1,8 @@
-"""Network interfaces, which are engines between ranks: `nic:N` is the N-th of them.
+"""Reads the network interfaces. Copies between ranks use an interface as the engine `nic:N`, where
+N is its number here.
 
-They are numbered in the kernel's order, as `ip link` lists them (the loopback first), then devices
-with RDMA that no interface belongs to (InfiniBand without IP), by name.
-"""
+Interfaces come first, in the kernel's order, as `ip link` lists them (the loopback first). RDMA
+devices without an interface (InfiniBand without IP) follow, by name."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
-    """All interfaces of this process's network namespace. IPv4 addresses are known on this machine
-    only. Never raises, whatever the files hold."""
+    """Reads all interfaces of this process's network namespace. IPv4 addresses are known only on
+    this machine. Never raises, whatever the files hold."""
     names = names_in(root, INTERFACES)
     order = {name: number(read_text(root, f"{INTERFACES}/{name}/ifindex")) or 0 for name in names}
     devices = dict(_rdma_devices(root))
@@ -66,8 +66,9 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """The interfaces, each with its steps over PCI from the device at this address: along the
-    folders of sysfs, up to the common bridge and down again. Null if there is no common bridge."""
+    """Adds to each interface the number of PCI steps from the device at this address. Steps go up
+    the folders of sysfs to the common bridge, and down again. `steps` is null if there is no common
+    bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics
@@ -75,7 +76,7 @@ def from_device(
 
 
 def _way(root: Root, address: str | None) -> list[str]:
-    """The host bridge, the bridges below it, and the function itself, as the path of a device."""
+    """Returns the way to a device: the host bridge, the bridges below, and the function itself."""
     real = resolve(root, f"{PCI}/{address}") if address else None
     return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
 
@@ -124,8 +125,8 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
 
 
 def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
-    """The devices with RDMA by the interfaces that they belong to. A software device (rxe, siw)
-    names its interface in `parent`; others share their PCI device with it."""
+    """Yields each interface that has an RDMA device, with the device. A software device (rxe, siw)
+    names the interface in `parent`; other devices share their PCI device with the interface."""
     for name in sorted(names_in(root, ADAPTERS)):
         parent = read_text(root, f"{ADAPTERS}/{name}/parent")
         if parent:
@@ -140,21 +141,21 @@ def _driver(root: Root, folder: str) -> str | None:
 
 
 def _node(root: Root, folder: str) -> int | None:
-    """The NUMA node of the interface's device; null if the kernel knows none (-1)."""
+    """Returns the NUMA node of the interface's device; None if the kernel knows none (-1)."""
     node = number(read_text(root, f"{folder}/device/numa_node"))
     return None if node is None or node < 0 else node
 
 
 def _pci(root: Root, folder: str) -> str | None:
-    """The PCI function of the interface: its own device, or the one that its device is a part
-    of."""
+    """Returns the PCI function of the interface: its device, or the PCI function above its
+    device."""
     real = resolve(root, f"{folder}/device")
     steps = re.findall(ADDRESS, real or "")
     return steps[-1] if steps else None
 
 
 def _addresses(root: Root, name: str) -> Iterator[str]:
-    """The first IPv4 address, and all IPv6 addresses except link-local ones."""
+    """Yields the first IPv4 address, and all IPv6 addresses except link-local ones."""
     if root == ROOT:
         yield from _address_v4(name)
     for line in (read_text(root, _ADDRESSES_V6) or "").splitlines():

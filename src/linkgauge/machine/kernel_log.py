@@ -1,4 +1,4 @@
-"""Follows the kernel's log from a moment on, by /dev/kmsg, if it may be read."""
+"""Follows the kernel's log by /dev/kmsg, if it may be read."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from linkgauge.model.kernel_log import Gravity, KernelLog, LogKind, LogLine
 MOST_CHARACTERS = 1000
 """The most characters of a kept line; the kernel cuts its own off at about as many."""
 _BRIDGE = 0x06
-"""The PCI base class of bridges, whose lines are recognized by their kind."""
+"""The PCI base class of bridges. Log lines about bridges are recognized by their kind."""
 
 
 class LogRecord(msgspec.Struct, frozen=True):
     """A record of the kernel's log. `level` is 0 (emergency) to 7 (debug), `number` counts records
-    since the kernel's start, and `seconds` is by the kernel's clock; `properties` name the device
-    (SUBSYSTEM, DEVICE)."""
+    since the kernel's start, and `seconds` is the time on the kernel's clock. `properties` name the
+    device (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -46,7 +46,7 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_record(data: bytes) -> LogRecord | None:
-    """Parses a record as a read of /dev/kmsg returns it; None if it is not one."""
+    """Parses a record that a read of /dev/kmsg returned; None if the bytes are no record."""
     head = _HEAD.match(data)
     if head is None:
         return None
@@ -62,13 +62,14 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""The text of a record. The kernel writes `\xNN` for a backslash and for each byte that is not
-    printable ASCII."""
+    r"""Returns the text of a record. The kernel writes `\xNN` for a backslash and for every byte
+    that is not printable ASCII."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """The drivers and addresses of a machine's accelerators and adapters."""
+    """The drivers and PCI addresses whose log lines are kept: those of accelerators and
+    adapters."""
 
     drivers: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
@@ -121,7 +122,8 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """The record as a line to keep, at this time; None if it does not concern measured devices."""
+    """Turns a record into a line to keep, at this time. Returns None if the record does not concern
+    a measured device."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -144,7 +146,7 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
 
 
 def _addresses(text: str) -> list[str]:
-    """The PCI functions that a text names, in sysfs's form."""
+    """Returns the PCI functions that a text names, in sysfs's form."""
     full = [
         f"{int(domain, 16):04x}:{bus}:{slot}.{function or 0}".lower()
         for before, domain, bus, slot, function in _FULL.findall(text)
@@ -154,12 +156,12 @@ def _addresses(text: str) -> list[str]:
 
 
 def _addresses_of(record: LogRecord) -> list[str]:
-    """The address of the device that the kernel itself attaches to a driver's message."""
+    """Returns the PCI address that the kernel itself attached to the message of a driver."""
     return _addresses(record.properties.get("DEVICE", "").removeprefix("+pci:"))
 
 
 def _with_escapes(text: str) -> str:
-    """The text with escapes for control characters and other unprintable ones."""
+    """Returns the text with escapes for control characters and other unprintable characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -169,10 +171,10 @@ _DEVICE = os.makedev(1, 11)
 _LARGEST = 8192
 """The most bytes of a record (CONSOLE_EXT_LOG_MAX); each read returns one record."""
 _AT_ONCE = 10_000
-"""The most records that are read at one time, however fast they come; the next time goes on."""
+"""The most records that are read at once; the next read continues there."""
 ALIKE = 20
-"""The most lines that are kept of one kind, code, gravity and device, so that a flood of one does
-not displace others."""
+"""The most lines of the same kind, code, gravity and device that are kept. A flood of equal lines
+does not displace other lines."""
 MOST = 1000
 """The most lines that are kept."""
 
@@ -182,8 +184,9 @@ BrokenPipeError if records were overwritten before they were read, as reads of /
 
 
 class Follower:
-    """Reads new lines of the log that concern the `machine`, from `source`; a text in its place
-    says why there is no log. The first call is `since` seconds after the run's start."""
+    """Reads new lines of the kernel's log that concern the machine. `source` returns log records,
+    or is a text that says why there is no log. The first call of `new` comes `since` seconds after
+    the run's start."""
 
     def __init__(
         self,
@@ -203,8 +206,8 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """The lines since the last call, None if there are none. The first call always reports
-        whether the log can be read. Never raises."""
+        """Returns the lines since the last call, or None without any. The first call always returns
+        a log, which may say why the log cannot be read. Never raises."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
             return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None
@@ -232,7 +235,7 @@ class Follower:
 
 
 def _read(source: Source) -> tuple[list[LogRecord], bool]:
-    """The records up to the log's end, and whether some were lost."""
+    """Returns the records up to the log's end, and whether any were lost."""
     records: list[LogRecord] = []
     lost = False
     for _ in range(_AT_ONCE):
@@ -254,7 +257,8 @@ def _read(source: Source) -> tuple[list[LogRecord], bool]:
 
 @contextmanager
 def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterator[Follower | None]:
-    """Follows the log from now on; None for a simulated machine, which no kernel reports on."""
+    """Follows the kernel's log from now on. Yields None for a simulated machine, which has no
+    kernel."""
     if machine.simulated is not None:
         yield None
         return
@@ -269,7 +273,7 @@ def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterat
 
 
 def _open(path: Path) -> int | str:
-    """The descriptor of the log, at its end; or the reason why there is none."""
+    """Opens the log at its end. Returns the descriptor, or the reason why there is no log."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)

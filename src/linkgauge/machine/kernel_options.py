@@ -1,5 +1,5 @@
-"""Removes secrets from the kernel's command line. Every process that measures imports this, but not
-the rules for all files of a capture, which take longer to load."""
+"""Removes secrets from the kernel's command line. This module is small because every measuring
+process imports it; the rules for a capture's files take longer to load."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
 
 
 def command_line(content: bytes) -> bytes:
-    """Removes values of options whose name suggests a secret, and users from addresses. An option
-    may contain another one (`systemd.setenv=API_TOKEN=x`, `systemd.set_credential=a:x`)."""
+    """Removes the values of options whose name suggests a secret, and users from addresses. An
+    option may contain another option (`systemd.setenv=API_TOKEN=x`,
+    `systemd.set_credential=a:x`)."""
     text = content.decode(errors="surrogateescape")
     text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Network adapters with RDMA: InfiniBand, RoCE and iWARP devices, as sysfs shows them."""
+"""Reads network adapters with RDMA (InfiniBand, RoCE and iWARP) from sysfs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ _INFINIBAND = {0x0207, 0x0C06}
 """The PCI classes of InfiniBand controllers; the second one is from before PCI 3.0, a serial
 bus."""
 _ETHERNET, _MELLANOX = 0x0200, 0x15B3
-"""The class of Ethernet controllers, and the vendor all of whose controllers for servers do RoCE;
-for other vendors, the class does not show it."""
+"""The PCI class of Ethernet controllers, and the vendor whose server controllers all support RoCE.
+For other vendors, the class does not show RoCE."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """One adapter for each port; ports of a device with several are named `mlx5_0:1`, as in UCX.
-    Never raises, whatever the files hold."""
+    """Reads one adapter for each port. If a device has several ports, they are named `mlx5_0:1` and
+    so on, as in UCX. Never raises, whatever the files hold."""
     return tuple(
         adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether a PCI function is an adapter for InfiniBand or RoCE, by its class and vendor, with or
-    without a driver."""
+    """Whether class and vendor of a PCI function show an adapter for InfiniBand or RoCE. No driver
+    is needed."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 
 
 def has_class(root: Root) -> bool:
-    """Whether the kernel lists adapters with RDMA at all; if not, PCI's classes are used."""
+    """Whether the kernel lists RDMA adapters in sysfs. If not, adapters are found by PCI
+    classes."""
     return listed(root, ADAPTERS) is not None
 
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
-    """The adapters by PCI's classes, by their addresses."""
+    """Returns the adapters found by their PCI classes, named by their PCI addresses."""
     why = f"no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(
@@ -55,7 +56,7 @@ def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
 
 
 def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
-    """The ports of the device of this name."""
+    """Reads the ports of the device of this name."""
     folder = f"{ADAPTERS}/{name}"
     ports = sorted(names_in(root, f"{folder}/ports"), key=lambda port: (len(port), port))
     pci = _address(root, folder)
@@ -71,7 +72,7 @@ def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
 
 
 def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Gap, ...]) -> Adapter:
-    """One port, from its state `4: ACTIVE`, rate `56 Gb/sec (4X FDR)`, and link_layer
+    """Reads a port: its state `4: ACTIVE`, its rate `56 Gb/sec (4X FDR)` and its link_layer
     `InfiniBand`."""
     state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
     rate = re.match(
@@ -94,7 +95,8 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Ga
 
 
 def _address(root: Root, folder: str) -> str | None:
-    """The address of the PCI function of a class device: the target of its link `device`."""
+    """Returns the address of a device's PCI function: the target of the link `device` in its
+    folder."""
     real = resolve(root, folder)
     target = link_name(root, f"{real}/device") if real else None
     match = re.fullmatch(ADDRESS, target or "")

@@ -1,4 +1,4 @@
-"""NUMA nodes, with their CPUs and memory."""
+"""Reads NUMA nodes, with their CPUs and memory."""
 
 from __future__ import annotations
 
@@ -32,18 +32,17 @@ from .tree import (
 
 DAX = "sys/bus/dax/devices"
 _FASTER = 2
-"""The least ratio of stacked memory's bandwidth to that of DRAM: HBM2e of Xeon Max has 3.3 times as
-much, and HBM3 of MI300A has no DRAM beside it."""
+"""Stacked memory has at least this many times the bandwidth of DRAM. HBM2e of Xeon Max has 3.3
+times as much. MI300A has HBM3 and no DRAM."""
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """The kinds of memory, by node, as far as they are known; only nodes with known kinds are
-    included.
+    """Returns the kind of memory of each node whose kind is known.
 
-    Memory of a node with CPUs is DRAM, unless all chips are HBM, or a memory-side cache hides what
-    is behind it. A node without CPUs has the kind of its DAX device. Memory that the firmware
-    reserved for special purposes is HBM if it is much faster than the DRAM. Memory that a device
-    tree lists is DRAM."""
+    Memory of a node with CPUs is DRAM, unless all chips are HBM, or a memory-side cache hides the
+    kind. A node without CPUs has the kind of its DAX device. Memory that the firmware reserved for
+    special purposes is HBM if it is much faster than the DRAM. Memory that a device tree lists is
+    DRAM."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -65,7 +64,7 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """The nodes of the memory that a device tree lists
+    """Returns the nodes with memory that a device tree lists
     (Documentation/devicetree/bindings/numa.txt)."""
     tree = "proc/device-tree"
     names = (name for name in names_in(root, tree) if name.startswith("memory@"))
@@ -74,7 +73,8 @@ def _in_device_tree(root: Root) -> set[int]:
 
 
 def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
-    """The nodes made of DAX devices by the driver kmem, with their kind if their place shows it."""
+    """Returns the nodes that the driver kmem made from DAX devices. Each has its kind of memory, or
+    None if the device's place does not show the kind."""
     found: dict[int, MemoryKind | None] = {}
     for name in names_in(root, "sys/bus/dax/drivers/kmem"):
         place = resolve(root, f"{DAX}/{name}") if re.fullmatch(r"dax[0-9.]+", name) else None
@@ -85,15 +85,15 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """The kind of a DAX device, from its folder: below a bus of NVDIMMs it is NVM, in a CXL region
-    CXL; a range that the firmware reserved (hmem) may be anything."""
+    """Returns the kind of a DAX device from its folder: NVM below a bus of NVDIMMs, CXL in a CXL
+    region. Returns None for a range that the firmware reserved (hmem), which may be anything."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """The MB/s of reads by the nearest initiators, from the firmware's HMAT."""
+    """Returns the MB/s at which the nearest initiators read a node, from the firmware's HMAT."""
     access = f"{NODES}/node{index}"
     rates = (
         number(read_text(root, f"{access}/{kind}/initiators/read_bandwidth"))
@@ -108,11 +108,11 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """The nodes that have memory, by number; `allowed` are the CPUs that may be used.
+    """Returns the nodes that have memory, by number. `allowed` are the CPUs that may be used.
 
     On a kernel without NUMA, everything is node 0. A single node has all CPUs and memory of the
-    machine, unless some of the CPUs belong to a node that is not shown. `memory_available` (bytes)
-    bounds what a node can offer. Nodes of GPU memory are left out."""
+    machine, unless some CPUs belong to a node that is not shown. The available memory of a node is
+    at most `memory_available` (bytes). Nodes of GPU memory are left out."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -133,30 +133,31 @@ def read_nodes(
 
 
 def host_nodes(root: Root) -> tuple[int, ...]:
-    """All nodes except those of GPU memory."""
+    """Returns the numbers of all nodes except nodes of GPU memory."""
     return tuple(sorted(set(node_numbers(root)) - _gpu_nodes(root)))
 
 
 def node_numbers(root: Root) -> tuple[int, ...]:
-    """All nodes, including those without memory; none if the kernel has no NUMA."""
+    """Returns the numbers of all nodes, with or without memory; empty if the kernel has no NUMA."""
     return numbered(root, NODES, "node")
 
 
 def _gpu_nodes(root: Root) -> set[int]:
-    """Nodes that NVIDIA's driver made of its devices' memory (POWER9 with V100, GH200, GB200)."""
+    """Returns the nodes that NVIDIA's driver made from GPU memory (POWER9 with V100, GH200,
+    GB200)."""
     texts = (read_text(root, f"{_GPUS}/{name}/numa_status") for name in names_in(root, _GPUS))
     found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in texts)
     return {int(match[1]) for match in found if match}
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
-    """All CPUs of a node, from the list or from the mask of old kernels."""
+    """Returns all CPUs of a node, from the list or, on old kernels, from the mask."""
     return read_cpus(root, f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """The firmware's distances by node: each row has a column for each `listed` node, in that
-    order. Rows that are garbled or of another length are left out."""
+    """Returns the firmware's distances by node. A row has one column for each node in `listed`, in
+    that order. Rows that are garbled or of another length are left out."""
     shown = node_numbers(root)
     listed = [index for index in listed if index in shown]
     found = {}
@@ -188,5 +189,6 @@ def _read_node(
 
 
 def near_node(root: Root, address: str) -> int:
-    """The node nearest to a PCI function; 0 if the platform does not report one (-1, no file)."""
+    """Returns the node nearest to a PCI function; 0 if the platform does not report a node (-1, no
+    file)."""
     return max(0, number(read_text(root, f"{PCI}/{address}/numa_node")) or 0)

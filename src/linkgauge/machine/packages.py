@@ -1,4 +1,4 @@
-"""The commands that root would run to install packages on this system."""
+"""Finds the commands with which root installs packages on this system."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from .tree import ROOT, Root, read_text
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """A package manager's commands; `names` maps names of packages to its own ones. `driver` has
-    the commands that install NVIDIA's driver (empty: this system has none)."""
+    """The commands of a package manager. `names` maps common package names to the manager's own
+    names. `driver` lists the commands that install NVIDIA's driver (empty: this system has
+    none)."""
 
     install: str
     refresh: str = ""
@@ -20,7 +21,7 @@ class Manager(msgspec.Struct, frozen=True):
     driver: tuple[str, ...] = ()
 
     def commands(self, packages: Sequence[str]) -> tuple[str, ...]:
-        """The commands that install these packages."""
+        """Returns the commands that install these packages."""
         if not packages:
             return ()
         named = " ".join(self.names.get(name, name) for name in packages)
@@ -44,8 +45,8 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """The package manager of the distribution, or of one that it derives from (os-release: ID,
-    ID_LIKE); None if neither is known."""
+    """Returns the package manager of the distribution, or of a distribution that it derives from
+    (os-release: ID, ID_LIKE). None if neither is known."""
     release = read_text(root, "etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()

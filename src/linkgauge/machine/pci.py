@@ -1,7 +1,7 @@
-"""The PCI tree: accelerators, network adapters with RDMA, and every bridge above them.
+"""Reads the PCI tree: accelerators, network adapters with RDMA, and every bridge above them.
 
-Read from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci) or, where those are missing,
-from configuration space. Garbled values are null, and `unknown` says why."""
+Values come from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci), or from configuration
+space if an attribute is missing. Garbled values are null, and `unknown` says why."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ Value = TypeVar("Value")
 
 
 class _Location(msgspec.Struct, frozen=True):
-    """The location of a function: its folder and the bridge above it, or why the bridge is
-    unknown."""
+    """The place of a PCI function: its folder in sysfs and the bridge above, or the reason why the
+    bridge is unknown."""
 
     folder: str
     parent: str | None
@@ -62,7 +62,8 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
-    """The functions by address, and what could not be read about PCI as a whole."""
+    """Returns the PCI functions by address, and the gaps: what could not be read about PCI as a
+    whole."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
@@ -77,16 +78,16 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """The functions without names (the database of names takes longer to read than all else), and
-    what could not be read."""
+    """Returns the PCI functions without names, and the gaps. Reading names takes longer than
+    everything else."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
-    """The accelerators and RDMA adapters with the bridges above them, and what could not be
-    read."""
+    """Finds the accelerators, the RDMA adapters and the bridges above them. Returns their
+    locations, and the gaps."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
     names = names_in(root, PCI)
@@ -112,7 +113,7 @@ def _class_code(root: Root, folder: str) -> int | None:
 
 
 def groups_of_devices(root: Root) -> set[str]:
-    """The IOMMU groups of accelerators and of adapters with RDMA, by name."""
+    """Returns the names of the IOMMU groups that contain accelerators or RDMA adapters."""
     found = set()
     for name in names_in(root, PCI):
         folder = resolve(root, f"{PCI}/{name}")
@@ -133,7 +134,7 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """The function and the bridges above it, from the nested folders below a host bridge's
+    """Returns the function and the bridges above, from the nested folders below a host bridge
     (sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0)."""
     steps = folder.split("/")
     first = len(steps)
@@ -153,8 +154,8 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
 
 
 def lineage(address: str, folder: str) -> tuple[str, ...]:
-    """The addresses from below a host bridge down to the function in this folder; none if its path
-    does not show them."""
+    """Returns the PCI addresses from below a host bridge down to the function in this folder. Empty
+    if the folder's path does not show them."""
     line = _line(address, folder)
     return () if line[address].why else tuple(line)
 
@@ -164,7 +165,7 @@ def _order(address: str) -> tuple[int, ...]:
 
 
 class _FunctionReader:
-    """Reads one function, and records why fields are null."""
+    """Reads one PCI function, and records why fields are null."""
 
     def __init__(self, root: Root, address: str, seat: _Location) -> None:
         self._root, self._address, self._seat = root, address, seat
@@ -223,7 +224,7 @@ class _FunctionReader:
         field: str | None = None,
         folder: str | None = None,
     ) -> Value | None:
-        """The value of a sysfs attribute, else of a register."""
+        """Returns the value of a sysfs attribute, or else of a register."""
         text = self._text(name, folder)
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
@@ -233,13 +234,15 @@ class _FunctionReader:
         return None
 
     def _register(self, field: str, value: Value | None, why: str | None) -> Value | None:
-        """A value that only configuration space has; records `why` if it is missing."""
+        """Returns a value that only configuration space has. Records `why` if the value is
+        missing."""
         if value is None and why:
             self._unknown(field, why)
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """The link; for a sleeping function only its capabilities, because the link sleeps, too."""
+        """Returns the link. The link of a sleeping function sleeps, too: only its capabilities are
+        known."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link
@@ -308,20 +311,21 @@ def _short(text: str) -> str:
 
 
 def gigatransfers(text: str) -> float | None:
-    """The GT/s in a kernel's text: `8 GT/s`, `8.0 GT/s PCIe`, `Unknown speed`, `Unknown`."""
+    """Returns the GT/s in a text of the kernel (`8 GT/s`, `8.0 GT/s PCIe`); None for `Unknown
+    speed` or `Unknown`."""
     match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
     return float(match[1]) if match and float(match[1]) in SPEEDS else None
 
 
 def lanes(text: str) -> int | None:
-    """The number of lanes; None for 0, 63 and 255, which kernels and hardware report if they do not
-    know."""
+    """Returns the number of lanes. None for 0, 63 and 255, with which kernels and hardware report
+    an unknown width."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 
 
 def _total(text: str) -> int | None:
-    """The number of all errors in an aer_dev_* attribute: its line TOTAL_ERR_…, else the sum of the
-    others."""
+    """Returns the number of errors in an aer_dev_* attribute: its line TOTAL_ERR_…, or else the sum
+    of its other lines."""
     counts: dict[str, int] = {}
     for line in text.splitlines():
         match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())

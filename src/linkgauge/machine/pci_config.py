@@ -1,9 +1,9 @@
-"""Names of PCI functions, and their binary configuration space, of any length and state.
+"""Reads names of PCI functions, and decodes their binary configuration space in any length and
+state.
 
 Source: PCI Express Base Specification 6.0: 7.5.1 (headers), 7.5.3 (PCI Express capability),
 7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial),
-9.3 (virtual functions).
-"""
+9.3 (virtual functions)."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
 """Bits of ACS Control that send peer requests and completions up to the root (lspci: ReqRedir,
 CmpltRedir)."""
 _RELAXED, _SET_UP = 1 << 4, 0x091F
-"""The bits of Device Control for relaxed ordering, and those that firmware, kernel or reset set as
-well (reports of errors, extended tags, no snoop). If none is set, as in a register that a
-hypervisor made up, nothing is known."""
+"""The bit of Device Control for relaxed ordering, and all bits that firmware, kernel or reset set
+(relaxed ordering, reports of errors, extended tags, no snoop). If none of these bits is set, as in
+a register that a hypervisor made up, nothing is known."""
 _ASPM = ((1, "L0s"), (2, "L1"))
-"""Bits of Link Control: in which states the link may save power."""
+"""Bits of Link Control, with the states in which the link may save power."""
 NO_EXPRESS = "the function has no PCI Express capability"
 NO_MEANING = "its register is absent, or its value has no meaning in PCI Express"
 VIRTUAL = "this is a virtual function: only its physical function, not visible here, reports it"
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A function as its configuration space describes it; `silent` if all bytes read as ones. `why`
-    is the reason for null fields of the header and the PCI Express capability, `why_extended` for
-    null `acs` and `aer`. A capability that is certainly absent leaves `acs` null and `aer` false
-    without a reason."""
+    """A PCI function as its configuration space describes it; `silent` if all bytes read as ones.
+    `why` is the reason for null fields of the header and the PCI Express capability. `why_extended`
+    is the reason for null `acs` and `aer`. A capability that is certainly absent has no reason:
+    `acs` is null, `aer` false."""
 
     address: str = ""
     aer: bool | None = None
@@ -56,7 +56,8 @@ class Config(PciFunction, frozen=True, kw_only=True):
 
 
 def decode(content: bytes | None) -> Config:
-    """Decodes sysfs's `config`: 64 bytes without root, 256, or 4096 with extended capabilities."""
+    """Decodes the file `config` of sysfs: 64 bytes without root, 256, or 4096 with extended
+    capabilities."""
     if not content:
         return _nothing("config space is not readable")
     if not content[:_HEADER].strip(b"\xff"):
@@ -85,8 +86,8 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """The position of the Device Serial Number capability's 8 bytes (7.9.3), low bytes first; fewer
-    if the content ends before. None if there is no such capability."""
+    """Returns the slice with the 8 bytes of the Device Serial Number capability (7.9.3), low bytes
+    first. The slice is shorter if the content ends early. None if there is no such capability."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -100,19 +101,19 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """Configuration space as little-endian words; None beyond the end of the content."""
+    """Reads little-endian words of configuration space; None beyond the end of the content."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
 
     def word(self, offset: int, width: int = 2) -> int | None:
-        """The word at an offset; None also if only part of it was read."""
+        """Returns the word at an offset. None if the content ends before or inside the word."""
         part = self.content[offset : offset + width]
         return int.from_bytes(part, "little") if len(part) == width else None
 
     @property
     def end(self) -> str:
-        """Why everything beyond the end of the content is unknown."""
+        """Returns the reason why everything beyond the end of the content is unknown."""
         size = len(self.content)
         if size == _HEADER:
             return "only 64 bytes of config space are readable: run as root"
@@ -120,7 +121,7 @@ class _Space:
 
 
 def _find_express(space: _Space) -> tuple[int | None, str | None]:
-    """The offset of the PCI Express capability, or why that is unknown."""
+    """Returns the offset of the PCI Express capability, or the reason why the offset is unknown."""
     status, kind = space.word(0x06), space.word(0x0E, 1)
     if status is None or kind is None:
         return None, space.end
@@ -140,7 +141,7 @@ def _find_express(space: _Space) -> tuple[int | None, str | None]:
 
 
 def _express(space: _Space, at: int, header: Config) -> Config:
-    """The header with the fields of the capability at `at`."""
+    """Adds the fields of the PCI Express capability at `at` to the header."""
     flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
     states = space.word(at + 0x10)
     end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
@@ -165,15 +166,16 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Whether all fields are 0 that a virtual function reserves (9.3.5.4, 9.3.5.8): packet sizes,
-    and the link's speed and width, which are never 0 on a real link."""
+    """Whether all fields that a virtual function reserves are 0 (9.3.5.4, 9.3.5.8): packet sizes,
+    link speed and link width. Speed and width of a real link are never 0."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """The link from its registers; capabilities from version 2 on have a `second` set."""
+    """Returns the link from its registers. Capabilities from version 2 on have a `second` set of
+    registers."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -203,13 +205,13 @@ def _width(register: int) -> int | None:
 
 
 def _size(register: int) -> int | None:
-    """The bytes of a size code, from 0 for 128 to 5 for 4096."""
+    """Returns the bytes of a size code: 0 means 128, and 5 means 4096."""
     code = register & 7
     return 128 << code if code <= 5 else None
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """The ACS redirections and whether there is AER, and why either is unknown."""
+    """Returns the ACS redirections, whether there is AER, and the reason why either is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:
@@ -221,7 +223,8 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """The offsets of extended capabilities by number, and why there may be others."""
+    """Returns the offsets of extended capabilities by number. The second value is the reason why
+    more may exist, or None if the list is complete."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL
@@ -250,15 +253,17 @@ PLACES = (
 
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
-    """The names of (vendor, device): `NVIDIA Corporation GH100 [H200 SXM 141GB]`; a device that is
-    not in the database is named by its number, as in lspci. None if there is no database."""
+    """Returns the names of PCI functions by (vendor, device): `NVIDIA Corporation GH100 [H200 SXM
+    141GB]`. A device that is not in the database is named by its number, as in lspci. None if there
+    is no database."""
     texts = (read_text(root, place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Looks up names in the text of a database. Vendors that are not in it get no name."""
+    """Looks up names in the text of a database. A device whose vendor is not in the database gets
+    no name."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

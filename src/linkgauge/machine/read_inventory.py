@@ -1,4 +1,4 @@
-"""Reads all that a machine's files show besides its host's names and sizes."""
+"""Reads everything that a machine's files show, except the host's names and sizes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .tree import ROOT, Root, read_bytes, read_text
 
 
 def read_details(root: Root = ROOT) -> HostDetails:
-    """Reads the details below `root`. Never raises, whatever the files hold."""
+    """Reads the host's details below `root`. Never raises, whatever the files hold."""
     cpus = shown_cpus(root)
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     sockets, cores, threads = topology(root, cpus)
@@ -93,13 +93,13 @@ def read_details(root: Root = ROOT) -> HostDetails:
 
 
 def _command_line(root: Root) -> str | None:
-    """The kernel's command line without secrets: it is stored with every run."""
+    """Returns the kernel's command line without secrets, because every run stores the line."""
     content = read_bytes(root, "proc/cmdline")
     return None if content is None else command_line(content).decode(errors="replace").strip()
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """The fields that are empty only if they could not be read, with the reasons."""
+    """Returns the fields that are empty only if they could not be read, each with the reason."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
@@ -138,8 +138,8 @@ _decoder = msgspec.json.Decoder(tuple[Accelerator, ...], dec_hook=decode_hook())
 
 
 def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, ...]]:
-    """The accelerators that a tree holds, and the reason if they cannot be read. Never raises; a
-    tree without the file has none."""
+    """Returns the accelerators that a tree holds, and the reason if they cannot be read. Returns
+    none for a tree without the file. Never raises."""
     text = read_text(root, ACCELERATORS)
     if text is None:
         return (), ()
@@ -151,14 +151,15 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, .
 
 
 def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
-    """The content of the file that holds these accelerators in a tree."""
+    """Returns the content of the tree's file for these accelerators."""
     return msgspec.json.format(msgspec.json.encode(accelerators, enc_hook=encode_hook))
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """All that can be read below `root`; each part lists its gaps with the reasons. Never raises.
+    """Reads everything below `root` that can be read. Each part lists its gaps with the reasons.
+    Never raises.
 
-    For this machine the accelerators are missing, because only their libraries report them."""
+    Accelerators of this machine are missing, because only their libraries report them."""
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(

@@ -1,8 +1,8 @@
-"""The software that drives the devices: versions of kernel modules and of vendors' libraries,
+"""Reads the software that drives the devices: versions of kernel modules and of vendors' libraries,
 modules that DKMS built, and the CPUs that serve the devices' interrupts.
 
-Everything is read below a filesystem root. Files in folders that may hold private names are read by
-known names only, because a capture keeps the names in every folder that was listed."""
+Everything is read below a filesystem root. Folders that may hold private names are not listed,
+because a capture keeps all names of a listed folder. Files there are read by known names only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ _LIBRARIES = {
     "libOpenCL": "libOpenCL.so.1",
 }
 _CLASSES = (0x02, 0x03, 0x0B, 0x12)
-"""PCI: network, display, co-processor, accelerator; interrupts of these and of NVMe are kept."""
+"""PCI classes whose interrupts are kept, as are those of NVMe: network, display, co-processor,
+accelerator."""
 _NVME = 0x0108
 _PACKAGES = {
     "cuda-bindings", "cuda-python", "cupy", "mpi4py", "mpich", "nccl4py", "numpy", "openmpi",
@@ -56,15 +57,15 @@ _PACKAGES = {
 
 
 class Module(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A loaded kernel module: the version that its authors gave it, and the kernel's checksum of
-    its sources, which also changes if the version does not."""
+    """A loaded kernel module: its version, and the kernel's checksum of its sources. Changed
+    sources change the checksum even if the version stays."""
 
     version: str | None = None
     srcversion: str | None = None
 
 
 class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A module that DKMS knows: only its sources (`added`), or also what it built from them."""
+    """A module that DKMS knows. `state` is `added` (only sources), `built` or `installed`."""
 
     module: str
     version: str
@@ -74,8 +75,9 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An interrupt of a device (`msi`, `msix` or `line`): the CPUs that may serve it, and those
-    that the kernel chose among them, in the kernel's list format."""
+    """An interrupt of a device (`msi`, `msix` or `line`). `allowed` are the CPUs that may serve the
+    interrupt, `effective` the CPUs among them that the kernel chose, both in the kernel's list
+    format."""
 
     number: int
     kind: str
@@ -84,8 +86,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The software of a machine, by name or PCI address. `libraries` are those of the system;
-    libraries in Python packages belong to the interpreter, not to the tree."""
+    """The software of a machine, by name or by PCI address. `libraries` are only those of the
+    system: libraries in Python packages belong to the interpreter."""
 
     modules: dict[str, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
@@ -94,7 +96,7 @@ class Software(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_software(root: Root = ROOT) -> Software:
-    """The software below `root`. Never raises, whatever the files hold."""
+    """Reads the software below `root`. Never raises, whatever the files hold."""
     return Software(
         modules=dict(_modules(root)),
         dkms=tuple(_dkms(root)),
@@ -104,7 +106,7 @@ def read_software(root: Root = ROOT) -> Software:
 
 
 def installed_packages() -> dict[str, str]:
-    """The versions of the Python packages with which this interpreter would measure."""
+    """Returns the versions of the Python packages that this interpreter would use to measure."""
     found = {
         re.sub(r"[-_.]+", "-", str(name)).lower(): one.version
         for one in distributions()
@@ -116,7 +118,8 @@ def installed_packages() -> dict[str, str]:
 
 
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
-    """The network interfaces that have a device, without bridges, tunnels and containers' ends."""
+    """Returns the network interfaces that have a device; bridges, tunnels and containers' ends have
+    none."""
     names = sorted(names_in(root, INTERFACES))
     return tuple(name for name in names if resolve(root, f"{INTERFACES}/{name}/device"))
 
@@ -131,9 +134,9 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 
 
 def _dkms(root: Root) -> Iterator[DkmsModule]:
-    """The modules of DKMS, found as `dkms status` does: VERSION/KERNEL/ARCHITECTURE/module was
-    built, and a link `kernel-KERNEL-ARCHITECTURE` next to the version leads to what was
-    installed."""
+    """Yields the modules of DKMS, found as `dkms status` finds them. A folder
+    VERSION/KERNEL/ARCHITECTURE/module is a build. A link `kernel-KERNEL-ARCHITECTURE` next to the
+    version leads to the installed build."""
     for module in sorted(names_in(root, DKMS)):
         folder = f"{DKMS}/{module}"
         names = sorted(names_in(root, folder))
@@ -176,7 +179,7 @@ def _libraries(root: Root) -> Iterator[tuple[str, str]]:
 
 
 def _toolkit(root: Root, place: str) -> str | None:
-    """The version in version.json of CUDA 11.1 and later."""
+    """Returns the CUDA version from version.json (CUDA 11.1 and later)."""
     found = re.search(
         r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"]+)"',
         read_text(root, f"{place}/version.json") or "",

@@ -1,5 +1,5 @@
-"""The output of vendors' own tools, and the topology in the form that tools print: text for people,
-which no reader parses."""
+"""Collects the output of vendors' own tools, and writes the topology as tools print it. The texts
+are for people; no code parses them."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ COMMANDS = (
     ("ethtool", "--version"),
 )
 _OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
-"""The options with which ethtool is asked about each interface: link, driver and firmware,
-channels, rings, coalescing, pause frames and offloads. Counters (-S) are left out: some adapters
-have thousands."""
+"""The options with which ethtool is run for each interface: link, driver and firmware, channels,
+rings, coalescing, pause frames and offloads. Counters (-S) are left out: some adapters have
+thousands."""
 _MOST_INTERFACES = 32
 _SECONDS = 20.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A command that was run. `exit` is its exit code, or `problem` says why there is none; `file`
-    holds its output, `errors` its stderr, if any."""
+    """A command that was run. `exit` is its exit code; `problem` says why there is no exit code.
+    `file` holds its output, `errors` its stderr, if any."""
 
     command: str
     exit: int | None = None
@@ -54,7 +54,8 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """COMMANDS, and ethtool's commands for these network interfaces if ethtool is installed."""
+    """Returns COMMANDS, and ethtool's commands for these network interfaces if ethtool is
+    installed."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
         ("ethtool", *filter(None, (option,)), name) for name in asked for option in _OF_INTERFACES
@@ -66,7 +67,7 @@ def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
     """Runs the commands one after the other, each for at most `seconds`. Returns the result of
-    each, and their outputs by path. Never raises; a machine lacks most of the tools."""
+    each, and the outputs by path. Never raises: a machine lacks most of the tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 
@@ -107,7 +108,7 @@ _TOPOLOGY_SECONDS = 10.0
 
 
 def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
-    """The names and texts of the topology files. Never raises."""
+    """Returns the texts of the topology files by name. Never raises."""
     return {
         "numa_topology.txt": _said(machine, ("numactl", "--hardware"), numa_lines),
         "cpu_topology.txt": _said(machine, ("lscpu",), cpu_lines),
@@ -118,7 +119,8 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """The output of the command; without the command, our own lines below the reason why."""
+    """Returns the output of the command. Without output, returns our own lines below the reason why
+    the command gave none."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"
@@ -137,7 +139,7 @@ def _text(*parts: str | Iterator[str]) -> str:
 
 
 def numa_lines(machine: Machine) -> Iterator[str]:
-    """The NUMA nodes, as `numactl --hardware` prints them."""
+    """Yields the NUMA nodes in the format of `numactl --hardware`."""
     nodes = {node.index: node for node in machine.host.nodes}
     details = _details(machine)
     cpus = {**{index: node.cpus for index, node in nodes.items()}, **details.node_cpus}
@@ -160,7 +162,7 @@ def numa_lines(machine: Machine) -> Iterator[str]:
 
 
 def cpu_lines(machine: Machine) -> Iterator[str]:
-    """The known facts of the CPUs, as `lscpu` prints them."""
+    """Yields the known facts of the CPUs in the format of `lscpu`."""
     host, details = machine.host, _details(machine)
     facts: dict[str, object] = {
         "Architecture": host.architecture,
@@ -181,8 +183,8 @@ def cpu_lines(machine: Machine) -> Iterator[str]:
 
 
 def _huge_pages(machine: Machine, root: Root) -> str:
-    """The lines of /proc/meminfo on huge pages, below the pools of each size and the mode of
-    transparent huge pages."""
+    """Returns a text on huge pages: the mode of transparent huge pages, the pools of each size, and
+    the lines of /proc/meminfo."""
     details = _details(machine)
     choice = details.transparent_huge_pages or machine.host.transparent_huge_pages
     head = [f"# transparent huge pages: {choice or 'the kernel shows no choice'}"]

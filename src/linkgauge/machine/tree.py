@@ -1,4 +1,4 @@
-"""Reads files below a filesystem root, so that a captured tree reads like the machine.
+"""Reads files below a filesystem root, so that a captured tree is read like the machine.
 
 Symbolic links are followed only inside the root, as with chroot: `/x` means the root's own x, and
 `..` stops at the root. A captured tree therefore never leads to files of the machine that reads
@@ -25,7 +25,7 @@ _MOST_CPUS = 1 << 16
 
 
 class Captured:
-    """A machine's files held in memory, by path without the leading slash, and the targets of its
+    """A machine's files in memory, by path without the leading slash, and the targets of its
     symbolic links."""
 
     def __init__(
@@ -48,23 +48,24 @@ class Captured:
 
 
 Root = Path | Captured
-"""Where a machine is read from: a folder (this machine's is ROOT) or files held in memory."""
+"""The source of a machine's files: a folder (ROOT for this machine) or files in memory."""
 
 
 def read_text(root: Root, path: str) -> str | None:
-    """The file's text without trailing newlines, and zeros that some kernels write after them;
-    None if it cannot be read."""
+    """Returns the file's text; None if the file cannot be read. Trailing newlines are removed, and
+    so are the zeros that some kernels append."""
     content = read_bytes(root, path)
     return None if content is None else content.decode(errors="replace").rstrip("\n\0")
 
 
 def read_line(root: Root, path: str) -> str | None:
-    """The file without blanks at its ends; None if it cannot be read or is empty."""
+    """Returns the file's text without blanks at both ends; None if the file is unreadable or
+    empty."""
     return (read_text(root, path) or "").strip() or None
 
 
 def read_bytes(root: Root, path: str) -> bytes | None:
-    """The file's content; None if it cannot be read."""
+    """Returns the file's content; None if the file cannot be read."""
     path = path.lstrip("/")
     if isinstance(root, Captured):
         if path not in root.files:
@@ -78,18 +79,19 @@ def read_bytes(root: Root, path: str) -> bytes | None:
 
 
 def names_in(root: Root, folder: str) -> list[str]:
-    """The names of a folder's entries; empty if it cannot be read."""
+    """Returns the names of a folder's entries; empty if the folder cannot be read."""
     return listed(root, folder) or []
 
 
 def numbered(root: Root, folder: str, begin: str) -> tuple[int, ...]:
-    """The numbers behind `begin` in the names of a folder's entries, such as `cpu0`, ascending."""
+    """Returns the numbers after `begin` in the names of a folder's entries, such as `cpu0`,
+    ascending."""
     found = (re.fullmatch(rf"{begin}([0-9]{{1,6}})", name) for name in names_in(root, folder))
     return tuple(sorted(int(match[1]) for match in found if match))
 
 
 def listed(root: Root, folder: str) -> list[str] | None:
-    """The names of a folder's entries; None if it cannot be read."""
+    """Returns the names of a folder's entries; None if the folder cannot be read."""
     if isinstance(root, Captured):
         if folder not in root.folders:
             # Not whether it exists: of what is no folder, a capture would keep the content.
@@ -103,15 +105,15 @@ def listed(root: Root, folder: str) -> list[str] | None:
 
 
 def resolve(root: Root, path: str) -> str | None:
-    """The path with all symbolic links resolved, without the leading slash. None if it does not
-    exist or its links loop."""
+    """Returns the path with all symbolic links resolved, without the leading slash. None if the
+    path does not exist or has links in a loop."""
     real = _followed(root, path)
     return real if real is not None and _exists(root, real) else None
 
 
 def _followed(root: Root, path: str) -> str | None:
-    """The path with all symbolic links resolved, whether it exists or not. None if its links
-    loop."""
+    """Returns the path with all symbolic links resolved, whether the path exists or not. None if
+    the links form a loop."""
     here: list[str] = []
     ahead = path.split("/")[::-1]
     links = 0
@@ -133,8 +135,8 @@ def _followed(root: Root, path: str) -> str | None:
 
 
 def link_name(root: Root, path: str) -> str | None:
-    """The last name of a symbolic link's target, whether the target exists or not; None if there is
-    no link. The folder of `path` must not contain links."""
+    """Returns the last name in a symbolic link's target, whether the target exists or not. None if
+    there is no link. The folder of `path` must not contain links."""
     target = link_target(root, path.lstrip("/"))
     if target is None:
         return None
@@ -144,7 +146,7 @@ def link_name(root: Root, path: str) -> str | None:
 
 
 def link_target(root: Root, path: str) -> str | None:
-    """The target of a symbolic link, as written; None if there is no link."""
+    """Returns the target of a symbolic link, as written; None if there is no link."""
     if isinstance(root, Captured):
         return root.links.get(path)
     with suppress(OSError, ValueError):
@@ -160,7 +162,7 @@ def _exists(root: Root, real: str) -> bool:
 
 
 def _place(root: Path, path: str) -> Path | None:
-    """The location of a path, never outside the root."""
+    """Returns the location of a path on this machine, never outside the root."""
     if root == ROOT:
         return root / path
     real = resolve(root, path)
@@ -168,26 +170,27 @@ def _place(root: Path, path: str) -> Path | None:
 
 
 def number(text: str | None) -> int | None:
-    """A whole number as the kernel writes it, with or without a sign; None if it is not one."""
+    """Returns the whole number in a text of the kernel, with or without a sign; None if the text is
+    no number."""
     match = re.fullmatch(r"\s*(-?[0-9]{1,18})\s*", text or "", re.ASCII)
     return int(match[1]) if match else None
 
 
 def hexadecimal(text: str | None, digits: int = 8) -> int | None:
-    """A number of at most `digits` hexadecimal digits as sysfs writes it: 0x10de; None if it is not
-    one."""
+    """Returns the number of at most `digits` hexadecimal digits in a text of sysfs (0x10de); None
+    if the text is no such number."""
     match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text or "")
     return int(match[1], 16) if match else None
 
 
 def least(*values: int | None) -> int | None:
-    """The smallest of the known values; None if none is known."""
+    """Returns the smallest of the known values; None if none is known."""
     return min((value for value in values if value is not None), default=None)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a text in the kernel's list format (`0-3,8`), ascending. Garbled pieces are
-    ignored."""
+    """Returns the CPUs of a text in the kernel's list format (`0-3,8`), ascending. Garbled pieces
+    are ignored."""
     cpus: set[int] = set()
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
@@ -198,8 +201,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """The CPUs of a text in the kernel's mask format (`0000,00000011`: 32 CPUs per group, the
-    highest first)."""
+    """Returns the CPUs of a text in the kernel's mask format (`0000,00000011`). Each group stands
+    for 32 CPUs, the highest first."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()
@@ -208,7 +211,7 @@ def parse_cpu_mask(text: str) -> tuple[int, ...]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in the kernel's list format: `0-3,8`."""
+    """Returns numbers in the kernel's list format: `0-3,8`."""
     known = set(numbers)
     starts = sorted(n for n in known if n - 1 not in known)
     ends = sorted(n for n in known if n + 1 not in known)
@@ -219,13 +222,14 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
-    """The CPUs in the file with their list, else in the file with their mask."""
+    """Returns the CPUs in the file `listed`, or else in the file `masked`."""
     cpus = parse_cpu_list(read_text(root, listed) or "")
     return cpus or parse_cpu_mask(read_text(root, masked) or "")
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """The bytes by name, from /proc/meminfo or a node's meminfo (`Node 0 MemTotal: 1 kB`)."""
+    """Returns the bytes by name from the text of /proc/meminfo or of a node's meminfo (`Node 0
+    MemTotal: 1 kB`)."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

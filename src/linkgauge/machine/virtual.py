@@ -1,5 +1,6 @@
-"""Reads facts to compare a machine with a virtual machine's definition: signs of a guest, all PCI
-functions, the threads of cores, huge pages by node, and running virtual machines."""
+"""Reads the facts that linkgauge compares with the definition of a virtual machine. These are signs
+of a guest, all PCI functions, the threads of cores, huge pages by node, and running virtual
+machines."""
 
 from __future__ import annotations
 
@@ -38,17 +39,17 @@ _SLICES = (
     "sys/fs/cgroup/machine",
     "sys/fs/cgroup/cpuset/machine",
 )
-"""The folders in which systemd, or libvirt without it, puts domains: control groups of version 2,
-then 1."""
+"""The control groups in which systemd, or libvirt without systemd, puts virtual machines: version
+2, then 1."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
 _KVM = ("kvm_amd", "kvm_intel", "kvm_hv")
 _WINDOWS = 6
-"""Regions of a PCI function."""
+"""The number of regions of a PCI function."""
 _UUID = "sys/class/dmi/id/product_uuid"
 
 
 def read_virtual(root: Root) -> Virtual:
-    """Reads below `root`. Never raises, whatever the files hold."""
+    """Reads the facts below `root`. Never raises, whatever the files hold."""
     return Virtual(
         siblings={cpu: threads_of(root, cpu) for cpu in shown_cpus(root)},
         node_pages={
@@ -64,7 +65,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """The facts that an inventory has, for a machine without files."""
+    """Returns the facts that an inventory contains, for a machine without files."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -78,7 +79,7 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """The listed PCI functions; a function whose files are missing (an older capture) has only its
+    """Returns the listed PCI functions. A function without files (in an older capture) has only its
     address."""
     names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
     found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
@@ -108,9 +109,9 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """The regions that can be resized: `resourceN_resize` has a bit n for each size of 2^n MiB that
-    is possible, a line of `resource` the first and the last address (Documentation/ABI/testing/
-    sysfs-bus-pci)."""
+    """Yields the regions of a PCI function that can be resized, with size and largest possible
+    size. Bit n of `resourceN_resize` means that 2^n MiB are possible. A line of `resource` has the
+    first and the last address (Documentation/ABI/testing/sysfs-bus-pci)."""
     lines = (read_text(root, f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
         sizes = read_line(root, f"{folder}/resource{place}_resize")
@@ -121,7 +122,7 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """The signs of a guest that systemd-detect-virt uses, as far as files show them."""
+    """Yields the signs of a guest that systemd-detect-virt uses, as far as files show them."""
     flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
     if flags:
         has = "has" if "hypervisor" in flags[1].split() else "has no"
@@ -144,21 +145,22 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """The machine's UUID in its firmware, which a guest has from its definition; only root can read
-    it."""
+    """Returns the machine's UUID from its firmware. A guest has its UUID from its definition. Only
+    root can read the UUID."""
     text = (read_line(root, _UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 
 def definitions(root: Root) -> tuple[str, ...]:
-    """The files in which libvirt keeps the definitions of its virtual machines, if they are
+    """Returns the files in which libvirt keeps the definitions of its virtual machines, if they are
     readable."""
     names = sorted(name for name in names_in(root, DEFINITIONS) if name.endswith(".xml"))
     return tuple(f"{DEFINITIONS}/{name}" for name in names)
 
 
 def running_domains(root: Root) -> tuple[RunningDomain, ...]:
-    """libvirt's virtual machines that run here, from the control groups of their threads."""
+    """Returns libvirt's virtual machines that run here. The control groups of their threads show
+    them."""
     found: dict[str, RunningDomain] = {}
     for folder in _SLICES:
         for scope in names_in(root, folder):
@@ -187,7 +189,7 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """The set that is in force in a control group; one that sets nothing has that of the group
-    above."""
+    """Returns the CPUs or nodes in force for a control group. A group that sets none has those of
+    the group above."""
     texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
     return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)

@@ -1,5 +1,5 @@
-"""Matrices of a result's figures besides its headlines, in the units that their names say: times of
-a loop or a product, latencies of tokens, the load on a memory, each copy's own rate."""
+"""Makes additional matrices of a result: times of a loop or a product, latencies of tokens, the
+load on a memory, the rate of each copy. The name of each matrix says the unit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOKENS = ("request", "first token", "between tokens")
 
 
 def matrices_beside(result: Result) -> Iterator[Matrix]:
-    """Yields the additional matrices that have any figure."""
+    """Yields the additional matrices of a result that have any figure."""
     yield from _own(result)
     yield from _each(result)
     operations = operations_of(order_of(result.size))
@@ -47,15 +47,16 @@ def _of_product(operations: float, cell: CellResult) -> float | None:
 
 
 def _spread(cell: CellResult) -> float | None:
-    """(best - worst) ÷ best in percent; None for a cell that does not report its best sample."""
+    """Returns (best - worst) ÷ best in percent. None for a cell that does not report its best
+    sample."""
     if cell.report is not Report.BEST or cell.summary is None:
         return None
     return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """The median of one of the times from which the hidden share is computed; None for other
-    cells."""
+    """Returns the median time in µs of the copies (0), the kernel (1) or both at once (2). These
+    times give the hidden share. None for a cell without a hidden share."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -66,7 +67,7 @@ def _of_loop(number: int, cell: CellResult) -> float | None:
 
 
 def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
-    """The time to the first token, between two tokens, or of a request."""
+    """Returns a time in ms: to the first token, between two tokens, or of a whole request."""
     stages = cell.work.stages if cell.work is not None else ()
     found = (one.summary for one in stages if one.name == name and one.summary)
     summary = next(found, None)
@@ -74,8 +75,8 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """The bandwidth that other transfers reach while a latency is measured; None if there are
-    none."""
+    """Returns the bandwidth of the other transfers that run while a latency is measured. None
+    without such transfers."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -83,9 +84,10 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Matrices for a single total of copies by devices: each copy's own rate by source and
-    destination, or one row if no device has several copies. If a device's copies ran one after
-    another, the rate of each device: its bytes over the time until its last copy ended."""
+    """Yields the rate of each copy if the result is a single total of copies by devices. Rows are
+    sources and columns are destinations; if no device has several copies, there is one row. If the
+    copies of a device ran one after another, yields the rate of each device instead: its bytes
+    divided by the time until its last copy ended."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -111,7 +113,7 @@ def _own_name(result: Result) -> str:
 
 
 def _by_ends(cell: CellResult) -> list[Place]:
-    """The row and column of each transfer."""
+    """Returns the row and column of each transfer in the matrix."""
     ends = [(one.source.label, one.destination.label) for one in cell.transfers]
     if len({source for source, _ in ends}) < len(ends):
         return [Place(*both) for both in ends]
@@ -119,7 +121,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """The rate of each device, in the order of the devices' numbers."""
+    """Returns the rate of each device, in the order of the devices' numbers."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:
@@ -134,8 +136,8 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    """The slowest and the fastest copy by the number of copies, over all rows; nothing unless the
-    result is a sweep over that number."""
+    """Yields the rates of the slowest and the fastest copy for each number of simultaneous copies,
+    over all rows. Yields nothing if the result is no sweep over that number."""
     rates: dict[str, list[float]] = {}
     for cell in result.cells:
         if _is_counted(result, cell):
@@ -153,13 +155,13 @@ def _each(result: Result) -> Iterator[Matrix]:
 
 
 def _is_counted(result: Result, cell: CellResult) -> bool:
-    """Whether the cell's column is a count: how many copies the devices make at once."""
+    """Whether the cell's column is the number of copies that the devices make at once."""
     by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
     counts = cell.column == str(len(cell.transfers))
     return result.sweep and cell.report is Report.TOTAL and by_devices and counts
 
 
 def _rates(cell: CellResult) -> list[float]:
-    """The rate of each copy; the rate of a single copy is the headline itself."""
+    """Returns the rate of each copy. For a single copy this is the headline figure."""
     own = [part.summary.median for part in cell.parts if part.summary is not None]
     return own if own or cell.headline is None else [cell.headline]

@@ -1,4 +1,4 @@
-"""Shows a run to its user: a progress bar, then the results, the notes, the verdict, and the files
+"""Shows a run to the user: a progress bar, then the results, the notes, the verdict, and the files
 that were written."""
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ MOST_FINDINGS = 3
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is shown. `format` is the output format; for people, `utilization` adds the share
-    of hardware and CPU used by each cell, and `verdict` says what is wrong. Cells beyond one of the
-    `limits` fail, and so do cells with an `objection`. With `matrix`, each benchmark is a matrix
-    with all details; with `whole`, none is summarised; `verbose` shows every note. With `page`, a
-    report is written next to the results."""
+    """The options that say how a run is shown. `format` is the output format. `utilization` adds
+    the share of hardware and CPU that each cell used. `verdict` adds what is wrong. Cells beyond
+    one of the `limits` fail, and so do cells with an `objection`. With `matrix`, each benchmark is
+    a matrix with all details. With `whole`, no benchmark is summarised. With `verbose`, every note
+    is shown. With `page`, a report is written next to the results."""
 
     format: Format
     utilization: bool = False
@@ -69,15 +69,15 @@ class Display(msgspec.Struct, frozen=True):
     page: bool = False
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        """The run with a verdict for each cell."""
+        """Returns the run with a verdict for each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
 
 class LiveReport(Observer):
-    """Shows the progress of a run, and ends it with `conclude`. As a context manager it removes its
-    bar whatever happens. A judged run whose files are written is passed to `remember`, with its
-    folder. `since` adds a comparison with earlier runs, and may return a line to print if the run
-    is remembered."""
+    """Shows the progress of a run until `conclude` ends the display. Leaving the context manager
+    always removes the progress bar. `remember` receives the judged run and its folder after the
+    files are written. `since` compares the run with earlier runs, and may return a line to print.
+    The line is printed only if the run is remembered."""
 
     def __init__(
         self, display: Display, remember: Remember, since: Since = lambda run: (run, None)
@@ -124,17 +124,17 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """The cells that would be judged low; no cell is called low before it is measured once
-        more."""
+        """Returns the cells that would be judged low. These cells are measured once more before
+        they are called low."""
         return doubtful(run, self.judge.verdicts) if self._display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """The pairs of devices to measure alone, because they are in doubt."""
+        """Returns the pairs of devices that are in doubt, and so must be measured alone."""
         return pairs_in_doubt(run, self.judge.verdicts) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit
-        code."""
+        """Judges the run, writes its files and shows the run, even if the files cannot be written.
+        Returns the exit code."""
         self._bar.close()
         with undisturbed(), ExitStack() as held:
             drawer = None
@@ -170,7 +170,8 @@ class LiveReport(Observer):
         return write_run(folder, run)
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        """Shows the run. A document has stdout to itself, and remarks go to stderr."""
+        """Shows the run. If the format is a document, stdout holds only the document and remarks go
+        to stderr."""
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
             self._display.format.write(RUN, run)
@@ -178,7 +179,7 @@ class LiveReport(Observer):
             print_blocks(console, run_blocks(run, outcome, self._display, kept))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """Writes the page next to the results. If that fails, only a message says so."""
+        """Writes the HTML page next to the results. If that fails, prints a message and goes on."""
         from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
 
@@ -189,8 +190,8 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a run, kept in a file or not at all, judged anew. Returns the exit code. Raises
-    InputError for a limit that fits nothing."""
+    """Judges a run anew and shows it. `path` is None for a run that is not kept in a file. Returns
+    the exit code. Raises InputError for a limit that fits nothing."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)
     outcome = outcome_of(run, verdict=display.verdict)
@@ -204,14 +205,14 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
 
 
 def whole_run(run: Run) -> Iterator[Block]:
-    """A judged run as the default display shows it."""
+    """Yields a judged run as the default display shows it."""
     return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]))
 
 
 def run_blocks(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
 ) -> Iterator[Block]:
-    """The blocks of a judged run: its results, then remarks on all of them."""
+    """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
@@ -225,8 +226,8 @@ def run_blocks(
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """The blocks of a run besides its figures: what has no figures, notes, findings, and the
-    verdict last. For a run that is not kept, findings have all of their remedies."""
+    """Yields all blocks of a run except figures: benchmarks without figures, notes, findings, and
+    last the verdict. For a run that is not kept, findings show all of their remedies."""
     remarks = [*_remarks(run, outcome, display), *_findings(run, outcome, closing)]
     yield from remarks
     if remarks:
@@ -250,7 +251,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """The findings that the verdict does not mention, in a few lines."""
+    """Yields the findings that the verdict does not mention, in a few lines."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return
@@ -263,5 +264,5 @@ def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 
 
 def kept_line(path: Path) -> Prose:
-    """A line that says where a run is kept."""
+    """Makes a line that says where a run is kept."""
     return Prose([plain(f"results: {path}")])

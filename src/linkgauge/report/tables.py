@@ -1,5 +1,5 @@
-"""Typed tables of a run, each written as CSV, JSON, a Parquet file or pandas' data frame; the last
-two by libraries that are installed with the extra `analysis`."""
+"""Defines typed tables of a run. Each table can be written as CSV, JSON, a Parquet file or a pandas
+data frame. Parquet and pandas need the extra `analysis`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A table's name in JSON, its schema, the type of its rows, and the function that makes rows of
-    a judged run. If it `judges`, JSON has the doctor's findings, too."""
+    """A table: its name in JSON, its schema, the type of its rows, and the function that makes the
+    rows from a judged run. If it `judges`, the JSON also has the doctor's findings."""
 
     name: str
     schema: str
@@ -39,11 +39,11 @@ class Typed(NamedTuple):
         return self.kind.__struct_fields__
 
     def csv(self, one: OneRun) -> str:
-        """The table as CSV, a line for each row."""
+        """Returns the table as CSV, with a line for each row."""
         return csv_text((self.fields, *map(astuple, self.rows(one.run))))
 
     def json(self, one: OneRun) -> str:
-        """The table as JSON: a document with an object for each row."""
+        """Returns the table as JSON: a document with an object for each row."""
         run, found = one.run, {"findings": one.outcome.findings, "exit_code": one.outcome.code}
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         return json_document({
@@ -52,7 +52,7 @@ class Typed(NamedTuple):
         })  # fmt: skip
 
     def parquet(self, one: OneRun) -> bytes:
-        """The table as a Parquet file."""
+        """Returns the table as a Parquet file."""
         arrow, parquet = needed("pyarrow", EXTRA), needed("pyarrow.parquet", EXTRA)
         types = self._types()
         schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
@@ -62,7 +62,7 @@ class Typed(NamedTuple):
         return file.getvalue()
 
     def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
-        """The table as a data frame; absent figures are NaN."""
+        """Returns the rows as a data frame. Absent figures are NaN."""
         pandas, hints = needed("pandas", EXTRA), get_type_hints(self.kind)
         types = {
             # numpy's integers cannot be absent.
@@ -82,7 +82,7 @@ class Typed(NamedTuple):
         return columns
 
     def _types(self) -> dict[str, type]:
-        """The type of each column when a value is present."""
+        """Returns the type of each column, without None."""
         hints = get_type_hints(self.kind)
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 

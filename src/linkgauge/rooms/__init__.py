@@ -1,5 +1,6 @@
-"""Features upon the core, a folder each, which can be read alone: a room imports the core's public
-names, and never another room's. Its `ROOM` lists its additions."""
+"""Optional features (rooms), each in its own folder. A room imports only public names of the core,
+and nothing from another room, so each room can be read alone. `ROOM` in a room lists what the room
+adds."""
 
 from linkgauge.registry import Room
 

@@ -1,9 +1,8 @@
-"""Backend `cuda`: NVIDIA GPUs through the driver API alone, kernels compiled at first use.
+"""Backend `cuda`: NVIDIA GPUs by the driver API alone. Kernels are compiled at first use.
 
 Memories: `cuda:N`, and on the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
 `/wc` (write-combined) and `/managed`. Engines: `ce` (cuMemcpyAsync in the owner's context) and
-`sm`, a kernel that also reads or writes alone (`null`), copies both ways and chases pointers.
-"""
+`sm`, a kernel that also reads or writes alone (`null`), copies both ways and chases pointers."""
 
 from __future__ import annotations
 
@@ -53,11 +52,11 @@ from .verify import Verifier
 from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
-"""Kinds of host memory whose copies may block the call until they are done, gate or no gate."""
+"""Kinds of host memory whose copies may block the call until done, even behind a gate."""
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """A ready backend. Raises Unsupported, in one line, if there is no driver or device."""
+    """Returns the backend. Raises Unsupported, in one line, if there is no driver or no device."""
     return CudaBackend(open_driver(), host.nodes, engines)
 
 
@@ -121,7 +120,7 @@ class CudaBackend(Offering):
         return None
 
     def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
-        """Why the transfer's engine cannot reach a memory; None if it can."""
+        """Returns why the transfer's engine cannot reach a memory, or None if it can."""
         owner = self.device_of(transfer.engine.owner)
         if memory.is_host:
             for reason in no_node(memory, self._nodes):
@@ -143,7 +142,7 @@ class CudaBackend(Offering):
     def _no_access(
         self, owner: CudaDevice, memory: Memory, transfer: Transfer
     ) -> NoPeerAccess | None:
-        """Why `owner` cannot reach another device's memory; None if it can."""
+        """Returns why `owner` cannot reach another device's memory, or None if it can."""
         if not self._engines.peer_access:
             if transfer.engine.kind == "ce" and owner.index in _places(transfer):
                 return None
@@ -182,9 +181,9 @@ class CudaBackend(Offering):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """A key that is equal for engines that can share a buffer of this memory. Every peer can
-        use device memory, and every device pinned memory; managed memory is advised for one device,
-        and NCCL has its own memory."""
+        """Returns a key. Engines with equal keys can share a buffer of this memory. All peers share
+        device memory, and all devices share pinned memory. Managed memory is advised for a single
+        device, and NCCL has its own memory."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
@@ -246,13 +245,13 @@ class CudaBackend(Offering):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares a group with these settings instead of each path's own. `passages` has, by
-        place, this process's side of copies that NCCL carries out."""
+        """Prepares a group with `settings`, or with each path's own if None. `passages` has this
+        process's side of each copy that NCCL carries out, by the copy's place."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
     def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
-        """Moves the controlling thread to the copies' node, and connects their devices."""
+        """Moves the controlling thread to the copies' node, and connects the copies' devices."""
         self._settle(copies)
         for place, copy in enumerate(copies):
             if place not in passages:
@@ -314,7 +313,7 @@ class CudaBackend(Offering):
         return self.collectives.group(copies, work)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Searches for 30 to 40 s a device, and stores the best settings for its model."""
+        """Stores the best settings for the device's model, after a search of 30 to 40 s."""
         from .tune import tune
 
         try:
@@ -325,7 +324,7 @@ class CudaBackend(Offering):
             known.recall()
 
     def multiprocessors(self, memory: Memory) -> int:
-        """Number of multiprocessors of a device."""
+        """Returns the number of multiprocessors of a device."""
         return self.device_of(memory).multiprocessors
 
     def close(self) -> None:
@@ -338,16 +337,16 @@ class CudaBackend(Offering):
             device.close()
 
     def device_of(self, memory: Memory) -> CudaDevice:
-        """A device of this process, by its memory."""
+        """Returns the device of this process that has this memory."""
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-        """Settings given by hand, else tuned for the device's model and path, else the defaults."""
+        """Returns the user's settings, else those tuned for model and path, else the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
     def _work(self, copy: Copy, settings: CopySettings, does: Operation) -> StreamWork:
-        """The work that carries out one copy."""
+        """Returns the work that carries out one copy."""
         device = self.device_of(copy.transfer.engine.owner)
         if does.array is not None:
             return array_work(device, copy, does.array, settings)
@@ -358,7 +357,7 @@ class CudaBackend(Offering):
         return self._copy(device, copy, settings)
 
     def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
-        """The work that moves bytes from one memory to another."""
+        """Returns the work that moves bytes from one memory to another."""
         if self._is_left_to_the_driver(copy.transfer):
             return PeerCopy(device, self._peer_ends(copy))
         ends = address_in(copy.destination), address_in(copy.source)
@@ -370,25 +369,24 @@ class CudaBackend(Offering):
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
-        """Whether the copy is between devices that cannot access each other's memory."""
+        """Whether the driver must copy, because peer access is off and two devices take part."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """cuMemcpyPeerAsync's arguments before the stream: addresses with contexts, size."""
+        """Returns cuMemcpyPeerAsync's arguments before the stream: addresses, contexts, size."""
         source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
         into = address_in(copy.destination), destination.context
         return *into, address_in(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves the controlling thread to the node of the host memory, else to the device's
-        node."""
+        """Moves the controlling thread to the host memory's node, or else to the device's node."""
         if self._engines.affinity:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
             near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
             settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
-        """Enables peer access, both ways, between the devices of a transfer; once."""
+        """Enables peer access in both directions between the devices of a transfer, if not done."""
         if self._engines.peer_access:
             places = (*transfer.memories, transfer.engine.owner)
             here = (m for m in places if m.is_device and m.rank is None)
@@ -396,5 +394,5 @@ class CudaBackend(Offering):
 
 
 def _places(transfer: Transfer) -> set[int]:
-    """The devices whose memory holds the source or the destination."""
+    """Returns the indices of all devices whose memory holds the source or the destination."""
     return {memory.index or 0 for memory in transfer.memories if memory.is_device}

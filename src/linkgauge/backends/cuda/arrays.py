@@ -1,5 +1,5 @@
-"""STREAM's operations on arrays in a device's own memory, by kernels of the shape that is fastest
-there."""
+"""STREAM's operations on arrays in a device's own memory. For each operation, the fastest kernel
+shape is used."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _BEYOND = 4
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """The work of one operation on arrays; each loop is a launch. Raises Unsupported for two arrays
-    if one does not begin at a multiple of an access."""
+    """Returns the work of one operation on arrays. Each loop is a launch. Raises Unsupported if an
+    operation has two source arrays and one does not begin at a multiple of an access."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
@@ -86,8 +86,8 @@ def _launch(
 
 class ArrayKernels:
     """Finds the fastest kernel for each operation on arrays, once for each model of device.
-    `search` returns one that beats the default with a copy's own buffers, whose contents it may
-    overwrite."""
+    `search` returns settings that beat the defaults. The search runs in the buffers of a copy and
+    may overwrite their contents."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search
@@ -98,12 +98,12 @@ class ArrayKernels:
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
     def forget(self) -> None:
-        """Discards the remarks, before another group is prepared."""
+        """Discards all remarks, before the next group is prepared."""
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Searches the kernel for each of these copies whose path has none yet, and sets the
-        remarks."""
+        """Searches for the fastest kernel for every copy whose path has none yet. Then writes the
+        remarks on each copy."""
         operation = does.name
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
@@ -124,13 +124,13 @@ class ArrayKernels:
             store_tuned(device.model, {path: found})
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """Remarks on how the group that was prepared last carries out this transfer; none for other
-        transfers."""
+        """Returns remarks on how the last prepared group carries out this transfer, or an empty
+        tuple for any other transfer."""
         return self._remarks.get(transfer, ())
 
 
 def _near_cache(device: CudaDevice, copy: Copy, does: Operation) -> Iterator[str]:
-    """Yields a remark if the arrays are too small to measure the memory alone."""
+    """Yields a remark if the arrays are so small that a cache affects the figure."""
     cache = device.attribute("L2_CACHE_SIZE")
     touched = copy.size * does.counted_arrays
     if touched < _BEYOND * cache:

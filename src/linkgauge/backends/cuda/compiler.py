@@ -18,11 +18,11 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """Compiles files of linkgauge.kernels; works without a cache if that is not accessible.
+    """Compiles files of linkgauge.kernels. Works without a cache if the cache folder is not
+    accessible.
 
     `folder` holds one file for each source, architecture, NVRTC version and set of options: the
-    SHA-256 of the binary, then the binary. A file that does not match its digest is rebuilt.
-    """
+    SHA-256 of the binary, then the binary. A file that does not match its digest is rebuilt."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"
@@ -33,9 +33,9 @@ class Compiler:
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
         """Compiles `kernels/name.cu` for a compute capability (90 for 9.0).
 
-        Returns machine code, or PTX for the driver to compile if this NVRTC does not know the
-        architecture yet. `defines` are macros, such as `UNROLL=4`. Raises BackendError with the
-        compiler's log, Unsupported for an architecture too old for the compiler."""
+        Returns machine code. If this NVRTC does not know the architecture yet, returns PTX, which
+        the driver compiles. `defines` are macros, such as `UNROLL=4`. Raises BackendError with the
+        compiler's log, and Unsupported for an architecture that is too old for the compiler."""
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"
@@ -91,13 +91,14 @@ class Compiler:
 
 
 def _headers() -> dict[bytes, bytes]:
-    """The headers that kernels may include: contents by name."""
+    """Returns the headers that kernels may include: a mapping of names to contents."""
     found = (file for file in _KERNELS.iterdir() if file.name.endswith(".cuh"))
     return {file.name.encode(): file.read_bytes() for file in found}
 
 
 def _open_nvrtc() -> Any:
-    """NVRTC of the CUDA bindings, from its wheel or from any toolkit that cuda-pathfinder finds."""
+    """Opens NVRTC of the CUDA bindings, from a wheel or from any toolkit that cuda-pathfinder
+    finds."""
     try:
         nvrtc = import_module("cuda.bindings.nvrtc")
         nvrtc.nvrtcVersion()

@@ -1,4 +1,5 @@
-"""Kernels that copy nothing: one computes in registers alone, and one follows pointers."""
+"""Kernels that copy nothing: a kernel that computes in registers alone, and a kernel that follows
+pointers."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ because a thread has several chains of steps."""
 _WORD = 8
 _STRIDE = 128
 _ACCESSES = 60_000
-"""The accesses of a loop. They are those of nvbandwidth's pointer chase: 128 bytes apart, 10^6
-accesses in all, divided among the multiprocessors."""
+"""The accesses of a loop, as in nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all,
+divided among the multiprocessors."""
 
 
 class ComputeWork(StreamWork):
-    """A kernel that computes in registers; one launch makes the `rounds` of all loops."""
+    """A kernel that computes in registers. One launch carries out the `rounds` of all loops."""
 
     def __init__(self, device: CudaDevice) -> None:
         super().__init__(device)
@@ -57,13 +58,14 @@ class ComputeWork(StreamWork):
         self._launch.enqueue(streams[0])
 
     def mismatch(self) -> str | None:
-        """Says that a thread found a wrong result; None if none did."""
+        """Returns a message if a thread found a wrong result, else None."""
         if self._wrong is None or not read_word(self.device, self._wrong):
             return None
         return f"cuda:{self.device.index} computed wrongly"
 
     def close(self) -> None:
-        """Frees the word; idempotent, because two groups share this work."""
+        """Frees the word in device memory that records errors. Idempotent, because two groups share
+        this work."""
         word, self._wrong = self._wrong, None
         if word is not None:
             self.device.call("cuMemFree", word)
@@ -72,8 +74,8 @@ class ComputeWork(StreamWork):
 def beside(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
-    """Makes a kernel that computes and groups of the kernel, of the copies and of both; `made`
-    closes them. Raises Unsupported for copies without a gate."""
+    """Returns a kernel that computes, and three groups: the kernel alone, the copies alone, and
+    both together. `made` closes everything. Raises Unsupported for copies without a gate."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device)
@@ -86,8 +88,8 @@ def beside(
 
 
 def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
-    """A group in which one thread of the device, on each multiprocessor in turn, follows pointers
-    through `size` bytes of a buffer."""
+    """Returns a group that follows pointers through `size` bytes of a buffer. One thread of the
+    device follows the pointers, on each multiprocessor in turn."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -1,8 +1,8 @@
-"""The boundary to cuBLAS: finds the library of this machine, calls it by ctypes, and translates its
+"""The interface to cuBLAS: finds the library on this machine, calls it by ctypes, and translates
 errors.
 
-It comes with the CUDA toolkit, with torch or in a wheel of its own. Loading takes a second and some
-memory of the device, so it is only done for products of matrices."""
+cuBLAS comes with the CUDA toolkit, with torch or in a wheel of its own. Loading takes a second and
+some device memory, so cuBLAS is loaded only for products of matrices."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .device import CudaDevice
 from .driver import Driver
 
 MAJORS = (13, 12, 11)
-"""The versions of the library that have the functions below; a driver runs versions up to its
-own."""
+"""The major versions of cuBLAS that have the functions below. A driver runs versions up to its own
+version."""
 WORKSPACE = 32 << 20
 """The bytes of device memory that a product may use: NVIDIA's recommendation for Hopper and later
 (cuBLAS manual, cublasSetWorkspace), and torch's value there."""
@@ -32,7 +32,7 @@ _FOLDERS = (
     "nvidia/cu{major}/lib",
     "nvidia/cublas/lib",
 )
-"""Folders of the wheels of CUDA 13 and of earlier ones, in site-packages."""
+"""The folders of wheels in site-packages: for CUDA 13, and for earlier versions."""
 _TOOLKITS = ("/usr/local/cuda-{major}/lib64", "/usr/local/cuda/lib64")
 
 # cublas_api.h and library_types.h.
@@ -57,7 +57,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class CuBlas:
-    """The library at `path`."""
+    """The cuBLAS library at `path`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -67,15 +67,15 @@ class CuBlas:
         self.version = ".".join(str(self._property(kind)) for kind in range(3))
 
     def _property(self, kind: int) -> int:
-        """The library's major version, minor version or patch level."""
+        """Returns the library's major version, minor version or patch level."""
         value = c_int()
         self.call("cublasGetProperty", kind, byref(value))
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Calls a function. Raises Unsupported for what the device cannot do, AllocationError for
-        lack of memory, else BackendError, each with the name of the status; `about` adds
-        details."""
+        """Calls a function of cuBLAS. Raises Unsupported if the device cannot carry out the
+        function, AllocationError if memory is short, else BackendError. Each error has the name of
+        the status; `about` adds details."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -93,7 +93,7 @@ class CuBlas:
 
 
 class BlasHandle:
-    """A handle of the library for one device, with a workspace there."""
+    """A cuBLAS handle for one device, with a workspace in the device's memory."""
 
     def __init__(self, library: CuBlas, device: CudaDevice) -> None:
         self._library = library
@@ -110,16 +110,16 @@ class BlasHandle:
             raise
 
     def bind(self, stream: Any) -> None:
-        """Enqueues what follows on this stream; the context of the stream's device must be
-        current."""
+        """Makes this stream carry out all later calls of the handle. The context of the stream's
+        device must be current."""
         self._library.call("cublasSetStream_v2", self._handle, int(stream))
         # Setting a stream takes the workspace away.
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Enqueues A · B for row-major matrices at these addresses. cuBLAS takes them for
-        column-major, that is transposed, and computes Bᵀ · Aᵀ, which is A · B again for row-major
-        readers."""
+        """Enqueues A · B for row-major matrices at these addresses. cuBLAS reads matrices as
+        column-major, that is transposed. So Bᵀ · Aᵀ is computed, which row-major readers see as A ·
+        B."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,
@@ -128,7 +128,7 @@ class BlasHandle:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Frees the handle and its workspace; on a lost device, as far as possible."""
+        """Frees the handle and the workspace; on a lost device, as far as possible."""
         with suppress(BackendError, Unsupported):
             self._device.enter()
             self._library.call("cublasDestroy_v2", self._handle)
@@ -136,7 +136,8 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """The first library found that loads. Raises Unsupported with the remedy."""
+    """Returns the first cuBLAS library found that loads. Raises Unsupported with the remedy if
+    there is none."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -152,8 +153,8 @@ def open_cublas(driver: Driver) -> CuBlas:
 
 
 def _paths(majors: list[int]) -> Iterator[str]:
-    """Paths of cuBLAS libraries: one that this process has loaded, the one that NVIDIA's finder
-    finds, and wheels and toolkits at their usual places."""
+    """Yields paths of cuBLAS libraries: the one loaded in this process, the one that NVIDIA's
+    finder finds, and those in wheels and toolkits at usual places."""
     names = [_NAMES.format(major=major) for major in majors]
     for name in names:
         with suppress(OSError):
@@ -179,6 +180,6 @@ def _paths(majors: list[int]) -> Iterator[str]:
 
 
 def _load_what_it_needs(library: Path, major: int) -> None:
-    """Loads cuBLASLt from the same folder, where the linker might not look."""
+    """Loads cuBLASLt from the folder of cuBLAS, because the linker might not look there."""
     with suppress(OSError):
         ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

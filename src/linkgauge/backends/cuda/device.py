@@ -22,8 +22,8 @@ from .settings import CopySettings, load_tuned
 
 
 class CudaDevice:
-    """A CUDA device, by its index among the visible ones. Its primary context is retained at first
-    use and released by close()."""
+    """A CUDA device, by index among the visible devices. The device's primary context is retained
+    at first use and released by close()."""
 
     def __init__(
         self, driver: Driver, index: int, compiler: Compiler, engines: EngineSettings
@@ -46,16 +46,16 @@ class CudaDevice:
         self._context: Any = None
         self._streams: list[Any] = []
         self.most_behind: dict[Hashable, int] = {}
-        """The number of loops of a kind of group that may wait behind a gate, if it is lower than
-        expected."""
+        """The number of loops that may wait behind a gate, for each kind of group with a lower
+        number than expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
 
     def recall(self) -> None:
-        """Loads the tuned settings of its model, if tuned settings are enabled."""
+        """Loads the tuned settings of the device's model, if tuned settings are enabled."""
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
-        """The device's attribute CU_DEVICE_ATTRIBUTE_`name`."""
+        """Returns the device's attribute CU_DEVICE_ATTRIBUTE_`name`."""
         enum = self.driver.enums.CUdevice_attribute
         value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))
@@ -70,7 +70,7 @@ class CudaDevice:
         return self._context
 
     def enter(self) -> None:
-        """Makes the device's context current for the calling thread."""
+        """Makes the device's context current in the calling thread."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
@@ -79,7 +79,8 @@ class CudaDevice:
         return self.driver.call(name, *arguments, about=about)
 
     def stream(self, number: int) -> Any:
-        """Stream `number` for copies. Streams are reused, by one group at a time."""
+        """Returns stream `number` for copies. Streams are reused; only one group uses a stream at a
+        time."""
         return self._stream(number + 1)
 
     @property
@@ -95,7 +96,7 @@ class CudaDevice:
         return self._streams[number]
 
     def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
-        """A function of kernels/`file`.cu, compiled and loaded at first use."""
+        """Returns a function of kernels/`file`.cu, compiled and loaded at first use."""
         key = (file, function, *defines)
         if key not in self._kernels:
             binary = self._compiler.compile(file, self.capability, defines)
@@ -105,7 +106,7 @@ class CudaDevice:
         return self._kernels[key]
 
     def describe(self, root: Path = ROOT) -> Device:
-        """The device's description; `root` is the folder that sysfs is read from."""
+        """Returns the device's description. `root` is the folder from which sysfs is read."""
         address = self.pci_address()
         memory = int(self.driver.call("cuDeviceTotalMem", self.handle))
         module = read_text(root, "sys/module/nvidia/version")
@@ -134,21 +135,22 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """Whether this is a MIG instance: CUDA appends its profile to the GPU's name."""
+        """Whether this device is a MIG instance. CUDA appends the profile of an instance to the
+        GPU's name."""
         return " MIG " in self.model
 
     @cached_property
     def near(self) -> int:
-        """The number of the host node nearest to the device."""
+        """Returns the number of the host node that is nearest to the device."""
         return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
-        """The device's PCI address as sysfs writes it: 0000:1b:00.0 (domain, bus, device and
+        """Returns the device's PCI address as sysfs writes it: 0000:1b:00.0 (domain, bus, device,
         function)."""
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
-        """The device's UUID as nvidia-smi prints it: GPU-…, or MIG-… for an instance."""
+        """Returns the device's UUID as nvidia-smi prints it: GPU-…, or MIG-… for an instance."""
         # CUDA 12 has the MIG-aware call under a second name.
         second = hasattr(self.driver.enums, "cuDeviceGetUuid_v2")
         name = "cuDeviceGetUuid_v2" if second else "cuDeviceGetUuid"
@@ -157,7 +159,7 @@ class CudaDevice:
         return f"{'MIG' if self.is_instance else 'GPU'}-{'-'.join(groups)}"
 
     def close(self) -> None:
-        """Releases the context and everything created in it; idempotent."""
+        """Releases the context and everything created in the context; idempotent."""
         if self._context is None:
             return
         # Fails on a lost device, whose streams are lost, too.
@@ -173,12 +175,11 @@ class CudaDevice:
 
 
 class KernelLaunch:
-    """A kernel with its grid and arguments, ready to be enqueued any number of times.
+    """A kernel with grid and arguments, which can be enqueued any number of times.
 
-    `arguments` are ctypes values, 64-bit integers, or None for `varying`, which is 1 unless set:
-    a launch reads its arguments when it is enqueued. `shared` is dynamic shared memory
-    in bytes.
-    """
+    `arguments` are ctypes values or 64-bit integers. None stands for the argument `varying`, which
+    is 1 unless set. Arguments are read when the launch is enqueued. `shared` is dynamic shared
+    memory in bytes."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class KernelLaunch:
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
 
     def words(self, stream: Any) -> tuple[int, ...]:
-        """The arguments of cuLaunchKernel, as C words."""
+        """Returns the arguments of cuLaunchKernel, as C words."""
         return tuple(map(int, self._arguments(stream)))
 
     def enqueue(self, stream: Any) -> None:

@@ -1,4 +1,4 @@
-"""The boundary to CUDA: calls the driver by name and translates its errors."""
+"""The interface to the CUDA driver: calls driver functions by name and translates errors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
     "CUDA_ERROR_TIMEOUT": TookTooLong,
 }
-"""Statuses that say what happened. After any other status, NVML says whether a device is lost: the
-driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
+"""Statuses that name the cause. After any other status, NVML is asked whether a device is lost,
+because the driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
 _TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
 """The call for which a device is unavailable if its compute mode or another process prevents it."""
 _OLDEST_MAJOR = 12
@@ -33,7 +33,7 @@ _NEWEST_MAJOR = 13
 
 
 class Driver:
-    """The CUDA driver API. `enums` is the bindings' module, for its constants and types."""
+    """The CUDA driver API. `enums` is the module of the bindings that has constants and types."""
 
     def __init__(self, bindings: Any) -> None:
         self.enums = bindings
@@ -42,11 +42,11 @@ class Driver:
         """A function that finds out, without CUDA, which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Calls the driver function `name`, and returns its results besides the status: None, a
+        """Calls the driver function `name` and returns the results besides the status: None, a
         value or a tuple.
 
-        Raises the exception that `error` makes of a status other than success; `about` says what
-        the call was for (sizes, devices)."""
+        If the status is not success, raises the exception from `error`. `about` says what the call
+        was for (sizes, devices)."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
@@ -58,9 +58,9 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error(self, call: str, status: Any, about: str = "") -> BackendError:
-        """The exception for a status other than success, with the CUDA error's name:
-        AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong if the
-        driver ended a kernel, else BackendError."""
+        """Returns the exception for a status other than success, with the CUDA error's name. The
+        exception is AllocationError if memory is short, DeviceLost if the device is gone,
+        TookTooLong if the driver ended a kernel, else BackendError."""
         name = self.error_name(status)
         kind = _KINDS.get(name, BackendError)
         if kind is DeviceLost and call == _TAKES_DEVICE:
@@ -70,8 +70,8 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """Finds out which device is lost. A lost device found by a call in here does not start
-        another search."""
+        """Returns which device is lost, if any. If another lost device is found during this search,
+        no second search starts."""
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()
@@ -79,17 +79,18 @@ class Driver:
             self.lost_device = ask
 
     def error_name(self, status: Any) -> str:
-        """CUDA's name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
+        """Returns CUDA's name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
         return str(getattr(status, "name", status))
 
     def version(self) -> str:
-        """The newest CUDA version that the driver supports, such as 13.0."""
+        """Returns the newest CUDA version that the driver supports, such as 13.0."""
         number = int(self.call("cuDriverGetVersion"))
         return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def open_driver() -> Driver:
-    """The initialised driver. Raises Unsupported, in one line, if no driver or device is usable."""
+    """Returns the initialised driver. Raises Unsupported, in one line, if no driver or no device is
+    usable."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -112,8 +113,8 @@ def open_driver() -> Driver:
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """The name of the pip extra that matches the driver: bindings of a newer major version do not
-    run on it."""
+    """Returns the name of the pip extra that matches the driver. Bindings of a major version newer
+    than the driver's do not run."""
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

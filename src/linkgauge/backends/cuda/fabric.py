@@ -1,5 +1,5 @@
-"""Device memory that processes on other machines of one NVLink domain can map, if an IMEX channel
-permits it (CUDA driver API, virtual memory management: fabric handles)."""
+"""Device memory that processes on other machines of the same NVLink domain can map. An IMEX channel
+must permit the mapping (CUDA driver API, virtual memory management: fabric handles)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Release = Callable[[], object]
 
 
 def allocate(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Allocates `size` bytes of a device's memory that devices of its NVLink domain can map.
+    """Allocates `size` bytes of a device's memory that other devices of the NVLink domain can map.
 
-    Raises Unsupported if the device or the machine cannot share memory so, AllocationError if
-    memory is short."""
+    Raises Unsupported if the device or the machine cannot share memory by fabric handles,
+    AllocationError if memory is short."""
     kind = _handle_type(home)
     shift = shift_within(size)
     about = f"{approximate_size(size)} of {memory}, for other machines"
@@ -45,8 +45,8 @@ def allocate(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
 
 
 def open_handle(device: CudaDevice, handle: bytes, size: int, about: str) -> tuple[int, Release]:
-    """Maps `size` bytes of another process's memory, and returns the address and the function that
-    unmaps it. Raises BackendError if the device does not reach that memory."""
+    """Maps `size` bytes of another process's memory. Returns the address, and the function that
+    unmaps the memory. Raises BackendError if the device cannot reach the memory."""
     with ExitStack() as undoing:
         device.enter()
         kind = device.driver.enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
@@ -58,7 +58,7 @@ def open_handle(device: CudaDevice, handle: bytes, size: int, about: str) -> tup
 
 
 def _handle_type(device: CudaDevice) -> Any:
-    """The type of fabric handles. Raises Unsupported if this driver has none."""
+    """Returns the type of fabric handles. Raises Unsupported if this driver has no such type."""
     enums = device.driver.enums
     try:
         known = device.attribute("HANDLE_TYPE_FABRIC_SUPPORTED")
@@ -71,7 +71,7 @@ def _handle_type(device: CudaDevice) -> Any:
 
 
 def _properties(device: CudaDevice, kind: Any) -> Any:
-    """The properties of the allocation: pinned memory of the device, to be exported."""
+    """Returns the properties of an allocation: pinned memory of the device that can be exported."""
     enums = device.driver.enums
     properties = enums.CUmemAllocationProp()
     properties.type = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -89,7 +89,7 @@ def _location(device: CudaDevice) -> Any:
 
 
 def _whole(device: CudaDevice, size: int, properties: Any) -> int:
-    """`size` in bytes, rounded up to the driver's allocation granularity."""
+    """Returns `size` in bytes, rounded up to the driver's allocation granularity."""
     least = device.driver.enums.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     step = int(device.call("cuMemGetAllocationGranularity", properties, least))
     return -(-size // step) * step

@@ -1,5 +1,5 @@
-"""Flags that bounce between two devices, or between the host and a device: each side stores into
-the other's flag and polls its own."""
+"""Flags that bounce between two devices, or between the host and a device. Each side stores into
+the other side's flag and polls its own flag."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from .device import CudaDevice, KernelLaunch
 
 LIMIT = 2.0
-"""The seconds without a sign of the other side after which a side gives up."""
+"""The seconds after which a side gives up if the other side does not answer."""
 APART = 128
-"""The bytes between the flags of two sides in one memory, so that no cache line holds both."""
+"""The bytes between the flags of two sides in one memory: the flags share no cache line."""
 BYTES = 2 * APART
 """Bytes of the host's memory that hold the flags of both sides."""
 MOST = 1 << 16
@@ -31,8 +31,9 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """A kernel of one thread that stores at `theirs` and polls `mine`. With a `report`, an address
-    of its device, it stores first; otherwise it answers."""
+    """A kernel of one thread that stores at address `theirs` and polls address `mine`. If `report`
+    is an address of the kernel's device, the kernel stores first. Without `report`, the kernel
+    answers."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, report: int = 0) -> None:
         self._device = device
@@ -43,15 +44,15 @@ class FlagKernel:
         self.start(device.stream(0), 0, 0)
 
     def start(self, stream: Any, first: int, count: int) -> None:
-        """Launches the kernel, to bounce `count` values from `first` on."""
+        """Launches the kernel, which bounces `count` values, starting with `first`."""
         self._first.value, self._count.value = first, count
         self._device.enter()
         self._launch.enqueue(stream)
 
 
 class Answerer:
-    """The answering side of a ping-pong, on a stream of its device; the other side may be another
-    process's."""
+    """The answering side of a ping-pong, on a stream of a device. The other side may belong to
+    another process."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, stream: int = 0) -> None:
         self.device = device
@@ -62,14 +63,14 @@ class Answerer:
         self._side.start(self._stream, first, count)
 
     def settle(self) -> None:
-        """Waits until the kernel has answered all, or given up."""
+        """Waits until the kernel has answered all values or given up."""
         self.device.call("cuStreamSynchronize", self._stream)
 
 
 class _Restarted(Gated):
-    """Base of both sides of a ping-pong. If the other side is another process's, `clear` sets this
-    side's flag to 0, which is not used as a value, each time that both sides arm. `next` is the
-    next value."""
+    """Base of both sides of a ping-pong. `next` is the next value of the flag. If the other side
+    belongs to another process, `clear` sets this side's flag to 0 before every sample. 0 is never a
+    value of the flag."""
 
     most_loops = MOST
     pace = single_iterations(2)
@@ -86,9 +87,10 @@ class _Restarted(Gated):
 
 
 class FlagGroup(_Restarted):
-    """A loop sends a flag from a device to another side and back, timed by the device's clock. Each
-    side's flag is in its own memory, at the addresses `mine` and `theirs`. The other side is
-    `answerer`, or in another process."""
+    """A ping-pong of flags that a device begins. A loop sends a flag from the device to the other
+    side and back, timed by the device's clock. Each side's flag is in that side's own memory, at
+    the addresses `mine` and `theirs`. The other side is `answerer`, or belongs to another
+    process."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, answerer: Answerer | None = None
@@ -107,7 +109,7 @@ class FlagGroup(_Restarted):
             raise
 
     def wait(self) -> Timing:
-        """Waits for all loops. Raises TookTooLong if a flag does not come back."""
+        """Waits for all loops. Raises TookTooLong if a flag does not return."""
         loops, laps = self.pass_gate()
         if loops * laps > MOST:
             raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} can be recorded")
@@ -149,7 +151,8 @@ class FlagGroup(_Restarted):
 
 
 class AnsweringGroup(_Restarted):
-    """The side that answers a `FlagGroup` of another process, for the values from `next` on."""
+    """The side that answers a `FlagGroup` of another process. The first value to answer is
+    `next`."""
 
     def __init__(self, answerer: Answerer) -> None:
         super().__init__()
@@ -164,23 +167,24 @@ class AnsweringGroup(_Restarted):
         return Timing((), 0.0)
 
     def close(self) -> None:
-        """Waits until it has answered or given up; idempotent."""
+        """Waits until this side has answered all values or given up; idempotent."""
         super().close()
         with suppress(BackendError):
             self._answerer.settle()
 
 
 def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
-    """A group of flags between two devices of this process, at these addresses."""
+    """Returns a group of flags between two devices of this process. Both flags are given by
+    address."""
     # On one device, the sides run beside each other.
     answerer = Answerer(partner, theirs, mine, stream=1 if partner is device else 0)
     return FlagGroup(device, mine, theirs, answerer)
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """A group whose loops send a flag from the host to a device and back, timed by the host's
-    clock. Both flags are in the host's memory, at `flags`; the device polls its own over the
-    link."""
+    """Returns a group whose loops send a flag from the host to a device and back, timed by the
+    host's clock. Both flags are in the host's memory, at address `flags`. The device polls its flag
+    over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)
@@ -209,7 +213,7 @@ def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
 
 
 def _unused() -> int:
-    """A value that no earlier ping-pong has left in this memory."""
+    """Returns a value that no earlier ping-pong has left in this memory."""
     return time.monotonic_ns()
 
 

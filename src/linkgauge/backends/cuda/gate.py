@@ -1,4 +1,4 @@
-"""A gate that holds devices back until all work that starts together is enqueued."""
+"""A gate that holds devices back until all work that is to start together is enqueued."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .launches import gate_launch
 from .memory import pinned_words
 
 GATE_SECONDS = 10.0
-"""A gate opens by itself after this long: the sample is lost, the device is not."""
+"""The seconds after which a gate opens by itself. The sample is then lost, but not the device."""
 PATIENCE = 0.005
-"""If calls may wait for the device, its gate opens by itself after this long, and the sample still
+"""The seconds after which a gate opens by itself if calls may wait for the device. The sample still
 counts. The delay kernel of p2pBandwidthLatencyTest waits as long (10^7 clocks)."""
 
 
 class StartGate:
-    """A flag in pinned host memory, and the kernels that spin on it for at most `seconds`."""
+    """A flag in pinned host memory, and kernels that poll the flag for at most `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._home = devices[0]
@@ -34,8 +34,8 @@ class StartGate:
             raise
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues the kernel that waits at the gate. At the address `opened` the device records
-        when it saw the gate open; 0 means not to record."""
+        """Enqueues the kernel that waits at the gate. When the device sees the gate open, the
+        kernel records the time at address `opened`; with 0 nothing is recorded."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

@@ -1,12 +1,12 @@
-"""Groups of works that run at the same time: enqueued behind a gate, started by one event, timed by
-events.
+"""Groups of works that run at the same time. A gate holds all works back, one event starts them,
+and events time them.
 
-Every stream waits at its own gate kernel; all gate kernels spin on one flag in host memory. A
-warm-up follows the gate. When all streams are warm, the first one records its start; the others
-wait for that event, so that all start together, and record their own starts. After its copies each
-stream records an end event; the first stream waits for all of these and records the end of the
-group. (With `aligned` false, as in nvbandwidth's doMemcpyCore, the first stream does not wait for
-the others' warm-ups.) Streams wait only for events that were enqueued earlier, so streams that
+Every stream waits at its own gate kernel; all gate kernels poll one flag in host memory. A warm-up
+follows the gate. When all streams are warm, the first stream records its start. The other streams
+wait for that event, so that all start together, and then record their own starts. After its copies,
+each stream records an end event. The first stream waits for all end events and records the end of
+the group. (With `aligned` false, as in nvbandwidth's doMemcpyCore, the first stream does not wait
+for the others' warm-ups.) Streams wait only for events that were enqueued earlier, so streams that
 share a hardware queue cannot deadlock."""
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ Step = tuple[int, bool]
 
 
 class Track:
-    """One work of a group with its streams and events. Its first stream has an event when its gate
-    opens, when its warm-up ends, at its start, after each lap and at its end. A kernel that carries
-    out all laps in one launch records them itself; interference is timed only as a whole."""
+    """One work of a group, with streams and events. Events on the first stream mark the opening of
+    the gate, the end of the warm-up, the start, every lap's end, and the end. A kernel that carries
+    out all laps in one launch records laps itself. For interference, only start and end are
+    recorded."""
 
     def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
@@ -49,7 +50,7 @@ class Track:
         self._recorded: RecordedWork | None = None
 
     def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
-        """Enqueues the gate and then the warm-up, for `laps` laps; `whole` says that all laps are
+        """Enqueues the gate and then the warm-up, for `laps` laps. `whole` means that all laps are
         enqueued at once."""
         self.device.enter()
         work = self.work
@@ -70,7 +71,7 @@ class Track:
             work.enqueue(self.streams, work.warm_up)
 
     def enqueue(self, steps: Sequence[Step], lap: int) -> None:
-        """Enqueues steps; the first of them belongs to lap `lap`."""
+        """Enqueues steps. The first step belongs to lap `lap`."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
         if self._recorded is not None:
@@ -85,12 +86,12 @@ class Track:
                     lap += 1
 
     def record(self, event: Any) -> None:
-        """Records an event in the current context: enter() its device first."""
+        """Records an event in the current context. Call enter() of the track's device first."""
         self.device.driver.call("cuEventRecord", event, self.streams[0])
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
-        """The start and the end of each lap, in seconds since the gate opened; only start and end
-        if laps are not recorded."""
+        """Returns the start and the end of each lap, in seconds since the gate opened. Without
+        recorded laps, returns start and end only."""
         if self._recorded is not None:
             return self._recorded.marks.read()
         ends = self._laps or [self.end]
@@ -103,15 +104,15 @@ class Track:
 
 
 QUEUE = 480
-"""How many operations may wait behind a closed gate on one device. The driver's queues hold about
-1024; a call on a full queue blocks until the device proceeds, and so would never return: the gate
-that holds the device is opened by a later call. How many entries an operation takes is the
-driver's affair: where it is more, the gate gives up, and fewer loops wait behind the next one."""
+"""The most operations behind a closed gate on one device. The driver's queues hold about 1024. A
+call on a full queue blocks until the device proceeds, and so would never return, because a later
+call opens the gate. The number of entries of an operation depends on the driver: if there are too
+many, the gate times out, and fewer loops wait behind the next gate."""
 GATE_SECONDS = 2.0
-"""The seconds after which the gate gives up: arming takes milliseconds, unless a call waits for the
+"""The seconds after which a gate times out. Arming takes milliseconds, unless a call waits for the
 gate."""
 _OVERHEAD = 10
-"""Entries in addition to a work's own: gate, events, waits."""
+"""The entries of gate, events and waits, in addition to a work's own entries."""
 _UNBOUNDED = 1 << 30
 SAMPLE_SECONDS = 0.010
 """The seconds of a sample. Events resolve half a microsecond. Copy engines take 9 µs more for about
@@ -122,7 +123,8 @@ _MILLISECONDS = 1e-3
 
 
 class CudaGroup:
-    """A prepared group. Groups share their devices' streams: arm one at a time."""
+    """A prepared group of works on CUDA devices. Groups share the streams of their devices, so only
+    one group may be armed at a time."""
 
     def __init__(
         self, driver: Driver, works: Sequence[StreamWork], *, aligned: bool = True
@@ -134,7 +136,7 @@ class CudaGroup:
             isinstance(work, PeerCopy) or work.device.calls_wait for work in works
         )
         self._made = ExitStack()
-        """Releases in close(), or if the constructor fails halfway, all that was made."""
+        """Everything that close() must release, also if the constructor fails halfway."""
         try:
             self._tracks = [
                 Track(work, own, self._event)
@@ -160,8 +162,8 @@ class CudaGroup:
         self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues warm-up, events and copies behind the closed gate. Loops beyond `most_loops`
-        are enqueued once it is open; the host may then limit their speed."""
+        """Enqueues warm-up, events and copies behind the closed gate. Loops beyond `most_loops` are
+        enqueued after the gate opens, so the host may limit their speed."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
@@ -178,7 +180,7 @@ class CudaGroup:
             raise
 
     def _enqueue(self, steps: Sequence[Step]) -> None:
-        """Enqueues the next steps; after the last batch, the end events."""
+        """Enqueues the next steps. After the last batch, enqueues the end events."""
         for track in self._tracks:
             track.enqueue(steps, self._lap)
         self._lap += sum(ends for _, ends in steps)
@@ -193,8 +195,8 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Waits for the end, and returns seconds by CUDA events. Raises BackendError if a device
-        failed or the gate gave up."""
+        """Waits for the end, and returns seconds as timed by CUDA events. Raises BackendError if a
+        device failed or the gate timed out."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -213,22 +215,23 @@ class CudaGroup:
         )
 
     def _again(self) -> Timing:
-        """Measures the same loops once more, because the sample is lost."""
+        """Measures the same loops again, because the last sample is lost."""
         self.arm(self._loops, self._laps)
         self.open()
         return self.wait()
 
     def _hold_less(self) -> None:
-        """Halves the loops behind the gate, here and in later groups of this kind, because a call
-        waited for the device while the device waited for the gate. Raises BackendError if that was
-        a single loop."""
+        """Halves the number of loops behind the gate, for this and later groups of the same kind. A
+        call had waited for the device while the device waited for the gate. Raises BackendError if
+        there was only one loop."""
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """The seconds of each track's loops; None if interference ended too early."""
+        """Returns the seconds that each track's loops took, or None if interference ended too
+        early."""
         settled = [
             track.work.settle(self._loops * self._laps, own, seconds[0])
             if isinstance(track.work, Interference)
@@ -239,7 +242,8 @@ class CudaGroup:
         return whole if len(whole) == len(settled) else None
 
     def close(self) -> None:
-        """Opens the gate if it is closed, waits for enqueued work and frees all; idempotent."""
+        """Opens the gate if the gate is closed, waits for enqueued work and frees everything;
+        idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -252,7 +256,7 @@ class CudaGroup:
         self._made.close()
 
     def _event(self, device: CudaDevice) -> Any:
-        """An event of the device, destroyed with the group."""
+        """Creates an event of the device, destroyed with the group."""
 
         def destroy() -> None:
             with suppress(BackendError):
@@ -282,7 +286,7 @@ class CudaGroup:
         first.record(self._total)
 
     def _await(self, tracks: Sequence[Track], event: Literal["warm", "end"]) -> None:
-        """Makes the first stream wait until the others reach this event."""
+        """Makes the first stream wait until all tracks reach this event."""
         for track in tracks:
             track.device.enter()
             track.record(getattr(track, event))
@@ -295,7 +299,7 @@ class CudaGroup:
         return float(self._driver.call("cuEventElapsedTime", start, end)) * _MILLISECONDS
 
     def _abandon(self) -> None:
-        """Lets enqueued work finish after an error; further errors are ignored."""
+        """Opens the gate after an error and waits for enqueued work. Further errors are ignored."""
         self._gate.open()
         self._armed = False
         self._rest.clear()
@@ -307,7 +311,8 @@ class CudaGroup:
 
 
 def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
-    """Streams for each work, on its device, that no other work of the group uses."""
+    """Returns streams for each work, on the work's device. No stream is used by two works of the
+    group."""
     used: Counter[int] = Counter()
     streams = []
     for work in works:
@@ -318,8 +323,8 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """The number of loops that fit behind the gate on every device, warm-up included; at least
-    one."""
+    """Returns the number of loops, including warm-up, that fit behind the gate on every device; at
+    least one."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()
@@ -341,7 +346,7 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def batches(loops: int, laps: int, most: int) -> list[list[Step]]:
-    """Splits laps into steps, in batches of at most `most` loops."""
+    """Splits laps into steps, and steps into batches of at most `most` loops."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(laps):

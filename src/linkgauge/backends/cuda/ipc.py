@@ -1,5 +1,5 @@
-"""Device memory that another process opens: by CUDA IPC on the same machine, by fabric handles on
-another machine of the same NVLink domain."""
+"""Device memory that another process opens. CUDA IPC serves processes of the same machine, fabric
+handles serve other machines of the same NVLink domain."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_
 
 
 class OutOfReach(Unsupported):
-    """A device does not reach memory of another machine by loads, stores or copy engines."""
+    """A device cannot reach memory of another machine by loads, stores or copy engines."""
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """All that another process needs to open a buffer: the `machine` that it is on, the driver's
-    handle of its allocation, and the `offset` in bytes of the buffer in it. If `mapped` is not 0,
-    the handle is a fabric handle of that many bytes, of a device of this NVLink `domain` (null:
-    unknown)."""
+    """All that another process needs to open a buffer. `machine` is the buffer's machine,
+    `allocation` the driver's handle of the allocation, and `offset` the buffer's offset in the
+    allocation in bytes. For a fabric handle, `mapped` is the number of bytes to map, else 0.
+    `domain` is the NVLink domain of the device (null: unknown)."""
 
     machine: str
     allocation: bytes
@@ -36,8 +36,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """The buffer's handle as bytes: for processes of this machine or, if the buffer is fabric
-    memory, of its NVLink domain. Raises BackendError."""
+    """Returns the buffer's handle as bytes, for processes of this machine. A handle of fabric
+    memory is for all processes of the NVLink domain. Raises BackendError."""
     device = buffer.home
     if buffer.fabric is not None:
         own = buffer.fabric
@@ -58,8 +58,8 @@ def open_handle(
     domain: str | None = None,
 ) -> CudaBuffer:
     """Opens another process's buffer for the engines of `device`, which is in this NVLink domain.
-    Raises OutOfReach if the buffer is on another machine and the device does not reach it,
-    NoPeerAccess if it is on this machine and the device does not reach it."""
+    If the device cannot reach the buffer, raises OutOfReach for a buffer on another machine,
+    NoPeerAccess for a buffer on this machine."""
     handle = msgspec.msgpack.decode(exported, type=Handle)
     own = None
     if handle.mapped:
@@ -73,7 +73,8 @@ def open_handle(
 def _opened(
     handle: Handle, machine: str, memory: Memory, device: CudaDevice
 ) -> tuple[int, fabric.Release]:
-    """The address of an allocation of this machine, and the function that closes it."""
+    """Opens an allocation of this machine. Returns the address, and the function that closes the
+    allocation."""
     if handle.machine != machine:
         where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
         raise OutOfReach(f"{where}: CUDA IPC does not leave a machine")
@@ -93,7 +94,8 @@ def _opened(
 def _mapped(
     handle: Handle, machine: str, memory: Memory, device: CudaDevice, domain: str | None
 ) -> tuple[int, fabric.Release]:
-    """The address at which a fabric allocation is mapped, and the function that unmaps it."""
+    """Maps a fabric allocation. Returns the address, and the function that unmaps the
+    allocation."""
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if None not in (handle.domain, domain) and handle.domain != domain:
         raise OutOfReach(f"{where}: NVLink does not join them ({handle.domain} and {domain})")

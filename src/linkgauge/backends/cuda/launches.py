@@ -1,4 +1,4 @@
-"""Launches of the kernels, with their variant, grid and arguments, and where they record their
+"""Launches of the kernels: variant, grid and arguments, and the words where a kernel records its
 progress."""
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _NANO = 1e-9
 
 
 class Marks:
-    """Words in a device's memory. The gate records its opening at `opened`. The kernel counts its
-    steps at `steps`, followed by its start and the end of each of its `laps`. Times are
-    nanoseconds of the device's clock."""
+    """Words in a device's memory that record progress. The gate records its opening at `opened`.
+    The kernel counts its steps at `steps`, followed by its start and the end of each of the `laps`.
+    Times are nanoseconds of the device's clock."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
@@ -36,12 +36,12 @@ class Marks:
         self.laps = c_uint64(1)
 
     def reset(self, stream: Any) -> None:
-        """Clears all words, in the order of the stream."""
+        """Enqueues the clearing of all words on the stream."""
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
-        """The start, and the end of each lap, in seconds since the gate opened, once the kernel has
-        ended."""
+        """Returns the start and the end of each lap, in seconds since the gate opened. The kernel
+        must have ended."""
         found = bytearray(_SIZE)
         self._device.call("cuMemcpyDtoH", found, self.opened, _SIZE)
         opened, _, *times = memoryview(found).cast("Q")
@@ -64,8 +64,9 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """A kernel that spins until the word at `state` is not 0, for at most `limit_ns`; records the
-    time at the varying address, unless that is 0."""
+    """Returns a kernel that polls until the word at `state` is not 0, for at most `limit_ns`. The
+    varying argument is an address. The kernel writes the time to this address, unless the address
+    is 0."""
     return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
@@ -78,12 +79,11 @@ def copy_launch(
     both_ways: bool,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """A kernel of `device` that copies `size` bytes; addresses are 16-byte aligned. It records
-    its progress in `marks`, if given.
+    """Returns a kernel of `device` that copies `size` bytes. Addresses must be 16-byte aligned. The
+    kernel records its progress in `marks`, if given.
 
-    Raises InputError for bulk settings that exceed the kernel's ring, Unsupported for bulk copies
-    before compute capability 9.0 or both ways.
-    """
+    Raises InputError for bulk settings that exceed the kernel's ring. Raises Unsupported for bulk
+    copies on devices older than compute capability 9.0, and for bulk copies in both directions."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -117,10 +117,10 @@ def copy_launch(
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
-    """The number of blocks, and of accesses in flight, of a plain copy.
+    """Returns the number of blocks of a plain copy, and the number of accesses in flight.
 
-    If the size does not give every block a tile, tiles shrink before multiprocessors go idle: one
-    access in flight fewer costs less than an idle multiprocessor."""
+    If the size is too small to give every block a tile, tiles shrink. Smaller tiles have fewer
+    accesses in flight, which costs less than an idle multiprocessor."""
     blocks = settings.blocks or multiprocessors
     unroll = settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
@@ -139,13 +139,14 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """A kernel that reads `size` bytes and xors their 64-bit words into the word at `checksum`."""
+    """Returns a kernel that reads `size` bytes. The kernel xors their 64-bit words into the word at
+    `checksum`."""
     kernel = device.kernel("stream", "read")
     return KernelLaunch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
-    """A kernel that writes the CONSTANT pattern of `seed` over `size` bytes."""
+    """Returns a kernel that writes the CONSTANT pattern of `seed` over `size` bytes."""
     kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
     return KernelLaunch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
 
@@ -153,7 +154,7 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def fill_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool
 ) -> KernelLaunch:
-    """A kernel that writes a pattern, or its complement, over the first `size` bytes of a
+    """Returns a kernel that writes a pattern, or its complement, over the first `size` bytes of a
     buffer."""
     kernel = buffer.home.kernel("pattern", "fill")
     mask = _WORDS - 1 if flip else 0
@@ -164,15 +165,15 @@ def fill_launch(
 def compare_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
 ) -> KernelLaunch:
-    """A kernel that lowers the word at `first` to the offset of the first byte that differs from a
-    pattern."""
+    """Returns a kernel that compares memory with a pattern. The kernel lowers the word at `first`
+    to the offset of the first byte that differs."""
     kernel = buffer.home.kernel("pattern", "compare")
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
     return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
-    """A kernel that makes a ring of `count` pointers, `stride` bytes apart."""
+    """Returns a kernel that makes a ring of `count` pointers, `stride` bytes apart."""
     kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
     return KernelLaunch(device, kernel, grid, (address, count, stride))
 
@@ -180,12 +181,12 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int
 ) -> list[KernelLaunch]:
-    """A launch for each multiprocessor; in each, one block follows `accesses` pointers of a ring of
-    `count`.
+    """Returns a launch for each multiprocessor. In each launch, one block follows `accesses`
+    pointers of a ring of `count` pointers.
 
-    A grid with one block per multiprocessor spreads over all of them, so each launch chases from
-    a different one (nvbandwidth's ptrChasingKernel). Each starts where the previous one ended, so
-    that together they cover the whole ring."""
+    A grid with one block per multiprocessor uses all multiprocessors, so each launch chases from a
+    different multiprocessor (nvbandwidth's ptrChasingKernel). Each launch starts where the previous
+    launch ended, so that all launches together cover the whole ring."""
     kernel = device.kernel("chase", "chase")
     grid = (device.multiprocessors, 1)
     launches = []
@@ -197,13 +198,13 @@ def chase_launches(
 
 
 def first_word(seed: int) -> int:
-    """Word 0 of a seed's pattern (see Pattern)."""
+    """Returns word 0 of a seed's pattern (see Pattern)."""
     x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
     return x ^ x >> 29
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
-    """The grid, as blocks and threads, of a kernel that covers `size` bytes in grid-wide
+    """Returns the grid, as blocks and threads, of a kernel that covers `size` bytes in grid-wide
     strides."""
     wanted = -(-size // (UNIT * _SWEEP_THREADS))
     most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR

@@ -1,5 +1,5 @@
-"""The load on a link while single iterations are timed: a kernel that copies at a share of the rate
-that it reaches alone."""
+"""A load on a link while single iterations are timed: a kernel that copies at a share of its full
+rate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 3.0
 _WHOLE = 0.02
 """The seconds over which a load's own rate is measured."""
 _LEAST = 0.005
-"""The least seconds that a load lasts, because its rate is that of whole tiles."""
+"""The least seconds that a load lasts. The rate of a load counts whole tiles only."""
 _STREAM = 2
 """The number of a load's first stream on its device; lower numbers are streams of the measured
 group."""
@@ -32,8 +32,8 @@ _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """A load by a kernel of `device`; `number` counts the loads beside one group. Raises
-    Unsupported for transfers that cannot be such a load."""
+    """A load by a kernel of `device`. `number` counts the loads that run with the same group.
+    Raises Unsupported for transfers that cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -74,7 +74,7 @@ class KernelLoad:
         return self.stop()
 
     def start(self) -> None:
-        """Starts the kernel, and waits until it copies."""
+        """Starts the kernel, and waits until the kernel copies."""
         device = self._device
         self._signals[0] = self._signals[1] = 0
         device.enter()
@@ -86,7 +86,7 @@ class KernelLoad:
                 raise TookTooLong("load", f"did not start within {LIMIT:g} s")
 
     def stop(self) -> float:
-        """Ends the kernel and returns its rate in bytes/s; 0 if it had ended by itself before."""
+        """Ends the kernel and returns its rate in bytes/s, or 0 if the kernel had already ended."""
         self._signals[1] = 1
         self._device.call("cuStreamSynchronize", self._stream)
         raw = bytearray(4 * _WORD)
@@ -100,7 +100,7 @@ class KernelLoad:
 
 
 class LoadedGroup:
-    """A group that is measured while loads run from its beginning to its end."""
+    """A group, and loads that run from the group's beginning to its end."""
 
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
@@ -116,8 +116,8 @@ class LoadedGroup:
         self._group.open()
 
     def wait(self) -> Timing:
-        """Waits for the group. The seconds of a load are what all loops would have taken at its
-        rate."""
+        """Waits for the group. The seconds of a load are the time that all loops would take at the
+        load's rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
         try:
@@ -149,7 +149,7 @@ class LoadedGroup:
 
 
 def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Sequence[Copy]) -> Group:
-    """The group with these loads, or the group itself without any."""
+    """Returns the group combined with these loads, or the group itself without loads."""
     if not loads:
         return group
     with ExitStack() as opened:

@@ -43,8 +43,8 @@ _NOT_A_NUMBER = 0xFF
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A type's codes in cuBLAS and in kernels/matmul.cu, and the oldest compute capability that has
-    it."""
+    """The codes of a number type in cuBLAS and in kernels/matmul.cu, and the oldest compute
+    capability that has the type."""
 
     number: int
     compute: int
@@ -61,8 +61,8 @@ _KINDS: dict[object, _Kind] = {
 
 
 class Products:
-    """cuBLAS for all devices of a backend; it is loaded for the first product, with one handle a
-    device."""
+    """Products by cuBLAS for all devices of a backend. cuBLAS is loaded for the first product. Each
+    device has one handle."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -72,8 +72,8 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """A group of these products. Raises Unsupported without cuBLAS, or if the device lacks the
-        type of numbers."""
+        """Returns a group of these products. Raises Unsupported without cuBLAS, or if the device
+        lacks the type of numbers."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
@@ -101,7 +101,7 @@ class Products:
 
 
 class CudaProductWork(StreamWork):
-    """A, B and their product on a device; a loop is one product."""
+    """The matrices A, B and A · B on a device. A loop is one product."""
 
     on_host = False
     warm_up = WARM_UPS
@@ -167,14 +167,15 @@ class CudaProductWork(StreamWork):
         self._made.close()
 
     def _memory(self, size: int, made: ExitStack) -> int:
-        """Memory of the device, freed with `made`."""
+        """Allocates memory of the device. `made` frees the memory."""
         about = f"{approximate_size(size)} of cuda:{self.device.index}"
         address = int(self.device.call("cuMemAlloc", size, about=about))
         made.callback(self.device.call, "cuMemFree", address)
         return address
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
-        """A launch with a thread for each of `count` items, or with as many threads as run well."""
+        """Returns a launch with one thread for each of `count` items, up to a maximum number of
+        blocks."""
         kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)

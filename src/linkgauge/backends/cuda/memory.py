@@ -29,8 +29,8 @@ must evict while kernels spin can hang the device."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
-    """The fabric handle of a buffer's allocation, for other machines, with the address and size in
-    bytes of the allocation."""
+    """The fabric handle of a buffer's allocation, for other machines. Address and size (in bytes)
+    are those of the allocation."""
 
     handle: bytes
     start: int
@@ -38,8 +38,8 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """Memory that CUDA can use. `address` is its first byte, for the host and for every device
-    (unified addressing); `home` is the device that allocated it, fills it and checks it."""
+    """Memory that CUDA can use. `address` is the first byte; host and devices use the same address
+    (unified addressing). `home` is the device that allocated, fills and checks the memory."""
 
     memory: Memory
     size: int
@@ -58,7 +58,7 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
     @property
     def host_only(self) -> bool:
-        """Whether only the host, and copy engines with the driver's help, can reach it."""
+        """Whether only the host and copy engines (with the driver's help) can reach the memory."""
         return self.memory.kind == "pageable"
 
     def placement(self) -> Placement:
@@ -73,14 +73,14 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
 
 def ours(buffer: Buffer | None) -> CudaBuffer:
-    """The buffer, as one of this backend's. Another one is a bug."""
+    """Returns the buffer as a CudaBuffer. Any other type of buffer is a bug."""
     if not isinstance(buffer, CudaBuffer):
         raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
     return buffer
 
 
 def address_in(buffer: Buffer | None) -> int:
-    """The address of this backend's buffer."""
+    """Returns the address of a buffer of this backend."""
     return ours(buffer).address
 
 
@@ -88,8 +88,8 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Allocates words of host memory that the host and all devices see at the same address; their
-    contents are undefined. The caller frees them with cuMemFreeHost."""
+    """Allocates words of host memory that the host and all devices see at the same address. The
+    contents are undefined. The caller frees the words with cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
@@ -100,10 +100,10 @@ def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
     """Allocates `size` bytes of `memory` for use by `home`. `node` describes the node of host
-    memory; `alone` says that there is no other node. Host memory is first touched by the node's
-    CPUs.
+    memory; `alone` says that there is no other node. The CPUs of the node touch host memory first.
 
-    Raises AllocationError if it cannot be allocated and Unsupported if its kind is unknown here."""
+    Raises AllocationError if memory is short, and Unsupported if the kind of memory is unknown
+    here."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -122,9 +122,10 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """Memory of the native core, which binds it to its node, touches it with all CPUs there and
-    requests huge pages; the driver then pins it, unless it is pageable. Pinning existing pages
-    takes a fraction of the time that the driver needs to allocate them itself."""
+    """Allocates memory by the native core. The native core binds the memory to its node, touches it
+    with all CPUs of the node, and requests huge pages. The driver then pins the memory, unless the
+    kind is pageable. Pinning existing pages takes a fraction of the time of an allocation by the
+    driver."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     pinned = memory.kind != "pageable"
     if pinned:
@@ -149,8 +150,8 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """Pinned memory that the driver allocates: `mapped` (zero copy), `wc` (write-combined). It
-    cannot be bound: the driver takes pages near the calling CPU."""
+    """Allocates pinned memory by the driver: `mapped` (zero copy) or `wc` (write-combined). The
+    memory cannot be bound to a node; the driver takes pages near the calling CPU."""
     enums = home.driver.enums
     flags = {
         "mapped": enums.CU_MEMHOSTALLOC_DEVICEMAP,
@@ -168,8 +169,8 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """Managed memory that prefers its node and is mapped into the device: copies access it in
-    place, and nothing migrates while the clock runs."""
+    """Allocates managed memory that prefers its node and is mapped into the device. Copies access
+    the memory in place, and no page migrates while the clock runs."""
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
@@ -192,8 +193,8 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Raises Unsupported if the device can never have `size` bytes of managed memory,
-    AllocationError if it cannot have them now."""
+    """Raises Unsupported if the device can never have `size` bytes of managed memory, and
+    AllocationError if the device cannot have so many bytes now."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -208,7 +209,7 @@ def _check_managed(size: int, home: CudaDevice) -> None:
 
 
 def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bool) -> None:
-    """Advises the driver to keep pages on the memory's node and mapped into the device."""
+    """Advises the driver to keep the pages on the memory's node, mapped into the device."""
     enums = home.driver.enums
     places, advice = enums.CUmemLocationType, enums.CUmem_advise
     host = places.CU_MEM_LOCATION_TYPE_HOST if alone else places.CU_MEM_LOCATION_TYPE_HOST_NUMA
@@ -230,7 +231,8 @@ def _about(memory: Memory, size: int) -> str:
 
 @contextmanager
 def _on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Runs its body on these CPUs, so that pages first touched there lie on their node."""
+    """Runs the body of the `with` statement on these CPUs, so that pages first touched there lie on
+    the CPUs' node."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         if cpus:

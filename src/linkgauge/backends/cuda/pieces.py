@@ -1,4 +1,5 @@
-"""Copies cut into small pieces: many transfers, in sequence on each of several streams."""
+"""Copies that are cut into small pieces: many transfers, one after another on each of several
+streams."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ _LANES = 32
 def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
 ) -> KernelLaunch:
-    """A kernel of `device` that copies `size` bytes, a block for each stream; addresses are 16-byte
-    aligned. In a warp's access of 128, 256 or 512 bytes, each lane accesses 4, 8 or 16 bytes."""
+    """Returns a kernel of `device` that copies `size` bytes with one block for each stream.
+    Addresses must be 16-byte aligned. In a warp's access of 128, 256 or 512 bytes, each lane
+    accesses 4, 8 or 16 bytes."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (destination, source, size, LOOPS)
@@ -27,8 +29,8 @@ def pieces_launch(
 
 
 class PieceCopies(StreamWork):
-    """Copies by copy engines, one copy per piece. A loop is one graph, with a chain of copies for
-    each stream: enqueued one by one, copies would wait for the calls."""
+    """Copies by copy engines, one copy for each piece. A loop is one graph with a chain of copies
+    for each stream. If the copies were enqueued one by one, each copy would wait for its call."""
 
     def __init__(
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces

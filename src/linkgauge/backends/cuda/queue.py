@@ -1,5 +1,5 @@
-"""A stream of a device as driver calls, which the host times one by one; and the time of calls that
-enqueue copies."""
+"""Makes driver calls on a device's stream, and times them one by one on the host. Also times the
+calls that enqueue copies."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .memory import address_in, pinned_words
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
-"""The name of a function of the native core that is called like the driver's functions."""
+"""The name of a function of the native core. The function is called like the driver's functions."""
 
 
 @cache
 def address_of(function: str) -> int:
-    """The address of a driver function."""
+    """Returns the address of a driver function."""
     return iterations.address_of(ctypes.CDLL(LIBRARY), function)
 
 
 class CudaQueue(Queue):
-    """The first stream of a device; `made` closes the resources of its calls."""
+    """The first stream of a device. `made` closes the resources of the stream's calls."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device, self._made = device, made
@@ -98,8 +98,9 @@ class CudaQueue(Queue):
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
     def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
-        """A launch of a kernel that is already loaded, because a capture does not allow loading.
-        Its arguments exist until all is closed."""
+        """Loads a kernel and returns a launch of the kernel. Loading comes first, because no kernel
+        can be loaded during a capture. The arguments of the launch exist until everything is
+        closed."""
         device = self._device
         launch = KernelLaunch(device, device.kernel("flags", kernel), (1, 1), arguments)
         self._made.callback(lambda: launch)
@@ -109,7 +110,7 @@ class CudaQueue(Queue):
         return launch
 
     def _release(self, call: str, what: Any) -> None:
-        """Releases a resource once the stream has ended."""
+        """Releases a resource after all work on the stream has ended."""
         with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)
             self._device.driver.call(call, what)
@@ -126,9 +127,9 @@ _GATE = 1
 
 
 class EnqueuingGroup(Gated):
-    """The enqueuing of one copy by the call `named`, on the first queue of a device. Its seconds
-    are host time, from before the first call until after the last. If calls `may_block`, they may
-    wait for the device. `made` has the resources of the calls."""
+    """Times how long the host takes to enqueue one copy by the call `named`, on the first queue of
+    a device. The seconds are host time, from before the first call until after the last. If the
+    calls `may_block`, they may wait for the device. `made` owns the resources of the calls."""
 
     most_loops = QUEUE - _GATE
     pace = Pace(loops=1)
@@ -147,8 +148,8 @@ class EnqueuingGroup(Gated):
         self._closed = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Arms the gate. Raises Unsupported if a call might wait for the device, because the device
-        waits for the gate."""
+        """Arms the gate. Raises Unsupported if more calls are to be enqueued than fit behind the
+        gate."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         if loops * laps > self.most_loops:
@@ -179,7 +180,7 @@ class EnqueuingGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def close(self) -> None:
-        """Opens the gate if it is closed, and waits for enqueued work; idempotent."""
+        """Opens the gate if the gate is closed, and waits for enqueued work; idempotent."""
         if self._closed:
             return
         super().close()
@@ -192,14 +193,14 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """The call that copies between devices without peer access; `ends` are cuMemcpyPeerAsync's
-    arguments before the stream."""
+    """Returns a group that enqueues copies by the driver, between devices without peer access.
+    `ends` are the arguments of cuMemcpyPeerAsync before the stream."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 
 
 def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
-    """The call that enqueues a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
+    """Returns the call that enqueues a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
     transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
     ends = address_in(copy.destination), address_in(copy.source)
     if transfer.engine.kind == "ce":

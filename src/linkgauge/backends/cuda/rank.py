@@ -1,5 +1,5 @@
-"""A rank with a GPU. Other ranks of its machine open its memory by CUDA IPC, and ranks of its
-NVLink domain by fabric handles. NCCL carries out copies that no engine can."""
+"""A rank with a GPU. Ranks of the same machine open the GPU's memory by CUDA IPC, ranks of the same
+NVLink domain by fabric handles. NCCL carries out copies that no engine can carry out."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ BY_NCCL = "moved by NCCL send and receive: no shared memory between these machin
 
 
 class GpuOfRank(OfProcess):
-    """The GPU of a rank, chosen by its number among the ranks of its machine; with fewer GPUs,
-    ranks share them."""
+    """The GPU of a rank, chosen by the rank's number among the ranks of its machine. If there are
+    fewer GPUs than ranks, ranks share GPUs."""
 
     backend: CudaBackend
 
@@ -49,14 +49,14 @@ class GpuOfRank(OfProcess):
 
 
 class CudaRank(GpuOfRank):
-    """A rank's GPU, and its part of transfers with the GPUs of the ranks on these `hosts`."""
+    """A rank's GPU, and the rank's part of transfers with the GPUs of the ranks on `hosts`."""
 
     def __init__(self, launch: Launch, backend: Backend, hosts: Sequence[str]) -> None:
         super().__init__(launch, backend)
         self._hosts = hosts
         self._machine = hosts[launch.rank]
         self._ways: dict[Transfer, str] = {}
-        """The way in which each of the copies prepared last reaches the other process."""
+        """The way in which each of the last prepared copies reaches the other process."""
 
     @cached_property
     def _domain(self) -> str | None:
@@ -86,7 +86,8 @@ class CudaRank(GpuOfRank):
         return export(own, self._machine, None if own.fabric is None else self._domain)
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """The buffer; another rank's is opened, and stays open until the cell's group is closed."""
+        """Returns the buffer in this process. Another rank's buffer is opened, and stays open until
+        the cell's group is closed."""
         if buffer is not None and buffer.memory.rank != self.rank:
             theirs = spanned(buffer)
             theirs.here = theirs.here or open_handle(
@@ -128,7 +129,7 @@ class CudaRank(GpuOfRank):
         return self.backend.collectives.token()
 
     def _collective(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """This rank's part of a collective, which uses only the buffers of this rank."""
+        """Returns this rank's part of a collective. The group uses only buffers of this rank."""
         mine = self.places(copies)
         if not mine:
             return IdlePart()
@@ -141,8 +142,8 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.collectives.group(known, work, self.tokens), mine)
 
     def _beside_passages(self, copies: Sequence[Copy]) -> Group:
-        """This rank's part of copies; NCCL carries out copies that have a token. Two ranks that
-        share several copies make their NCCL calls in the same order."""
+        """Returns this rank's part of copies, of which NCCL carries out those with a token. Two
+        ranks that share several copies make their NCCL calls in the same order."""
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}
         timed: list[int] = []
@@ -163,7 +164,8 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.prepare_with(mine, None, passages=passages), timed)
 
     def _side(self, copy: Copy) -> Copy:
-        """The copy as a transfer of this rank's own buffer by its own GPU."""
+        """Returns the copy as a transfer of this rank's own buffer, carried out by this rank's own
+        GPU."""
         transfer = self.transfer(copy.transfer)
         source, destination = (
             self.opened(end) if end is not None and end.memory.rank == self.rank else None
@@ -173,7 +175,8 @@ class CudaRank(GpuOfRank):
         return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
     def _bounce(self, copy: Copy) -> Group:
-        """This rank's side of a ping-pong. Raises Unsupported if the copy is not a ping-pong."""
+        """Returns this rank's side of a ping-pong. Raises Unsupported if the copy is not a
+        ping-pong."""
         check_flags(self.copy(copy))
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]

@@ -1,4 +1,4 @@
-"""Settings of copies: the engines' settings for each path, and those stored for a GPU model."""
+"""Settings of copies: settings of engines for each path, and settings stored for a GPU model."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from linkgauge.model.settings import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
-"""From this size on (bytes) one launch carries out all loops of a kernel copy, as in nvbandwidth;
-below it each loop is a launch, so that the figure is that of single copies."""
+"""The size in bytes from which one launch carries out all loops of a kernel copy, as in
+nvbandwidth. Below this size each loop is a launch, so that the figure is that of single copies."""
 
 LEAST_SEARCHED = 64 << 20
 """The size in bytes from which arrays are used to find the fastest kernel for a device's memory."""
 
 LEAST_IN_KERNEL = 2
-"""Fewest loops of a launch that carries out several: the multiprocessors do not finish together,
-which affects one loop more than two."""
+"""The fewest loops of a launch that carries out several loops. Multiprocessors do not finish at the
+same time, which affects one loop more than two."""
 IN_PLACE_LOOPS = 16
-"""In-place repeats of a step in a sample, the same number as in nvbandwidth: with fewer, caches
-serve fewer of them."""
+"""The in-place repeats of a step in a sample, as in nvbandwidth. With fewer repeats, caches serve a
+smaller share of them."""
 
 FULL_GRID = (1 << 31) - 1
 """A grid with a block for every tile of the copy."""
@@ -40,8 +40,8 @@ _PATHS = {
     ("peer", "own"): "peer-read",
     ("own", "own"): "local",
 }
-"""Names of the paths that settings depend on, by the owners of the source and the destination as
-seen from the engine's device."""
+"""The names of the paths on which settings depend. A path is given by the owners of source and
+destination, as seen from the engine's device."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
@@ -51,10 +51,10 @@ class CopySettings(msgspec.Struct, frozen=True):
                four 32 KiB chunks in shared memory (compute capability 9.0 and later)
     blocks     blocks of the grid; None: one per multiprocessor
     threads    threads of a block, a multiple of 64 (plain only)
-    unroll     plain: accesses in flight per thread; bulk: how many of the four chunks are loading
-    spread     accesses of a thread are a grid's width apart, not a block's (plain only)
-    in_place   a step's loops are all done before the next step's (plain only): caches on the way
-               may then serve the repeats
+    unroll     plain: accesses in flight per thread; bulk: chunks that load at the same time
+    spread     a thread's accesses are a grid's width apart, otherwise a block's width (plain only)
+    in_place   a step does all its loops before the next step begins (plain only): caches may then
+               serve the repeats
     streaming  evict-first loads and stores (plain only)
     streams    streams over which a copy engine's transfer is split"""
 
@@ -68,7 +68,7 @@ class CopySettings(msgspec.Struct, frozen=True):
     streams: Streams = 1
 
     def describe(self, engine: str) -> str:
-        """The settings that concern an engine (`ce` or `sm`), for display."""
+        """Returns the settings that concern an engine (`ce` or `sm`), as text."""
         if engine == "ce":
             return f"{self.streams} streams"
         grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
@@ -100,9 +100,10 @@ def override(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """The settings `base`, with what the user set by hand. If the user sets a kernel's shape, the
-    rest of it comes from the kernel's defaults, not from a tuned shape. Copies in both directions
-    at once use the plain kernel, because the bulk kernel copies in one direction."""
+    """Returns the settings `base`, changed by what the user set by hand. If the user sets a
+    kernel's shape, all other values come from the kernel's defaults, not from a tuned shape. Copies
+    in both directions use the plain kernel, because the bulk kernel copies in one direction
+    only."""
     bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
@@ -121,8 +122,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """The settings set by hand, else those `tuned` for the device's model and path, else the
-    defaults."""
+    """Returns the settings set by hand, else the settings in `tuned` for the transfer's path, else
+    the defaults."""
     base = tuned.get(key(transfer, operation), defaults(transfer, operation))
     return override(base, engines, transfer, operation)
 
@@ -134,8 +135,8 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """The name under which a transfer's tuned settings are stored: `sm from-host`, or `sm
-    peak-read` for arrays."""
+    """Returns the name under which the tuned settings of a transfer are stored: `sm from-host`, or
+    `sm peak-read` for arrays."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -145,15 +146,16 @@ def key(transfer: Transfer, operation: OperationName = "copy") -> str:
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
-    """Settings stored for a GPU model; empty if there are none or the file cannot be decoded."""
+    """Returns the settings stored for a GPU model. Returns an empty mapping if there are none or
+    the file cannot be decoded."""
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores settings for a GPU model, and keeps the settings of other paths. None removes a path
-    for which the defaults are best. Raises OSError."""
+    """Stores settings for a GPU model, and keeps the stored settings of other paths. None instead
+    of settings removes a path, which then uses the defaults. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})
@@ -161,7 +163,7 @@ def store_tuned(
 
 
 def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-    """Settings of a transfer for which none are tuned or set by hand."""
+    """Returns the settings of a transfer for which no settings are tuned or set by hand."""
     if operation != "copy":
         return ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

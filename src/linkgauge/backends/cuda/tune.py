@@ -1,4 +1,4 @@
-"""Finds the fastest settings of each path on a GPU, and stores them for its model."""
+"""Finds the fastest settings of each path on a GPU, and stores the settings for the GPU's model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SEED = 7
 
 
 class Path(msgspec.Struct, frozen=True):
-    """The path that settings are searched for: a transfer and its operation."""
+    """A path for which settings are searched: a transfer and an operation."""
 
     transfer: Transfer
     operation: OperationName = "copy"
@@ -53,7 +53,7 @@ class Path(msgspec.Struct, frozen=True):
 
     @property
     def contents(self) -> tuple[Pattern, Pattern]:
-        """The contents of the source, and of the destination afterwards."""
+        """Returns two patterns: the source's, and the destination's after the operation."""
         work = ARRAYS.get(self.operation)
         if work is not None and work.computes:
             return Pattern.NUMBERS, RESULTS[work.kind]
@@ -61,7 +61,7 @@ class Path(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings with their rate in bytes/s, counting both directions, or all arrays."""
+    """Settings with their rate in bytes/s. The rate counts both directions, or all arrays."""
 
     settings: CopySettings
     rate: float
@@ -75,15 +75,15 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """The best settings of each path of device `index`, stored for its model.
+    """Finds the best settings for each path of device `index`, and stores the settings for the
+    device's model.
 
-    Every candidate runs once; the best and the defaults then take turns, so that drift affects all
-    alike. A candidate that copies wrongly or fails with an error is dropped. `peer` is the device
-    that peer paths go to; without it they are skipped. Paths on which the defaults are best are
-    left out.
+    Every candidate runs once. The best candidates and the defaults then take turns, so that drift
+    affects all alike. A candidate that copies wrongly or fails is dropped. Peer paths lead to the
+    device `peer`, and are skipped without a peer. Paths on which the defaults are best are left
+    out.
 
-    Raises BackendError if the device is dead; what was found before that is stored.
-    """
+    Raises BackendError if the device is dead. Settings found before are stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -94,8 +94,8 @@ def tune(
 
 
 def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
-    """One transfer for each path. `<->` is not searched, because its order of loops is part of what
-    it measures."""
+    """Yields one transfer for each path. `<->` is not searched, because a `<->` also measures the
+    order of its loops."""
     device = Memory("cuda", index)
     kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
     host = Memory("host", node)
@@ -114,7 +114,7 @@ def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
 
 
 def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
-    """The settings to try on a path, the defaults first."""
+    """Yields the settings to try on a path, the defaults first."""
     if path.operation in ARRAYS:
         yield from _of_arrays(path.operation, multiprocessors)
         return
@@ -133,8 +133,9 @@ def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
 
 
 def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopySettings]:
-    """The settings to try for arrays: a block for each tile, as in STREAM's programs for GPUs, or
-    as many blocks as run at once, which sweep through the arrays together."""
+    """Yields the settings to try for arrays. Either the grid has a block for each tile, as in GPU
+    versions of STREAM. Or the grid has as many blocks as run at once, which move through the arrays
+    together."""
     yield ARRAY_DEFAULT
     for threads, unroll in product((256, 512, 1024), (1, 2, 4, 8)):
         settings = CopySettings(blocks=FULL_GRID, threads=threads, unroll=unroll)
@@ -151,7 +152,7 @@ def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopyS
 def _tune_path(
     backend: CudaBackend, path: Path, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
-    """The settings that beat the defaults on this path, or None."""
+    """Returns the settings that beat the defaults on this path, or None."""
     transfer = path.transfer
     ends: list[CudaBuffer | None] = []
     try:
@@ -175,8 +176,8 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """The settings that beat the defaults on this path, tried with the buffers of this copy, whose
-    contents are lost; None if none does. Raises BackendError if the device is dead."""
+    """Returns the settings that beat the defaults on this path, or None. The search overwrites the
+    buffers of `copy`. Raises BackendError if the device is dead."""
     trial = _Trial(backend, path, copy, report)
     every = candidates(path, backend.multiprocessors(path.transfer.engine.owner))
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
@@ -195,8 +196,8 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """The defaults, the best other candidates, and the two best of each kernel: a single run may
-    mislead about one of a kernel's settings, but hardly about all of them."""
+    """Returns the defaults, the best other candidates, and the two best candidates of each kernel.
+    A single run may mislead about one setting of a kernel, but hardly about all settings."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -206,7 +207,7 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
 
 
 class _Trial(msgspec.Struct, frozen=True):
-    """One copy, to be run with different settings."""
+    """A copy that runs with different settings, one after another."""
 
     backend: CudaBackend
     path: Path
@@ -214,10 +215,10 @@ class _Trial(msgspec.Struct, frozen=True):
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """The settings with the rate of one sample; None if they cannot run here, fail or copy
-        wrongly.
+        """Returns the settings with the rate of one sample. Returns None if the settings cannot run
+        here, fail, or copy wrongly.
 
-        Raises BackendError if not even the buffers can be filled: the device is dead."""
+        Raises BackendError if the buffers cannot be filled, because the device is dead."""
         copy, (given, made) = self.copy, self.path.contents
         if copy.source is not None:
             size = copy.size * named(self.path.operation).source_arrays
@@ -243,7 +244,7 @@ class _Trial(msgspec.Struct, frozen=True):
         )
 
     def _measured(self, settings: CopySettings) -> tuple[float, int | None]:
-        """The rate in bytes/s, and the checksum that a pure read computed."""
+        """Returns the rate in bytes/s, and the checksum that a pure read computed."""
         operation = self.path.operation
         group = self.backend.prepare_with([self.copy], settings, operation)
         seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS
@@ -256,14 +257,14 @@ class _Trial(msgspec.Struct, frozen=True):
             group.close()
 
     def streaming(self, heats: Sequence[Candidate]) -> list[Candidate]:
-        """The best shapes once more, with loads and stores past the caches."""
+        """Runs the best plain kernels again, with loads and stores that bypass the caches."""
         plain = [tried for tried in heats if tried.settings.kernel == "plain"]
         ranked = sorted(plain, key=lambda tried: tried.rate, reverse=True)[:FINALISTS]
         again = (msgspec.structs.replace(tried.settings, streaming=True) for tried in ranked)
         return [tried for settings in again if (tried := self.run(settings)) is not None]
 
     def take_turns(self, finalists: Sequence[CopySettings]) -> list[Candidate]:
-        """The finalists' median rates over rounds in which each runs once."""
+        """Runs the finalists in turns, and returns each with its median rate."""
         rates: list[list[float]] = [[] for _ in finalists]
         for _ in range(ROUNDS):
             for settings, own in zip(finalists, rates, strict=True):

@@ -1,8 +1,8 @@
-"""Writes and checks patterns: by kernels if a device reaches the memory, else by the host.
+"""Writes and checks patterns: by a kernel if a device reaches the memory, else by threads of the
+host.
 
-A kernel covers device memory in a fraction of a millisecond and pinned host memory at the speed of
-the link; host threads handle only what kernels do not reach.
-"""
+A kernel covers device memory in a fraction of a millisecond, and pinned host memory at the speed of
+the link. Host threads handle only memory that kernels do not reach."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = 8
 
 
 class Verifier:
-    """Fills and checks buffers; keeps one word on each device for a kernel's result."""
+    """Fills and checks buffers. On each device, one word holds the result of a kernel."""
 
     def __init__(self) -> None:
         self._words: dict[int, tuple[CudaDevice, int]] = {}
@@ -59,7 +59,8 @@ class Verifier:
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:
-        """The address of the device's word; the `aside` stream sets its bytes to `byte` first."""
+        """Returns the address of the device's word, after setting its bytes to `byte` on the
+        `aside` stream."""
         if device.index not in self._words:
             self._words[device.index] = (device, new_word(device))
         word = self._words[device.index][1]
@@ -70,8 +71,8 @@ class Verifier:
 
 
 def run(device: CudaDevice, launch: KernelLaunch) -> None:
-    """Runs one launch to its end on the `aside` stream, where no gate blocks it. Raises
-    BackendError for any failure."""
+    """Runs one launch to its end on the stream `aside`, which no gate blocks. Raises BackendError
+    for any failure."""
     device.enter()
     launch.enqueue(device.aside)
     device.driver.call("cuStreamSynchronize", device.aside)
@@ -83,7 +84,7 @@ def new_word(device: CudaDevice) -> int:
 
 
 def read_word(device: CudaDevice, address: int) -> int:
-    """The 64-bit word at a device address."""
+    """Returns the 64-bit word at a device address."""
     value = bytearray(_WORD)
     device.call("cuMemcpyDtoH", value, address, _WORD)
     return int.from_bytes(value, "little")

@@ -22,13 +22,13 @@ ALIGNMENT = 4096
 PIECE = 128 << 20
 """Approximate bytes of one piece of interference: milliseconds over any link to a host."""
 MARGIN = 1.1
-"""Interference is to last this many times as long as the measured copy last took."""
+"""The factor by which interference is to outlast the measured copy, judged by the last sample."""
 
 
 class StreamWork(ABC):
-    """The work that one transfer enqueues. `streams` is the number of streams that it uses, helpers
-    included; `warm_up` is the number of loops before the start event, `least_loops` the fewest
-    loops of a sample."""
+    """The work that one transfer enqueues. `streams` is the number of streams, helpers included.
+    `warm_up` is the number of loops before the start event. `least_loops` is the least number of
+    loops in a sample."""
 
     streams = 1
     warm_up = 0
@@ -38,21 +38,23 @@ class StreamWork(ABC):
         self.device = device
 
     def operations(self, loops: int) -> int:
-        """Entries of the driver's queues that `loops` loops take, on all streams."""
+        """Returns the number of entries that `loops` loops take in the driver's queues, on all
+        streams."""
         return loops
 
     @abstractmethod
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
         """Enqueues the loops. Helper streams start and end in the order of the first stream. The
-        device's context is current."""
+        caller makes the device's context current."""
 
     def checksum(self) -> int | None:
-        """The xor of the words that a pure read saw, once the read has ended; None for other
-        work."""
+        """Returns the xor of the words that a pure read saw, after the read has ended. Returns None
+        for other work."""
         return None
 
     def close(self) -> None:  # noqa: B027
-        """Frees the work's own resources; kernels belong to the device."""
+        """Frees the work's own resources. Kernels are not freed, because they belong to the
+        device."""
 
 
 class EngineCopy(StreamWork):
@@ -104,9 +106,9 @@ class EngineCopy(StreamWork):
 
 
 class PeerCopy(StreamWork):
-    """The driver's own copy between devices without peer access: the bytes go through the host, and
-    the call may block until the device proceeds. Like p2pBandwidthLatencyTest, it has no warm-up.
-    `ends` are the arguments of cuMemcpyPeerAsync before the stream."""
+    """A copy by the driver between devices without peer access. The bytes go through the host, and
+    a call may wait for the device. As in p2pBandwidthLatencyTest, there is no warm-up. `ends` are
+    the arguments of cuMemcpyPeerAsync before the stream."""
 
     def __init__(self, device: CudaDevice, ends: tuple[Any, ...]) -> None:
         super().__init__(device)
@@ -118,8 +120,8 @@ class PeerCopy(StreamWork):
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """A work that a thread must drive to its end, because the driver stages pageable host memory on
-    the calling thread: a call may return only once its bytes have arrived."""
+    """Returns work that needs a thread of its own until the end. The driver copies pageable host
+    memory on the calling thread, so a call may return only after its bytes have arrived."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -129,11 +131,11 @@ def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
 
 
 Piece = Callable[[Any], object]
-"""Enqueues a part of a copy on a stream."""
+"""A function that enqueues a part of a copy on a stream."""
 
 
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
-    """A copy by a copy engine, in pieces."""
+    """Returns the work of a copy by a copy engine, in pieces."""
     copy = partial(device.driver.call, "cuMemcpyAsync")
     return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
 
@@ -141,7 +143,7 @@ def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) 
 def kernel_pieces(
     device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
 ) -> list[Piece]:
-    """A copy by a kernel, in pieces; each piece is a launch."""
+    """Returns the work of a copy by a kernel, in pieces. Each piece is a launch."""
     return [
         copy_launch(device, *part, settings, both_ways=False).enqueue
         for part in slices(destination, source, size, size // PIECE)
@@ -150,7 +152,7 @@ def kernel_pieces(
 
 class InPieces(StreamWork):
     """A loop of several pieces, one after another. A pointer chase has a piece for each
-    multiprocessor. Like nvbandwidth, it has no warm-up."""
+    multiprocessor. As in nvbandwidth, there is no warm-up."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device)
@@ -166,8 +168,8 @@ class InPieces(StreamWork):
 
 
 class Interference(InPieces):
-    """A copy that only has to run longer than another one. Only a `share` of its pieces is
-    enqueued, because running on after the measured copy takes time and shows nothing."""
+    """A copy that interferes with the measured copy, and only has to run longer. Only a `share` of
+    the pieces is enqueued, because running on after the measured copy takes time and has no use."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device, pieces)
@@ -182,9 +184,9 @@ class Interference(InPieces):
         self._enqueued += count
 
     def settle(self, loops: int, seconds: float, measured: float) -> float | None:
-        """Seconds that all loops would have taken, extrapolated from a sample's pieces; None if the
-        measured copy took longer, so that the sample does not count. The next sample enqueues
-        enough to outlast the measured copy by `MARGIN`."""
+        """Returns the seconds that all loops would have taken, extrapolated from the pieces of a
+        sample. Returns None if the measured copy took longer; the sample then does not count. The
+        next sample enqueues enough to outlast the measured copy by `MARGIN`."""
         enqueued, self._enqueued = self._enqueued, 0
         whole = seconds * self.operations(loops) / enqueued
         if seconds < measured and self.share < 1:
@@ -195,8 +197,8 @@ class Interference(InPieces):
 
 
 class CudaKernelWork(StreamWork):
-    """A copy or a write by a kernel. With `in_kernel` one launch carries out all loops, else each
-    loop is a launch."""
+    """A copy or a write by a kernel. With `in_kernel`, one launch carries out all loops; otherwise
+    each loop is a launch."""
 
     def __init__(
         self,
@@ -222,8 +224,8 @@ class CudaKernelWork(StreamWork):
 
 
 class RecordedWork(CudaKernelWork):
-    """A kernel's copy in which one launch carries out all loops. `recording` is the variant of
-    `plain` that records its progress in `marks`."""
+    """A copy by a kernel in which one launch carries out all loops. `recording` is the variant of
+    the kernel `plain` that records its progress in `marks`."""
 
     def __init__(self, plain: CudaKernelWork, recording: KernelLaunch, marks: Marks) -> None:
         super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
@@ -239,9 +241,9 @@ class RecordedWork(CudaKernelWork):
 
 
 def warm_ups(copy: Copy) -> int:
-    """The number of loops that precede each sample. A copy between devices is warmed up, since the
-    first one after a pause is slower; a copy to or from the host is long, and a warm-up has no
-    effect."""
+    """Returns the number of loops before each sample. A copy between devices has a warm-up, because
+    the first copy after a pause is slower. A copy to or from the host has none, because the copy is
+    long and a warm-up has no effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -250,7 +252,8 @@ def warm_ups(copy: Copy) -> int:
 def copying(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> StreamWork:
-    """The work that copies between memories; `ends` are the destination's and source's address."""
+    """Returns the work that copies between memories. `ends` are the addresses of destination and
+    source."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
             return Interference(device, engine_pieces(device, *ends, copy.size))
@@ -263,7 +266,8 @@ def copying(
 def kernel_copy(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> CudaKernelWork:
-    """A copy by a kernel; if tracked and one launch carries out all loops, it records progress."""
+    """Returns the work of a copy by a kernel. The kernel records progress if the copy is tracked
+    and one launch carries out all loops."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
     kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
     if copy.size < IN_KERNEL_LOOPS:
@@ -283,7 +287,7 @@ def kernel_copy(
 
 
 class ReadWork(CudaKernelWork):
-    """A pure read by a kernel; `word` is the device address of its checksum."""
+    """A pure read by a kernel. `word` is the device address of the read's checksum."""
 
     def __init__(
         self, device: CudaDevice, kernel: KernelLaunch, word: int, in_kernel: bool
@@ -311,13 +315,13 @@ class ReadWork(CudaKernelWork):
 
 
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
-    """The work of a pure write."""
+    """Returns the work of a pure write."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
     return CudaKernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
-    """The work of a pure read."""
+    """Returns the work of a pure read."""
     word = new_word(device)
     try:
         kernel = read_launch(device, source, copy.size, word)
@@ -328,14 +332,14 @@ def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
-    """Splits a copy of `size` bytes into at most `count` (at least one) slices (destination,
-    source, length): cut at aligned offsets, about equal, none empty."""
+    """Splits a copy of `size` bytes into at most `count` slices (destination, source, length). The
+    slices begin at aligned offsets, are about equal, and none is empty."""
     length = -(-size // max(1, count))
     return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
 
 
 def cut(destination: int, source: int, size: int, length: int) -> list[tuple[int, int, int]]:
-    """Splits a copy of `size` bytes into copies of `length`; the last one takes the rest."""
+    """Splits a copy of `size` bytes into copies of `length` bytes. The last copy takes the rest."""
     return [
         (destination + offset, source + offset, min(length, size - offset))
         for offset in range(0, size, length)

@@ -1,1 +1,1 @@
-"""Backend `mpi`: the memories of hosts, between which MPI moves bytes."""
+"""Backend `mpi`: MPI moves bytes between the memories of hosts."""

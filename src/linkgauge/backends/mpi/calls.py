@@ -1,8 +1,8 @@
-"""Collectives as calls of MPI's C functions with all of their arguments, as one rank makes them.
+"""Collectives as calls of MPI's C functions with all arguments, as one rank makes them.
 
-Out of place, they send from one buffer and receive in the other; in place (MPI_IN_PLACE,
-MPI_Sendrecv_replace), they use the receive buffer only. Source of the definitions: MPI 4.1,
-chapters 3 and 6; of the hypercube, nccl-tests (`src/hypercube.cu`)."""
+Out of place, the calls send from one buffer and receive in the other. In place (MPI_IN_PLACE,
+MPI_Sendrecv_replace), the calls use the receive buffer only. Sources of the definitions: MPI 4.1,
+chapters 3 and 6; for the hypercube nccl-tests (`src/hypercube.cu`)."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class NamedCall(NamedTuple):
 
 
 class GroupPlace(NamedTuple):
-    """A rank's position among the `ranks` of its group, and the addresses of its buffers; in place,
-    it sends from the receive buffer."""
+    """A rank's position among the `ranks` of its group, and the addresses of the rank's buffers. In
+    place, the rank sends from the receive buffer."""
 
     rank: int
     ranks: int
@@ -71,13 +71,13 @@ class GroupPlace(NamedTuple):
 
 
 def barrier(mpi: Any, comm: Any) -> NamedCall:
-    """The call of a barrier of all ranks of a communicator."""
+    """Returns the call of a barrier of all ranks of a communicator."""
     name = "MPI_Barrier"
     return NamedCall(name, (address_of(library(mpi), name), (mpi._handleof(comm),)))  # noqa: SLF001
 
 
 class Calls:
-    """The calls of one collective. They use memory that this object holds."""
+    """The calls of one collective, and the memory that the calls use."""
 
     def __init__(
         self, mpi: Any, comm: Any, work: Collective, counts: Counts, at: GroupPlace
@@ -95,7 +95,7 @@ class Calls:
         self._held = ctypes.create_string_buffer(_REQUEST + _STATUS)
 
     def once(self) -> tuple[NamedCall, ...]:
-        """The calls that carry out the collective once."""
+        """Returns the calls that carry out the collective once."""
         match self._work.collective:
             case "broadcast":
                 return tuple(self._broadcast())
@@ -108,26 +108,27 @@ class Calls:
 
     @property
     def result(self) -> int:
-        """The address of the data that this rank receives. In place, a share has its place in the
-        buffer, but MPI_Reduce_scatter_block leaves it at the beginning."""
+        """Returns the address of the data that this rank receives. In place, a share is at its
+        place in the buffer, except that MPI_Reduce_scatter_block writes the share to the
+        beginning."""
         if not self._work.in_place or self._work.collective == "reduce_scatter":
             return self._at.receive
         return self._share(self._counts.receive_step)
 
     @property
     def given(self) -> int:
-        """The address of the data that this rank sends."""
+        """Returns the address of the data that this rank sends."""
         return self._share(self._counts.send_step) if self._work.in_place else self._at.send
 
     def _share(self, step: int) -> int:
-        """The address of this rank's share in the receive buffer."""
+        """Returns the address of this rank's share in the receive buffer."""
         return self._at.receive + self._at.rank * step * self._work.number.bytes
 
     def _call(self, name: str, *arguments: int) -> NamedCall:
         return NamedCall(name, (address_of(self._functions, name), arguments))
 
     def _ends(self, name: CollectiveName) -> tuple[int, ...]:
-        """The arguments before the communicator."""
+        """Returns the arguments before the communicator."""
         count, one, root = self._counts.count, self._type, self._root
         send, receive = self.given, self._at.receive
         if self._work.in_place:
@@ -143,8 +144,8 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """The addresses to send from and receive at in place. Where MPI wants it, one of them is
-        MPI_IN_PLACE; 0 stands for a buffer that a rank does not use."""
+        """Returns the send address and the receive address of a collective in place. One of them is
+        MPI_IN_PLACE where MPI requires it; 0 stands for a buffer that a rank does not use."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)
@@ -153,8 +154,8 @@ class Calls:
         return self._in_place, receive
 
     def _broadcast(self) -> Iterator[NamedCall]:
-        """The calls of a broadcast, which in MPI has one buffer. Out of place, the root has its
-        data in the other buffer, too."""
+        """Returns the calls of a broadcast, for which MPI uses one buffer. Out of place, the root
+        also copies its data to the receive buffer."""
         count, at = self._counts.count, self._at
         sends = at.rank == self._root and not self._work.in_place
         if sends:
@@ -174,8 +175,8 @@ class Calls:
         yield self._call("MPI_Sendrecv_replace", *replaced)
 
     def _hypercube(self) -> Iterator[NamedCall]:
-        """The calls of a hypercube: ranks that differ in one bit exchange all data so far, bit by
-        bit."""
+        """Returns the calls of a hypercube. For each bit, ranks whose numbers differ in this bit
+        exchange all data so far."""
         at, count = self._at, self._counts.count
         size = count * self._work.number.bytes
         if not self._work.in_place:
@@ -189,15 +190,15 @@ class Calls:
             mask <<= 1
 
     def _copy(self, source: int, count: int, destination: int) -> NamedCall:
-        """A copy within this rank, which takes as long as memmove."""
+        """Returns the call of a copy within this rank, which takes as long as memmove."""
         given = source, count, self._type, destination, count, self._type
         return self._call("MPI_Allgather", *given, self._alone)
 
     def _exchange(
         self, sent: int, count: int, to: int, received: int, source: int
     ) -> Iterator[NamedCall]:
-        """An exchange with another rank. MPI_Sendrecv takes more arguments than the native loop
-        passes on."""
+        """Returns the calls of an exchange with another rank. MPI_Sendrecv is not used, because the
+        native loop cannot pass so many arguments."""
         request = ctypes.addressof(self._held)
         begun = received, count, self._type, source, _TAG, self._comm, request
         yield self._call("MPI_Irecv", *begun)
@@ -206,8 +207,9 @@ class Calls:
 
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
-    """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide alike, so that
-    none waits for a rank that has refused. `ranks` is the number of ranks of all groups."""
+    """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide in the same
+    way, so that no rank waits for a rank that has refused. `ranks` is the number of ranks of all
+    groups."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

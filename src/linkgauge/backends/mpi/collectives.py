@@ -1,7 +1,8 @@
 """One rank's part of collectives between host memories, by MPI.
 
-The native loop calls MPI's C functions, with no Python between them. All ranks leave one barrier
-(MPI_Barrier) before the clock starts, and each reads its own when its own calls have returned."""
+A native loop calls MPI's C functions, with no Python in between. All ranks leave a barrier
+(MPI_Barrier) before the clocks start. Each rank reads its own clock when its own calls have
+returned."""
 
 from __future__ import annotations
 
@@ -22,16 +23,17 @@ from .group import address_in
 from .world import mpi_errors
 
 _POISON = (1 << 64) - 1
-"""A word whose bits are all 1, which no sent number has, except for unsigned numbers of 8 bits."""
+"""A word whose bits are all 1. No sent number has this value, except among unsigned 8-bit
+numbers."""
 _MOST_LOOPS = 1 << 16
-"""Each loop's end is kept, so their number is limited."""
+"""The most loops of a group. The number is limited, because the end of each loop is kept."""
 _NANO = 1e-9
 _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 """The collectives in which only the root sends."""
 
 
 def part_refusal(transfer: Transfer) -> str | None:
-    """Why a transfer cannot be a rank's part of a collective by MPI; None if it can."""
+    """Returns why a transfer cannot be a rank's part of a collective by MPI, or None if it can."""
     memory = transfer.source
     if transfer != Transfer(memory, memory, transfer.engine, transfer.scale):
         return f"{transfer}: a rank's part of a collective begins and ends in its own memory"
@@ -41,27 +43,27 @@ def part_refusal(transfer: Transfer) -> str | None:
 
 
 class Communicators:
-    """MPI's communicators besides the one of all ranks. Each is created once, by all of its ranks,
-    and kept until the end."""
+    """MPI's communicators other than the communicator of all ranks. All ranks of a communicator
+    create it together, once; communicators are kept until the end."""
 
     def __init__(self, mpi: Any) -> None:
         self.mpi, self.world = mpi, mpi.COMM_WORLD
         self._made: dict[object, Any] = {}
 
     def of_colors(self, colors: tuple[int, ...]) -> Any:
-        """The communicator of this rank's group; `colors` has the color of each rank, and all ranks
-        call this."""
+        """Returns the communicator of this rank's group. `colors` has the color of each rank. All
+        ranks must call this method."""
         size, rank = self.world.size, self.world.rank
         if len(colors) != size:
             raise Unsupported(f"a collective needs all {size} ranks, not {len(colors)}")
         return self._once("MPI_Comm_split", colors, lambda: self.world.Split(colors[rank], rank))
 
     def of_root(self, root: int) -> Any:
-        """The communicator of all ranks for broadcasts of this rank."""
+        """Returns a communicator of all ranks, for broadcasts by this rank."""
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """The communicator of these ranks, which share a window."""
+        """Returns the communicator of these ranks, which share a window."""
         if len(ranks) == self.world.size:
             return self.world
         return self._once(
@@ -83,8 +85,8 @@ class Communicators:
 
 
 class MpiCollective(CollectiveGroup):
-    """This rank's part of a collective; each copy is one rank's part. Raises Unsupported, in all
-    ranks alike, for what MPI cannot do."""
+    """This rank's part of a collective. Each copy is one rank's part. Raises Unsupported, on all
+    ranks alike, if MPI cannot carry out the collective."""
 
     most_loops = _MOST_LOOPS
 
@@ -119,7 +121,7 @@ class MpiCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks for the reader of the figure."""
+        """Returns remarks for the reader of the figure."""
         said = [f"between host memories, by {FUNCTIONS[self._work.collective]}"]
         if self._work.blocking:
             said.append("MPI_Barrier follows each iteration, and is part of its time")
@@ -132,15 +134,15 @@ class MpiCollective(CollectiveGroup):
         return tuple(said)
 
     def wait(self) -> Timing:
-        """Makes all loops, after a barrier of all ranks."""
+        """Carries out all loops after a barrier of all ranks."""
         loops = math.prod(self.pass_gate())
         self._make((self._start,))
         seconds = self._make(self._loop, loops)[-1] * _NANO
         return Timing((seconds,), seconds)
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """The seconds of single iterations, each after a barrier of all ranks. No barrier follows
-        an iteration, or else all ranks would end with the last one."""
+        """Returns the seconds of single iterations. A barrier of all ranks precedes each iteration.
+        No barrier follows, or else all ranks would end with the last rank."""
         return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:
@@ -150,8 +152,8 @@ class MpiCollective(CollectiveGroup):
     def _make(
         self, calls: Sequence[NamedCall], count: int = 1, last: Sequence[NamedCall] = ()
     ) -> list[int]:
-        """Makes calls, and returns nanoseconds as time_iterations() does; raises BackendError for a
-        call that fails."""
+        """Makes calls, and returns nanoseconds in the form of time_iterations(). Raises
+        BackendError if a call fails."""
         ends, status, failed = _native.time_iterations(
             [one.call for one in calls], count, [one.call for one in last]
         )
@@ -167,7 +169,7 @@ class MpiCollective(CollectiveGroup):
         yield Wrong(count, self._number, first)
 
     def fill(self) -> None:
-        """Poisons the receive buffer, then writes the data that this rank sends."""
+        """Fills the receive buffer with wrong data, then writes the data that this rank sends."""
         counts, work = self._counts, self._work
         received = max(counts.send, counts.receive) if work.in_place else counts.receive
         size, poison = max(received * work.number.bytes, 1), seed_of(_POISON)

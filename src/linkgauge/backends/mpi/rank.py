@@ -1,10 +1,10 @@
 """Backend `mpi`: the memories of the hosts of several ranks, between which MPI moves bytes.
 
-`rma` is one-sided: the engine's owner puts (MPI_Put, if it has the source) or gets (MPI_Get) into
-or from a window of the other rank, and flushes. `msg` are messages (MPI_Isend, MPI_Irecv); with the
-destination's engine the source sends on request, with the source's engine the destination
-acknowledges the last message. A broadcast is MPI's own. The engine's owner takes the time, from
-before the first call until all bytes have arrived."""
+Engine `rma` is one-sided. The engine's owner puts into a window of the other rank (MPI_Put, if the
+owner has the source), or gets from the window (MPI_Get), and flushes. Engine `msg` sends messages
+(MPI_Isend, MPI_Irecv). If the destination owns the engine, the source sends on request. If the
+source owns the engine, the destination acknowledges the last message. A broadcast is MPI's own. The
+engine's owner measures the time, from before the first call until all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class WindowPart(ByThreads):
-    """A buffer in a window of several ranks. `target` is the number of the rank in whose part it
-    is, and `offset` is where it begins there. If that is this rank, its part is at `base`."""
+    """A buffer in a window of several ranks. The buffer lies in the part of rank `target`, and
+    begins there at `offset`. If this rank is the target, its part begins at `base`."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -63,8 +63,8 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """The buffer's bytes, while the window's private and public copy agree (MPI 4.1, 12.4:
-        memory models)."""
+        """Yields the address of the buffer's bytes, while the private and public copies of the
+        window agree (MPI 4.1, 12.4: memory models)."""
         self._sync()
         yield self.address
         self._sync()
@@ -74,7 +74,7 @@ class WindowPart(ByThreads):
             self.window.Sync()
 
     def free(self) -> None:
-        """Does nothing: all ranks free the window when they leave the cell."""
+        """Does nothing, because all ranks free the window when they leave the cell."""
 
 
 class MpiRank(HostRank, RankBackend):
@@ -126,16 +126,16 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """The key of engines that can share a buffer: one-sided accesses need memory in a window,
-        other engines do not."""
+        """Returns a key. Engines with equal keys can share a buffer. One-sided accesses need memory
+        in a window, other engines do not."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
-        """Allocates buffers as parts of one window, which takes no longer to make than a window for
-        one buffer."""
+        """Allocates buffers as parts of one window. Creating one window for all buffers takes no
+        longer than for one buffer."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -195,5 +195,5 @@ class MpiRank(HostRank, RankBackend):
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:
-    """The backend of this rank. Raises InputError if there is no MPI."""
+    """Returns the backend of this rank. Raises InputError if there is no MPI."""
     return MpiRank(launch, world(launch))

@@ -1,5 +1,5 @@
-"""Streams of messages that run at the same time in one process. Each is a sequence of steps, with a
-few messages under way at any moment."""
+"""Streams of messages that run at the same time in one process. A stream is a sequence of steps,
+with a few messages under way at any moment."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from linkgauge.backends.protocol import Buffer, Copy
 WINDOW = 16
 """The most messages of one stream that are under way at once."""
 _DATA, _WORD = 1, 2
-"""Kinds of messages: payload, and words without payload that begin or end it."""
+"""The kinds of messages: payload, and empty messages that begin or end a payload."""
 _TAGS = 4
-"""The tags of one copy: its place times this, plus a kind."""
+"""The number of tags of one copy. A tag is the copy's place times this number, plus a kind."""
 
 Memory = Callable[[Buffer | None, int], list[Any]]
-"""The first bytes of a buffer, given their count, as mpi4py takes them."""
+"""A function that returns the first bytes of a buffer, given their count, in the form that mpi4py
+takes."""
 Step = tuple[int, Callable[[], Any]]
-"""A number of messages, and the function that begins one and returns its request."""
+"""A number of messages, and a function that starts one message and returns its request."""
 
 
 class StreamPart(NamedTuple):
-    """This rank's part of a group: MPI's communicator, the rank's number, the loops of each copy,
-    and a function for a buffer's memory."""
+    """This rank's part of a group. `comm` is MPI's communicator, `rank` this rank's number, and
+    `loops` the number of loops of each copy. `memory` returns the memory of a buffer."""
 
     comm: Any
     rank: int
@@ -33,7 +34,8 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """A sequence of steps, whose end is the end of the copies at the places `timed`."""
+    """A sequence of steps. The end of the sequence is the end of the copies at the places
+    `timed`."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -48,7 +50,7 @@ class StepStream:
             self._left, self._begin = self._steps.pop(0)
 
     def more(self) -> list[Any]:
-        """Begins as many messages as may be under way."""
+        """Starts as many messages as may be under way."""
         begun = []
         while self._left and self._under_way < WINDOW:
             begun.append(self._begin())
@@ -57,8 +59,8 @@ class StepStream:
         return begun
 
     def done_one(self) -> None:
-        """Records that a message has ended. The next step begins once all messages of this one have
-        ended."""
+        """Records that a message has ended. The next step begins when all messages of the current
+        step have ended."""
         self._under_way -= 1
         if self._left or self._under_way:
             return
@@ -69,7 +71,7 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Carries out all streams, and returns when each timed copy ended, by its place."""
+    """Carries out all streams. Returns when each timed copy ended, by the copy's place."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 
@@ -93,8 +95,9 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """This rank's part of a copy, or None: the messages of a copy, or the message that reports the
-    end of a one-sided copy, which its target waits for so that MPI makes progress there."""
+    """Returns this rank's stream for a copy: the messages of the copy, or the message that reports
+    the end of a one-sided copy. The target waits for that message, so that MPI makes progress
+    there. Returns None if this rank takes no part."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -119,9 +122,9 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """A stream for each rank that broadcasts, in which all ranks take part; it ends when all have
-    all bytes. Each has its own communicator, since all ranks must call collective operations of one
-    communicator in the same order."""
+    """Returns a stream for each rank that broadcasts. All ranks take part in each stream, which
+    ends when all ranks have all bytes. Each stream has its own communicator, because all ranks must
+    call the collective operations of one communicator in the same order."""
     rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)

@@ -1,4 +1,4 @@
-"""MPI in this process: loaded when it is needed, and initialized once."""
+"""MPI in this process, loaded when needed and initialized once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from linkgauge.model.errors import BackendError, InputError, pip_install
 
 @cache
 def world(launch: Launch) -> Any:
-    """MPI's module, initialized by all ranks together; this call waits for the others. Only the
-    thread that calls it may use MPI. Raises InputError if there is no MPI, BackendError if MPI
+    """Returns MPI's module, initialized by all ranks together; the call waits for the other ranks.
+    Only the calling thread may use MPI. Raises InputError if there is no MPI, BackendError if MPI
     disagrees with the launcher."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
@@ -44,7 +44,7 @@ def world(launch: Launch) -> Any:
 
 @contextmanager
 def mpi_errors(call: str) -> Iterator[None]:
-    """Raises BackendError, with the call's name, for an error of MPI."""
+    """Turns errors of MPI into BackendError, with the name of the call."""
     try:
         yield
     except Exception as error:
@@ -54,20 +54,20 @@ def mpi_errors(call: str) -> Iterator[None]:
 
 
 def leave(launch: Launch) -> None:
-    """Finalizes MPI together with all other ranks, if this process has initialized it. Raises
+    """Finalizes MPI together with all other ranks, if this process has initialized MPI. Raises
     BackendError."""
     if world.cache_info().currsize:
         _call(world(launch), "MPI_Finalize")
 
 
 def library(mpi: Any) -> ctypes.CDLL:
-    """MPI's C library."""
+    """Returns MPI's C library."""
     return ctypes.CDLL(mpi.__file__)
 
 
 def _call(mpi: Any, name: str, *arguments: object) -> None:
-    """Calls a C function of MPI so that other threads go on, which mpi4py does not allow for
-    functions that wait for other ranks. Raises BackendError."""
+    """Calls a C function of MPI while other threads continue. mpi4py does not allow other threads
+    to continue in functions that wait for other ranks. Raises BackendError."""
     status = getattr(library(mpi), name)(*arguments)
     if status:
         raise BackendError(name, f"returned {status}")

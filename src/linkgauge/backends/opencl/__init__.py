@@ -1,10 +1,9 @@
-"""Backend `opencl`: devices of any vendor's OpenCL runtime, and PoCL's on any CPU.
+"""Backend `opencl`: devices of any vendor's OpenCL runtime, and any CPU by PoCL.
 
-`ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules: reasons for
-refusal (refusals), devices and error translation (runtime), buffers (buffer, device_memory,
-host_memory), concurrent timed copies (group), a kernel beside them (compute), copies there and
-back (copy_ping_pong) and pointer chases (chase).
-"""
+Engine `ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules:
+reasons for refusal (refusals), devices and error translation (runtime), buffers (buffer,
+device_memory, host_memory), concurrent timed copies and a kernel that computes at the same time
+(group), queues (queue), and pointer chases (chase)."""
 
 from __future__ import annotations
 
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """The backend for all OpenCL devices. Raises Unsupported, with the reason and the remedy, if
-    pyopencl, a runtime or a device is missing."""
+    """Returns the backend for all OpenCL devices. Raises Unsupported, with the reason and the
+    remedy, if pyopencl, a runtime or a device is missing."""
     try:
         import pyopencl  # noqa: F401
     except ImportError as error:
@@ -48,8 +47,8 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class OpenCL(Holding["OpenCLBuffer"]):
-    """Implements protocol.Backend for `units`; `nodes` are the host's. With `pieces`, transfers
-    are copied piece by piece."""
+    """The OpenCL backend: implements protocol.Backend for the devices `units`. `nodes` are the
+    host's nodes. With `pieces`, transfers are copied piece by piece."""
 
     name = refusals.SPACE
     carried = (
@@ -92,12 +91,13 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """A mapped buffer serves copies and an unmapped one kernels, each in one context."""
+        """Returns a key. Engines with equal keys can share a buffer. A copy command needs a mapped
+        buffer, a kernel an unmapped buffer, and a buffer belongs to one context."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Raises AllocationError if the device or host lacks the memory, and Unsupported if
-        pageable memory cannot be bound to its node. Only `engine` can use the buffer."""
+        """Allocates memory that only `engine` can use. Raises AllocationError if the device or the
+        host lacks the memory, and Unsupported if pageable memory cannot be bound to its node."""
         from .device_memory import OpenCLDeviceBuffer
         from .host_memory import allocate_host
 

@@ -17,12 +17,12 @@ from .runtime import OpenCLDevice, calling
 
 
 class OpenCLBuffer:
-    """Base class. `unit` is the device that the buffer was allocated for."""
+    """Base class of OpenCL buffers. `unit` is the device for which the buffer was allocated."""
 
     warnings: tuple[str, ...] = ()
     _release = "clReleaseMemObject"
     _buffer: Any = None
-    """Its OpenCL allocation; None once released."""
+    """The buffer's OpenCL allocation, or None after release."""
 
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         self.unit = unit
@@ -33,11 +33,13 @@ class OpenCLBuffer:
         return Placement(str(self.memory), self.size)
 
     def for_copy(self, size: int) -> Any:
-        """The argument of a copy command of `size` bytes: an OpenCL buffer, or host bytes."""
+        """Returns the argument of a copy command of `size` bytes: an OpenCL buffer, or bytes of the
+        host. Raises BackendError if the buffer was allocated for kernels."""
         raise BackendError("prepare", f"{self.memory} was allocated for sm, not for ce")
 
     def for_kernel(self) -> Any:
-        """The argument through which a kernel accesses it in place."""
+        """Returns the argument by which a kernel accesses the buffer in place. Raises BackendError
+        if the buffer was allocated for copy commands."""
         raise BackendError("prepare", f"{self.memory} was allocated for ce, not for sm")
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -76,7 +78,7 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
 
 
 class Words:
-    """64-bit words in the device's memory, initially 0."""
+    """An array of 64-bit words in the device's memory, initially 0."""
 
     def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
         self._unit = unit
@@ -85,7 +87,7 @@ class Words:
         self.store(0)
 
     def total(self) -> int:
-        """The xor of all words; the value of a single one."""
+        """Returns the xor of all words. For a single word, this is the word's value."""
         with calling("clEnqueueReadBuffer"):
             cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
         return int(np.bitwise_xor.reduce(self._host))
@@ -98,5 +100,6 @@ class Words:
 
 
 def partial_sums(unit: OpenCLDevice) -> Words:
-    """The result of a pure read: an xor of words for each work-item."""
+    """Returns words for the result of a pure read. Each work-item xors all words that it reads into
+    one word of the result."""
     return Words(unit, unit.geometry[0][0])

@@ -1,5 +1,5 @@
-"""Pointer chases by one work-item: the ring of offsets is checked before it is timed, and the end
-of the hops is compared with the expected one."""
+"""Pointer chases by one work-item. The ring of offsets is checked before the chase is timed. The
+line where the last hop ends is compared with the expected line."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
 """The accesses of a loop, about as many as in a host thread's chase. The number is a prime, so that
-loops hardly ever lead back to the line where they began, which would look like no access at all.
-One launch carries out all loops of a lap, so that the time of a launch counts once a sample."""
+loops hardly ever end at the line where they began, which would look like no access at all. One
+launch carries out all loops of a lap, so that a sample has the time of one launch only."""
 _FILE = "chase"
 _MASK = (1 << 64) - 1
 _ROUNDS = 4
 _UNBOUNDED = 1 << 30
 _orders = count(1)
-"""The numbers of orders: each ring has an order of its own, even in memory that held another ring
-before."""
+"""The number of the next order. Each ring has an order of its own, even in memory that held another
+ring before."""
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A cycle over `lines` that lie `stride` bytes apart, as chase.cl lays it for a seed."""
+    """A ring of `lines` lines, `stride` bytes apart. chase.cl links the lines in an order that
+    depends on the seed."""
 
     lines: int
     stride: int
@@ -41,12 +42,12 @@ class Ring(msgspec.Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """The number of bits of the smallest power of two that is not less than the number of
+        """Returns the number of bits of the smallest power of two that is at least the number of
         lines."""
         return (self.lines - 1).bit_length()
 
     def offset(self, hops: int) -> int:
-        """The offset of the line that `hops` hops from the ring's beginning lead to."""
+        """Returns the offset of the line that is `hops` hops from the ring's beginning."""
         place = self._shuffled(hops % self.lines)
         while place >= self.lines:
             place = self._shuffled(place)
@@ -68,8 +69,8 @@ def _mixed(x: int) -> int:
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """A chase by a kernel of `unit` through the source. Raises Unsupported for less than a line,
-    and BackendError if the memory does not hold one ring over all of its lines."""
+    """Returns a group that chases through the source by a kernel of `unit`. Raises Unsupported for
+    less than one line, and BackendError if the memory does not hold one ring over all lines."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
@@ -79,8 +80,8 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
-    """Yields a remark if a cache holds all of the memory, for devices that reach all memory through
-    their own caches."""
+    """Yields a remark if the memory fits in the device's cache. Applies to devices that share the
+    host's memory, and so reach all memory through their own caches."""
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
@@ -88,8 +89,8 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Links the lines and walks the ring once, which proves that it is one ring and leaves the
-    caches as a chase does. Raises BackendError if it is not."""
+    """Links the lines into a ring, then walks the ring once, which also brings the caches into the
+    state of a chase. Raises BackendError if the lines do not form one ring."""
     memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
     order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
     unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
@@ -101,7 +102,8 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 
 
 class ChaseLane(Lane):
-    """A chase in a queue, with one launch a lap; each goes on where the previous one ended."""
+    """A chase in a queue, with one launch for each lap. Each launch continues where the previous
+    launch ended."""
 
     _does = "a chase"
 
@@ -115,7 +117,7 @@ class ChaseLane(Lane):
             "chase", source.for_kernel(), self._at.buffer, np.uint64(0), file=_FILE
         )
         self._hops = 0
-        """The accesses that were enqueued since the ring's beginning."""
+        """The accesses enqueued so far, counted from the ring's beginning."""
 
     def lap(self, loops: int) -> list[Enqueue]:
         return [partial(self._follow, loops * HOPS)]
@@ -150,5 +152,6 @@ class ChaseGroup(OpenCLGroup):
         return _UNBOUNDED
 
     def mismatch(self) -> str | None:
-        """Describes where the last hop led, if the ring does not lead there; else None."""
+        """Describes where the last hop ended, if the ring does not lead there; else returns
+        None."""
         return self._lane.mismatch()

@@ -1,4 +1,4 @@
-"""Memory of OpenCL devices, filled and compared by their own kernels."""
+"""Memory of OpenCL devices. Kernels of the devices fill and compare the memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PIECE = 1 << 31
 
 
 class OpenCLDeviceBuffer(OpenCLBuffer):
-    """Memory of a device."""
+    """Memory of an OpenCL device."""
 
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
@@ -70,7 +70,7 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
     def _first_bad_word(
         self, base: int, count: int, size: int, pattern: Pattern, seed: int
     ) -> int | None:
-        """Index of the first word from `base` on that differs, relative to `base`."""
+        """Returns the index of the first word that differs, counted from the word `base`."""
         none = np.iinfo(np.uint32).max
         found = np.full(1, none, dtype=np.uint32)
         bad = create(self.unit, found.nbytes, cl.mem_flags.READ_WRITE)
@@ -81,7 +81,7 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
         return None if found[0] == none else int(found[0])
 
     def _first_bad_byte(self, word: int, size: int, pattern: Pattern, seed: int) -> int:
-        """Offset of the first byte that differs in that word."""
+        """Returns the offset of the first byte that differs in this word."""
         offset = word * _WORD
         found = np.zeros(min(_WORD, size - offset), dtype=np.uint8)
         self._copy(found, self._buffer, src_offset=offset)
@@ -99,8 +99,8 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
         return mirror
 
     def _mirror(self, size: int) -> PageableBuffer:
-        """Host memory that stands in for the buffer if no kernel can read it. All buffers of the
-        device share one, because allocating takes longer than copying."""
+        """Returns host memory that stands in for the buffer if no kernel can read the buffer. All
+        buffers of a device share this host memory, because allocating takes longer than copying."""
         spare = self.unit.spare
         if not isinstance(spare, PageableBuffer) or spare.size < size:
             self.unit.free_spare()
@@ -109,7 +109,7 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
 
 
 def word_of(seed: int, index: int, pattern: Pattern, count: int = 0) -> int:
-    """Word `index` of a pattern over `count` words, as defined in protocol.Pattern."""
+    """Returns word `index` of a pattern over `count` words, as defined in protocol.Pattern."""
     place = 0 if pattern is Pattern.CONSTANT else index
     x = (place + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 & _MASK
     x ^= x >> 29

@@ -1,5 +1,5 @@
-"""Concurrent transfers, which start together at a gate and are timed by their own profiling
-events. Also the kernel that runs while copies are measured: it computes in registers and moves no
+"""Concurrent transfers that start together at a gate and are timed by their own profiling events.
+Also a kernel that runs while copies are measured: the kernel computes in registers and accesses no
 memory."""
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _QUEUE = 1000
 
 
 class Lane(ABC):
-    """The commands of one transfer, with its own in-order queue."""
+    """The commands of one transfer, with an in-order queue of their own."""
 
     sums: Words | None = None
     """The sums of a pure read."""
     _keeps_events = False
-    """Whether no event may be destroyed while the gate is closed."""
+    """Whether events must be kept while the gate is closed."""
     _does = "a copy"
 
     def __init__(self, unit: OpenCLDevice) -> None:
@@ -48,14 +48,14 @@ class Lane(ABC):
 
     @abstractmethod
     def lap(self, loops: int) -> list[Enqueue]:
-        """The commands of `loops` loops, in order."""
+        """Returns the commands of `loops` loops, in order."""
 
     @abstractmethod
     def commands_of(self, loops: int) -> int:
-        """The number of commands of `loops` loops."""
+        """Returns the number of commands that `loops` loops take."""
 
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
-        """Enqueues all laps, the first command behind the gate, and flushes the queue."""
+        """Enqueues all laps and flushes the queue. The first command waits at the gate."""
         lap = self.lap(loops)
         gates: list[cl.Event] | None = [gate]
         for number, enqueue in enumerate(lap * laps, 1):
@@ -68,8 +68,8 @@ class Lane(ABC):
         self.queue.flush()
 
     def times(self) -> tuple[int, ...]:
-        """Start of the first loop and end of each lap, in the device's nanoseconds. The queue
-        must have finished. Raises BackendError if a loop failed."""
+        """Returns the start of the first loop and the end of each lap, in nanoseconds of the
+        device. The queue must have finished. Raises BackendError if a loop failed."""
         with calling("clGetEventProfilingInfo"):
             for event in (self._events[0], *self._ends):
                 status = event.command_execution_status
@@ -84,7 +84,7 @@ class Lane(ABC):
 
 class CopyLane(Lane):
     """A copy, a pure read or write, or an operation of STREAM. With `pieces`, a copy is carried out
-    piece by piece; a kernel that computes `makes` this pattern of numbers."""
+    piece by piece. `makes` is the pattern that an operation on numbers writes."""
 
     def __init__(
         self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None
@@ -103,8 +103,9 @@ class CopyLane(Lane):
         return loops * len(self._commands)
 
     def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """The commands of a loop, and whether their events must be kept: events of host memory wait
-        for their copy when pyopencl destroys them, which would hang behind a closed gate."""
+        """Returns the commands of a loop, and whether the commands' events must be kept. An event
+        of host memory must be kept: pyopencl would wait for the copy before destroying the event,
+        and would hang behind a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
@@ -120,7 +121,8 @@ class CopyLane(Lane):
     def _copy(
         self, source: OpenCLBuffer, destination: OpenCLBuffer, size: int, offset: int, length: int
     ) -> Enqueue:
-        """A command that copies `length` bytes at `offset` of `size`."""
+        """Returns a command that copies `length` bytes at `offset`. The buffers have `size`
+        bytes."""
         options: dict[str, Any] = {}
         ends: list[Any] = []
         for name, end in (("dst_offset", destination), ("src_offset", source)):
@@ -148,11 +150,10 @@ class CopyLane(Lane):
 
 
 class OpenCLGroup:
-    """Lanes that start together: the first command of each waits for one user event.
+    """Lanes that start together. The first command of each lane waits for one user event.
 
-    Seconds of a lane are from the start of its first command to the end of its last, from the
-    device's profiling events.
-    """
+    The seconds of a lane run from the start of the first command to the end of the last command, by
+    the device's profiling events."""
 
     pace = Pace()
 
@@ -171,8 +172,8 @@ class OpenCLGroup:
 
     @property
     def most_loops(self) -> int:
-        """The largest number of loops that the queues can hold: drivers' queues hold about a
-        thousand commands, and some block when full."""
+        """Returns the largest number of loops that the queues can hold. Drivers' queues hold about
+        a thousand commands, and some block when full."""
         return max(1, _QUEUE // self._most_commands(1))
 
     def arm(self, loops: int, laps: int = 1) -> None:
@@ -229,19 +230,19 @@ class OpenCLGroup:
         )
 
     def _most_commands(self, loops: int) -> int:
-        """The largest number of commands of any lane, for a lap of `loops` loops."""
+        """Returns the largest number of commands in any lane, for a lap of `loops` loops."""
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """The approximate opening of the gate on each clock: the first start of a lane with that
-        clock."""
+        """Returns, for each lane, the approximate time at which the gate opened: the first start
+        among all lanes with the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
-        """Closes the group; idempotent. It opens a closed gate first, because commands behind it
+        """Closes the group; idempotent. Opens a closed gate first, because commands behind the gate
         cannot be cancelled."""
         self._let_go()
         self.lanes = []
@@ -251,7 +252,7 @@ class OpenCLGroup:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Empties the queues behind the gate, whatever their state."""
+        """Opens the gates and empties the queues, whatever state they are in."""
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)
@@ -268,7 +269,7 @@ class OpenCLGroup:
 
 
 class ComputeLane(Lane):
-    """A kernel that computes; one launch makes the `rounds` of all loops of a lap."""
+    """A kernel that computes. One launch carries out the `rounds` of all loops of a lap."""
 
     _does = "a kernel"
 
@@ -291,5 +292,5 @@ class ComputeLane(Lane):
         return cl.enqueue_nd_range_kernel(self.queue, self._kernel, *grid, wait_for=wait_for)
 
     def mismatch(self) -> str | None:
-        """Says that a work-item found a wrong result; None if none did."""
+        """Returns a message if a work-item found a wrong result, else None."""
         return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.total() else None

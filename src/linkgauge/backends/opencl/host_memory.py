@@ -1,4 +1,5 @@
-"""Host memory that OpenCL devices copy to and from; linkgauge._native fills and compares it."""
+"""Host memory for copies to and from OpenCL devices. linkgauge._native fills and compares the
+memory."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from .runtime import OpenCLDevice, calling
 def allocate_host(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node, alone: bool
 ) -> OpenCLHostBuffer:
-    """Allocates host memory on `node` that engines of `kind` can reach; `alone` says that there is
-    no other node.
+    """Allocates host memory on `node` for engines of `kind`. `alone` says that there is no other
+    node.
 
     Raises Unsupported if pageable memory cannot be bound to the node."""
     cpus = node.cpus or usable_cpus()
@@ -42,7 +43,7 @@ def allocate_host(
 
 
 class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
-    """Host memory. `address` is valid for its lifetime."""
+    """Host memory. `address` is valid as long as the buffer exists."""
 
     def for_copy(self, size: int) -> Any:
         with self.at() as address:
@@ -50,7 +51,7 @@ class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
 
 
 class PageableBuffer(NodeMemory, OpenCLHostBuffer):
-    """Ordinary memory of the system, unknown to OpenCL; for ce."""
+    """Ordinary memory of the system, unknown to OpenCL; for engine `ce`."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, alone: bool = True
@@ -60,8 +61,8 @@ class PageableBuffer(NodeMemory, OpenCLHostBuffer):
 
 
 class MadeBuffer(OpenCLHostBuffer):
-    """Memory that OpenCL allocates. `node` is its node if that is certain (None: unknown); that
-    node's `cpus` touch it first."""
+    """Memory that OpenCL allocates. `node` is the memory's node (None: unknown). The node's `cpus`
+    touch the memory first."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
@@ -75,7 +76,8 @@ class MadeBuffer(OpenCLHostBuffer):
         raise NotImplementedError
 
     def placement(self) -> Placement:
-        """The placement; OpenCL does not report whether memory that it allocates is locked."""
+        """Returns the placement of the memory. OpenCL does not report whether the memory is
+        locked."""
         return Placement(str(self.memory), self.size, node=self._node)
 
 
@@ -88,7 +90,7 @@ class DriverBuffer(MadeBuffer):
 
 
 class PinnedBuffer(DriverBuffer):
-    """Memory that the driver pins, mapped for as long as it lives; for ce."""
+    """Memory that the driver pins and that stays mapped; for engine `ce`."""
 
     def _allocate(self) -> None:
         super()._allocate()
@@ -101,9 +103,10 @@ class PinnedBuffer(DriverBuffer):
 
 
 class InPlaceBuffer(DriverBuffer):
-    """Memory of a device that shares the host's, used without a copy; for sm.
+    """Memory of a device that shares the host's memory, used without a copy; for engine `sm`.
 
-    It is mapped only while the host accesses it: a kernel must not use a mapped buffer."""
+    The memory is mapped only while the host accesses it, because a kernel must not use a mapped
+    buffer."""
 
     def for_copy(self, size: int) -> Any:
         return OpenCLBuffer.for_copy(self, size)
@@ -116,7 +119,8 @@ class InPlaceBuffer(DriverBuffer):
 
 
 class SharedBuffer(MadeBuffer):
-    """Fine-grained shared virtual memory: host and kernels can use the same address at any time."""
+    """Fine-grained shared virtual memory. The host and kernels can use the same address at any
+    time."""
 
     _release = "clSVMFree"
 
@@ -133,7 +137,7 @@ class SharedBuffer(MadeBuffer):
 
 @contextmanager
 def _mapped(unit: OpenCLDevice, buffer: cl.Buffer, size: int) -> Iterator[int]:
-    """Maps the buffer; yields the address of its bytes."""
+    """Maps the buffer, and yields the address of its bytes."""
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     with calling("clEnqueueMapBuffer", allocating=size):
         # pyopencl's stub omits the event that comes with the array.

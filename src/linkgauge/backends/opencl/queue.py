@@ -1,4 +1,4 @@
-"""A command queue as calls of the OpenCL library, which the native core makes repeatedly."""
+"""Calls of the OpenCL library on a command queue. The native core makes the calls repeatedly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIBRARY = re.compile(r"^(?:\S+\s+){5}(/.*libOpenCL[^/\n]*?)(?: \(deleted\))?$",
 
 
 class OpenCLQueue(Queue):
-    """An OpenCL command queue, created for these calls."""
+    """An OpenCL command queue, created only for these calls."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self._unit = unit
@@ -68,8 +68,8 @@ class OpenCLQueue(Queue):
 
 @cache
 def _library() -> ctypes.CDLL:
-    """The library that pyopencl has loaded, since another one may know other devices. Raises
-    Unsupported if it cannot be found."""
+    """Returns the library that pyopencl has loaded, because another OpenCL library may have other
+    devices. Raises Unsupported if pyopencl's library cannot be found."""
     found = _LIBRARY.search(read_text(ROOT, "proc/self/maps") or "")
     if found is None:
         raise Unsupported("cannot find the loaded OpenCL library (/proc/self/maps)")

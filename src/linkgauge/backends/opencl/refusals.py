@@ -1,4 +1,4 @@
-"""Says what OpenCL cannot measure, and makes remarks for readers of its figures.
+"""Decides what OpenCL cannot measure, and makes remarks for readers of the figures.
 
 These functions turn plain facts into sentences and never call OpenCL, so that every rule can be
 tested without hardware."""
@@ -18,8 +18,9 @@ SPACE = "opencl"
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """A device's facts for the rules. `platform` is the number of its runtime; `fine_grained` says
-    that its kernels reach host memory in place (fine-grained shared virtual memory)."""
+    """Facts about a device for the rules of refusal. `platform` is the number of the device's
+    runtime. `fine_grained` says that the device's kernels reach host memory in place (fine-grained
+    shared virtual memory)."""
 
     device: Device
     platform: int
@@ -27,13 +28,14 @@ class OpenCLFacts(msgspec.Struct, frozen=True):
 
 
 def refusal(transfer: Transfer, facts: Sequence[OpenCLFacts], nodes: Sequence[int]) -> str | None:
-    """Why this transfer cannot be carried out on these devices and host nodes; None if it can."""
+    """Returns why this transfer cannot be carried out on these devices and host nodes, or None if
+    it can."""
     return next(_reasons(transfer, facts, nodes), None)
 
 
 def remarks(transfer: Transfer, facts: Sequence[OpenCLFacts]) -> tuple[str, ...]:
-    """A remark if both ends, or the only end and the engine's device, are in the same DRAM. Only
-    for transfers that `refusal` accepts."""
+    """Returns a remark if both ends of the transfer share one DRAM. For a pure read or write, the
+    ends are the memory and the engine's device. Use only for transfers that `refusal` accepts."""
     ends = _places(transfer)
     devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
     apart = len({memory.place for memory in ends}) > 1
@@ -128,8 +130,8 @@ def _host_reasons(
 
 
 def _places(transfer: Transfer) -> tuple[Memory, ...]:
-    """Both ends of a transfer; for a pure read or write, its one end and the device that carries it
-    out."""
+    """Returns both ends of a transfer. For a pure read or write, returns the memory and the
+    engine's device."""
     ends = transfer.memories
     return ends if len(ends) > 1 else (*ends, transfer.engine.owner)
 

@@ -1,7 +1,7 @@
 """OpenCL's platforms and devices, and the translation of its errors.
 
-This module imports pyopencl, so only `opencl.create` imports it, once it knows that pyopencl is
-installed."""
+This module imports pyopencl. So only `opencl.create` imports this module, after checking that
+pyopencl is installed."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors. They name `call`, unless the error itself names another one.
-    `allocating` is the size in bytes if memory is being allocated.
-
-    `allocating` is the size in bytes if memory is requested."""
+    """Translates pyopencl's errors. An error names `call`, unless the error itself names another
+    call. `allocating` is the size in bytes if memory is being allocated."""
     try:
         yield
     except cl.Error as error:
@@ -49,8 +47,9 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """The exception for an error code of a call or command; `said` puts the code's name into words:
-    AllocationError if memory is short, DeviceLost if the device is gone, else BackendError."""
+    """Returns the exception for an error code of a call or command: AllocationError if memory is
+    short, DeviceLost if the device is gone, else BackendError. `said` converts the name of the code
+    to words."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -61,7 +60,7 @@ def error_of(code: int, call: str, said: str = "{}", allocating: int | None = No
 
 
 def status_name(code: int) -> str:
-    """OpenCL's name for an error code."""
+    """Returns OpenCL's name for an error code."""
     named: Any = cl.status_code  # its stub has no callable to_string
     return str(named.to_string(code, "error %d"))
 
@@ -77,9 +76,10 @@ class Spare(Protocol):
 
 
 class OpenCLDevice:
-    """A device: its context, the queue that fills and compares, and its kernels.
+    """An OpenCL device: the context, the queue for filling and comparing, and kernels.
 
-    All of them are created at first use: listing the devices must not wake them."""
+    Context, queue and kernels are created at first use, because listing the devices must not wake a
+    device."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -100,23 +100,23 @@ class OpenCLDevice:
 
     @cached_property
     def queue(self) -> cl.CommandQueue:
-        """In-order queue without profiling, for all untimed work."""
+        """Returns the in-order queue for all untimed work, without profiling."""
         with calling("clCreateCommandQueue"):
             return cl.CommandQueue(self.context, self.handle)
 
     def profiled_queue(self) -> cl.CommandQueue:
-        """A new in-order queue whose events carry times in nanoseconds."""
+        """Returns a new in-order queue. The queue's events have times in nanoseconds."""
         with calling("clCreateCommandQueue"):
             profiling = cl.command_queue_properties.PROFILING_ENABLE
             return cl.CommandQueue(self.context, self.handle, profiling)
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """The numbers of work-items of a launch and of a work-group.
+        """Returns the number of work-items of a launch, and of a work-group.
 
-        A CPU runs each work-item as a loop over one contiguous block: eight for each core, so that
-        other cores take blocks from a busy one. A GPU hides latency by occupancy: a compute unit
-        holds at most 16 work-groups of 256."""
+        A CPU runs each work-item as a loop over one contiguous block. There are eight blocks for
+        each core, so that idle cores can take blocks from a busy core. A GPU hides latency by
+        running many work-items: a compute unit holds at most 16 work-groups of 256."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -125,8 +125,8 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """The numbers of work-items of a launch and of a work-group; each stream of pieces has one
-        work-group."""
+        """Returns the number of work-items of a launch, and of a work-group. Each stream of pieces
+        has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -134,8 +134,8 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Why kernels do not run on this device, in one line (a runtime without a compiler, or too
-        old for its CPU); None if they do."""
+        """Returns in one line why kernels do not run on this device, or None if they run. The
+        runtime may have no compiler or be too old for the CPU."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -146,8 +146,8 @@ class OpenCLDevice:
         return None
 
     def kernel(self, name: str, *arguments: Any, file: str = "copy") -> cl.Kernel:
-        """A new kernel of a file in kernels/ with its arguments set, which can be launched any
-        number of times."""
+        """Returns a new kernel of a file in kernels/, with arguments set. The kernel can be
+        launched any number of times."""
         program = self._program(file)
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
@@ -155,7 +155,7 @@ class OpenCLDevice:
         return kernel
 
     def run(self, name: str, *arguments: Any, file: str = "copy", alone: bool = False) -> None:
-        """Launches a kernel and waits for it; `alone` is a single work-item."""
+        """Launches a kernel and waits for its end. `alone` means a single work-item."""
         kernel = self.kernel(name, *arguments, file=file)
         with calling("clEnqueueNDRangeKernel"):
             cl.enqueue_nd_range_kernel(self.queue, kernel, *(ALONE if alone else self.geometry))
@@ -163,19 +163,21 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Bytes of a line of its cache for global memory; 64 if the device does not report it."""
+        """Returns the bytes of a line of the cache for global memory, or 64 if the device does not
+        report the size."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Bytes of its cache for global memory; 0 if the device does not report it."""
+        """Returns the bytes of the cache for global memory, or 0 if the device does not report the
+        size."""
         with calling("clGetDeviceInfo"):
             return int(self.handle.global_mem_cache_size)
 
     @cached_property
     def has_doubles(self) -> bool:
-        """Whether its kernels compute in double precision."""
+        """Whether the device's kernels compute in double precision."""
         with calling("clGetDeviceInfo"):
             return "cl_khr_fp64" in self.handle.extensions.split()
 
@@ -203,11 +205,10 @@ class OpenCLDevice:
 
 
 class MemoryDomain:
-    """Devices whose buffers are in the same memory, so that they can share a context.
+    """Devices whose buffers are in the same memory. These devices can share a context.
 
-    A platform's devices that share the host's memory are one domain. Any other device is a domain
-    of its own: in a common context the runtime would be free to move its buffers.
-    """
+    All devices of a platform that share the host's memory form one domain. Any other device is a
+    domain of its own, because in a common context the runtime might move the device's buffers."""
 
     def __init__(self, handles: list[cl.Device]) -> None:
         self._handles = handles
@@ -219,7 +220,8 @@ class MemoryDomain:
 
 
 def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
-    """All devices of all platforms. Raises Unsupported with the reason if there is none."""
+    """Returns all devices of all platforms. Raises Unsupported with the reason if there is no
+    device."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
@@ -293,7 +295,8 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """The device's PCI address as sysfs writes it; None if its runtime does not report it."""
+    """Returns the device's PCI address as sysfs writes it, or None if the runtime does not report
+    the address."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)
@@ -306,6 +309,6 @@ def _pci(handle: cl.Device) -> str | None:
 
 
 def _first_complaint(log: str) -> str:
-    """The line of a build log that names the error."""
+    """Returns the line of a build log that names the error."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error:" in line), lines[0] if lines else "no reason")

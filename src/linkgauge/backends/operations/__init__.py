@@ -1,7 +1,8 @@
-"""Operations as backends carry them out. Each has a file here, written once upon the primitives
-that a backend offers (`backends.offering`); `model.operations.operation` has its other properties.
+"""Operations as backends carry them out. Each operation has a file here, written once with the
+primitives that a backend offers (`backends.offering`). `model.operations.operation` has the other
+properties of operations.
 
-A file has `prepare(on, copies, does) -> Group`, where `on` is the backend."""
+Each file has a function `prepare(on, copies, does) -> Group`, where `on` is the backend."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _FILES: Mapping[object, str] = {
 
 
 def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for operations that the backend lacks, and for copies that do not suit the
+    """Raises Unsupported if the backend lacks the operation, or if the copies do not suit the
     operation."""
     if not on.carries(does):
         raise lacking(on.name, does.name)
@@ -42,8 +43,8 @@ def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A group of the operation. Raises Unsupported as `check` does, and for copies that the backend
-    cannot carry out."""
+    """Returns a group of the operation. Raises Unsupported as `check` does, and for copies that the
+    backend cannot carry out."""
     check(on, copies, does)
     on.begin(copies, does)
     if does.collective is not None:

@@ -12,8 +12,8 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A group of operations on arrays. Raises Unsupported for copies whose transfer or buffers do
-    not have the arrays."""
+    """Returns a group of operations on arrays. Raises Unsupported if transfers or buffers do not
+    have the required arrays."""
     for copy in copies:
         if on.has_own_arrays:
             _check_own(on.name, copy, does)
@@ -31,7 +31,7 @@ def _check(copy: Copy, does: Operation) -> None:
 
 
 def _check_own(name: str, copy: Copy, does: Operation) -> None:
-    """Raises Unsupported for arrays that are not in the memory of the device whose kernel works on
+    """Raises Unsupported unless all arrays are in the memory of the device whose kernel uses
     them."""
     transfer = copy.transfer
     if transfer.engine.kind != "sm":

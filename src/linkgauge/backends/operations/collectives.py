@@ -1,5 +1,5 @@
-"""Collectives: each rank's part, the elements that it sends and must receive, and the check of
-all."""
+"""Collectives: each rank's part, the elements to send and to receive, and the check of all received
+elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POISON = 0xA5
 
 
 class RankShare(NamedTuple):
-    """The part of a `rank` among the `ranks` of a group, in a collective of `size` bytes."""
+    """The part of `rank` among the `ranks` of a group, in a collective of `size` bytes."""
 
     work: Collective
     rank: int
@@ -34,7 +34,8 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """The offset in bytes of the elements to send; in place, within the receive buffer."""
+        """Returns the offset in bytes of the elements to send. In place, the offset is within the
+        receive buffer."""
         return self._after(self.counts.send_step)
 
     @property
@@ -46,7 +47,8 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """The origin of the elements to receive; None if the rank receives nothing."""
+        """Returns the origin of the elements that the rank receives: which elements of which ranks.
+        Returns None if the rank receives nothing."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 
@@ -58,7 +60,8 @@ class RankShare(NamedTuple):
             _native.fill_content(*where, content, self.rank, cpus)
 
     def wrong(self, address: int, seed: int, cpus: Sequence[int]) -> tuple[int, int]:
-        """The number of wrong elements in received host memory, and the index of the first."""
+        """Returns the number of wrong elements in received host memory, and the index of the
+        first."""
         origin = self.origin
         if origin is None:
             return 0, 0
@@ -77,20 +80,20 @@ class CollectiveGroup(Gated):
         self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     def fill(self) -> None:
-        """Writes the data of every rank here, made from the seed, and poisons memory that only
-        receives."""
+        """Writes the data of every rank of this process, made from the seed. Fills memory that only
+        receives with wrong data."""
         raise NotImplementedError
 
     def carry_out(self, loops: int) -> None:
-        """Carries out `loops` iterations, and waits until they are done."""
+        """Carries out `loops` iterations, and waits until all are done."""
         raise NotImplementedError
 
     def found(self) -> Iterable[Wrong]:
-        """The wrong elements of each rank here."""
+        """Returns the wrong elements of each rank of this process."""
         raise NotImplementedError
 
     def check(self) -> Wrong:
-        """Fills the buffers, carries the collective out once, and checks the result of every
+        """Fills the buffers, carries out the collective once, and checks the result of every
         rank."""
         self._seed += 1
         self.fill()

@@ -1,4 +1,5 @@
-"""The host time of the calls that enqueue copies, while the device is held."""
+"""Measures how long the host's calls that enqueue copies take, while a gate holds the device
+back."""
 
 from __future__ import annotations
 

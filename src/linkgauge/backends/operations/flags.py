@@ -1,5 +1,5 @@
-"""Flags: the source's side stores a value that the destination's side polls for, which then stores
-one back."""
+"""Flags between two sides. The source's side stores a value. The destination's side polls for the
+value and then stores a value back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A group of the first copy's flags; the other copies load the link."""
+    """Returns a group of flags between the ends of the first copy. The other copies load the
+    link."""
     first, *loads = copies
     check_flags(first)
     return on.beside(on.bouncing(first), loads)

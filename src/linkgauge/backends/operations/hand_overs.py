@@ -1,5 +1,5 @@
-"""Latencies of handing work to a device: from the host's call until the host knows that it is
-done."""
+"""Latencies of handing work to a device. A latency runs from the host's call until the host knows
+that the work is done."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """A group of calls of one operation on a queue of the first copy's device. An iteration lasts
-    from before its first call until after its last, and is one latency. The other copies load the
-    link."""
+    """Returns a group of the calls of one operation, on a queue of the first copy's device. An
+    iteration is one latency: from before the first call until after the last. The other copies load
+    the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)

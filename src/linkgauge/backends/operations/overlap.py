@@ -1,4 +1,4 @@
-"""Copies beside a kernel that computes: each alone, then both at once."""
+"""Copies at the same time as a kernel that computes: each alone, then both at once."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
 
 FACTOR, SUMMAND = -1.0, 1.0
-"""The numbers of a kernel's step, x · FACTOR + SUMMAND: after an even number of steps x is exactly
-what it was. They are arguments, so that no compiler can leave out the computation."""
+"""The numbers of a kernel's step, x · FACTOR + SUMMAND. After an even number of steps, x has its
+first value again. The numbers are arguments, so that no compiler can leave out the computation."""
 _SECONDS = 0.005
 """The least seconds for which copies are timed when a kernel is fitted to them."""
 _CLOSE = 1.1
 """Ratio of two times that are about equal."""
 _GROWTH = 16.0
-"""The largest factor by which a kernel grows at a time, because a short one shows little of a long
-one."""
+"""The largest factor by which a kernel grows at a time, because a short kernel says little about a
+long kernel."""
 _MOST_TRIES = 16
 _LEAST = 1e-9
 
 
 class Computing(Protocol):
-    """A kernel that computes in registers alone, for `rounds` of a few hundred steps in each
-    loop."""
+    """A kernel that computes in registers alone. Each loop has `rounds` rounds of a few hundred
+    steps."""
 
     rounds: float
 
     def mismatch(self) -> str | None:
-        """Describes a wrong result of the kernel so far; None if all were right."""
+        """Describes a wrong result of the kernel so far, or returns None if all results were
+        right."""
         ...
 
 
 def launched(rounds: float, loops: int) -> int:
-    """The rounds of one launch, which makes the rounds of all loops."""
+    """Returns the rounds of a launch that carries out all loops."""
     return max(1, round(rounds * loops))
 
 
 class OverlapGroup(Gated):
-    """A group of copies and a kernel. A sample is `copies` without a kernel, `computing` without
-    copies and then `together`, each behind its own gate. The seconds are those of each without the
-    other (copies: from their common start); the span is that of both together. `kernel` is the
-    kernel if its results are checked; `made` has the groups and their resources, and close() closes
-    it."""
+    """A group of copies and a kernel. A sample runs `copies` without the kernel, `computing`
+    without the copies, and then `together`, each behind a gate of its own. The seconds are those of
+    each part alone (for copies: from their common start). The span is the time of both parts
+    together. `kernel` is given if its results are checked. `made` owns the groups and their
+    resources; close() closes `made`."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class OverlapGroup(Gated):
         )
 
     def mismatch(self) -> str | None:
-        """Describes a wrong result of the kernel, alone or beside copies; None if there is none."""
+        """Describes a wrong result of the kernel, or returns None if all results are right."""
         return self._kernel.mismatch() if self._kernel is not None else None
 
     def close(self) -> None:
@@ -85,8 +86,8 @@ class OverlapGroup(Gated):
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """A group of copies without and with a kernel, which is the first copy's and takes about as
-    long as the others."""
+    """Returns a group that runs copies with and without a kernel. The first copy stands for the
+    kernel. The kernel is fitted to take about as long as the other copies."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)
@@ -96,7 +97,7 @@ def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGro
 
 
 def _check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first is the work of a kernel, and the others are copies of the
+    """Raises Unsupported unless the first copy is a kernel's work and the others are copies by the
     same device."""
     (first, *others), owner = copies, copies[0].transfer.engine.owner
     if not owner.is_device or first.transfer.engine.kind != "sm":
@@ -111,8 +112,9 @@ def _check(copies: Sequence[Copy]) -> None:
 
 
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
-    """Fits the kernel's duration to the copies', as measured here: if one is much shorter, it can
-    hide little of the other. Exactness does not matter, since each sample measures both."""
+    """Fits the kernel's duration to the measured duration of the copies. If one part is much
+    shorter, it hides little of the other. The fit need not be exact, because each sample measures
+    both parts."""
     run(copies, 1)  # the first one also pays for page tables
     loops, wanted = 1, run(copies, 1).span
     while wanted < _SECONDS and loops < copies.most_loops:

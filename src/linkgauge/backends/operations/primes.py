@@ -1,4 +1,4 @@
-"""Prime numbers by trial division on host threads: the work of sysbench's cpu test."""
+"""Prime numbers by trial division on threads of the host: the work of sysbench's cpu test."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ LIMIT = 10_000
 FOUND = 1228
 """The number of primes from 3 to LIMIT."""
 LEAST_RATE = 1e-12
-"""The events per second of threads that started too late to count any."""
+"""A rate in events per second, for threads that started too late to count any event."""
 
 
 class PrimesGroup(Gated):
     """Threads on the CPUs of each transfer. A loop is one event of each transfer. All threads take
-    events from one counter until none are left, so that they end within an event of each other."""
+    events from one counter until no events are left. So all threads end within the time of one
+    event."""
 
     pace = Pace(seconds=0.25, loops=1)
 
@@ -37,7 +38,7 @@ class PrimesGroup(Gated):
         self._cpus = [cpu for cpus in placed for cpu in cpus]
 
     def wait(self) -> Timing:
-        """Waits for all events. Raises BackendError if a thread does not find the primes."""
+        """Waits for all events. Raises BackendError if a thread finds wrong primes."""
         loops, laps = self.pass_gate()
         events = loops * laps
         before = steal_seconds(ROOT, self._cpus)
@@ -79,8 +80,8 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """The sum of the threads' own rates, in events per second. Waiting for the slowest thread's
-    last event does not lower the rate of the others."""
+    """Returns the sum of the rates of all threads, in events per second. Waiting for the slowest
+    thread's last event does not lower the rates of other threads."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 

@@ -1,4 +1,5 @@
-"""Products of matrices: 10 to warm up, then 100 on a device, as torch.matmul is timed."""
+"""Products of matrices, timed as torch.matmul is usually timed: 10 products to warm up, then 100 on
+a device."""
 
 from __future__ import annotations
 
@@ -11,29 +12,29 @@ from linkgauge.model.operations.operation import Operation, operations_of, order
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
-"""The warm-up products, and the products of a sample: 100 products are timed in 50 samples, which
-is as many as fit behind one gate."""
+"""The warm-up products, and the products of a sample. 100 products are timed in 50 samples, because
+no more samples fit behind one gate."""
 
 
 class ProductBuffers(Protocol):
-    """A and B, and their product."""
+    """The matrices A and B, and the product A · B."""
 
     on_host: bool
-    """Whether CPUs multiply; they are then sampled like those of host benchmarks."""
+    """Whether CPUs multiply. Products by CPUs are sampled like host benchmarks."""
 
     def spoil(self) -> None:
-        """Overwrites the product, so that an old one does not pass for a new one."""
+        """Overwrites the product, so that an old product is not taken for a new product."""
         ...
 
     def mismatch(self) -> str | None:
-        """Describes an error in the product; None if it is right. Compares randomly signed sums of
-        `BLOCK` neighbours in each row with A times the same sums of B, in double precision
-        (Freivalds, 1977)."""
+        """Describes an error in the product, or returns None if the product is right. Compares
+        randomly signed sums of `BLOCK` neighbours in each row with A times the same sums of B, in
+        double precision (Freivalds, 1977)."""
         ...
 
 
 class ProductGroup:
-    """A group of products, the last of which is checked."""
+    """A group of products. The last product is checked."""
 
     def __init__(self, group: Group, product: ProductBuffers, pace: Pace) -> None:
         self._group, self.product, self.pace = group, product, pace

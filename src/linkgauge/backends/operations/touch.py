@@ -1,4 +1,4 @@
-"""First touch: how fast the kernel hands out fresh, zeroed memory."""
+"""First touch: how fast the kernel provides fresh, zeroed memory."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from linkgauge.model.operations.operation import Operation
 from linkgauge.model.transfer import Transfer
 
 KINDS = ("pageable", "base", "thp", "hugetlb")
-"""Kinds of host memory whose pages can be given back: they are not locked."""
+"""Kinds of host memory whose pages can be returned to the kernel, because the pages are not
+locked."""
 
 
 class Touchable(Protocol):
-    """A buffer that can give its pages back to the kernel."""
+    """A buffer that can return its pages to the kernel."""
 
     size: int
     address: int
 
     def touched(self) -> None:
-        """Reads again which pages the buffer has. Raises Unsupported if their kind is wrong."""
+        """Reads again in which pages the buffer lies. Raises Unsupported if the pages are of the
+        wrong kind."""
 
 
 class TouchGroup(Gated):
-    """Threads on `cpus` fault in all pages of a buffer; between samples the pages are given back.
-    The buffer's content is lost."""
+    """Threads on `cpus` that touch all pages of a buffer for the first time. Between samples, the
+    pages are returned to the kernel. The buffer's content is lost."""
 
     pace = Pace(loops=1)
 
@@ -43,8 +45,9 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Waits for all pages. Raises BackendError if pages cannot be given back or fresh memory is
-        not zero, and Unsupported if fresh pages are of another size than the buffer's kind says."""
+        """Waits until all pages are touched. Raises BackendError if pages cannot be returned or
+        fresh memory is not zero. Raises Unsupported if fresh pages have another size than the
+        buffer's kind requires."""
         loops, laps = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

@@ -1,9 +1,8 @@
-"""Backend `sim`: a simulated machine, on which transfers take virtual time.
+"""Backend `sim`: a simulated machine, where transfers take virtual time.
 
-Bytes really move, contention follows from the topology, and faults can be scheduled, so that runs
-can be tested without failing hardware. docs/simulation.md lists what is computed and what is not.
-The code that measures is loaded when it is first used, because a controller only asks what a
-machine has."""
+Bytes really move, contention follows from the topology, and faults can be scheduled. So runs can be
+tested without faulty hardware. docs/simulation.md lists what is simulated and what is not. The code
+that measures is loaded at first use, because a controller only reads the parts of a machine."""
 
 from __future__ import annotations
 

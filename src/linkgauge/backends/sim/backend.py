@@ -53,16 +53,15 @@ STRIDE = 128
 def simulate(
     simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
 ) -> SimBackend:
-    """The machine of a simulation, of which only these `cpus` may be used (none: all). `engines`
-    configures real kernels and has no effect here.
+    """Returns the simulated machine as a backend. Only `cpus` may be used (none given: all).
+    `engines` configures real kernels and has no effect here.
 
-    Raises InputError for an invalid description or fault.
-    """
+    Raises InputError for an invalid description or fault."""
     return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed)
 
 
 class SimBackend(SimMachine, Filling[SimBuffer]):
-    """A simulated machine's host memories and threads, and its devices, at work."""
+    """The host memories, host threads and devices of a simulated machine, while measuring."""
 
     name = refusals.SPACE
     collects = True
@@ -87,7 +86,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
         self._passed = self._at = self._cells = passed
-        """Cells passed up to and including the current one, and the most so far."""
+        """The number of cells passed, including the current cell, and the highest number so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
         for device in self._hardware.devices:
             sizes[Memory(self.name, device.index)] = int(device.group.memory)
@@ -118,7 +117,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return inventory.host(self._description, self._hardware.nodes)
 
     def look(self) -> Inventory:
-        """All that can be read of the machine, in its state after the cells so far."""
+        """Returns everything that can be read from the machine, in its state after the cells so
+        far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -186,7 +186,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def returning(self, copy: Copy) -> SimGroup:
-        """A group of round trips; a copy back takes as long as one there."""
+        """Returns a group of round trips. The copy back takes as long as the first copy."""
         group = self.moving([copy], named("copy-ping-pong"))
         group.pace = single_iterations(1)
         return group
@@ -194,7 +194,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """A kernel that takes as long as the copies do, and crosses no link."""
+        """Returns a kernel that takes as long as the copies and crosses no link, and three groups:
+        the kernel alone, the copies alone, and both together."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -228,8 +229,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """A group of round trips of a cache line. Each way takes as long as an access to the other
-        node's memory that hits a cache: half of that memory's latency."""
+        """Returns a group of round trips of a cache line. Each way takes as long as an access to
+        the other node's memory that hits a cache, which is half of the memory's latency."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
@@ -237,14 +238,15 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, seconds, Pace(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:
-        """A group of calls by the host, which do not depend on the links."""
+        """Returns a group of calls by the host. The links have no effect on the calls."""
         if copy.transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         call = self._description.host.call
         return self._steps(copy, call, Pace(loops=1), named("enqueue"))
 
     def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
-        """A group of steps that take `seconds` each, whatever else moves."""
+        """Returns a group of steps that take `seconds` each. Other traffic has no effect on the
+        steps."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
             sigmas = [self._description.noise]
@@ -254,13 +256,14 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demands(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], Sequence[float]]:
-        """The demands of the copies, changed by faults, and the relative noise of each."""
+        """Returns the demands of the copies, changed by faults, and the relative noise of each
+        copy."""
         demands = self._resources.facing([self._demand(copy, copies, does) for copy in copies])
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands)
 
     def _sigmas(self, demands: Sequence[Demand]) -> list[float]:
-        """The relative noise of each copy."""
+        """Returns the relative noise of each copy."""
         return [
             math.hypot(self._description.noise, demand.jitter, self._trouble.sigma(place))
             for place, demand in enumerate(demands)
@@ -283,8 +286,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return movements(works, self._trouble.capacity(demands))
 
     def _demand(self, copy: Copy, copies: Sequence[Copy], does: Operation) -> Demand:
-        """The demand of a copy. Copies without a number of threads share their node's CPUs
-        evenly."""
+        """Returns the demand of a copy. Copies without a number of threads share the CPUs of their
+        node evenly."""
         transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
         if does.product is not None:
@@ -301,4 +304,5 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return replace(demand, flow=replace(demand.flow, usage=usage))
 
     def close(self) -> None:
-        """Does nothing: only buffers hold resources, and their owners free them."""
+        """Does nothing, because only buffers hold resources, and buffers are freed by their
+        owners."""

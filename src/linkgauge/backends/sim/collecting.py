@@ -1,7 +1,7 @@
-"""Collectives of a simulated machine: the numbers are really computed, the time is virtual.
+"""Collectives of a simulated machine. The numbers are really computed, but the time is virtual.
 
-The numbers are those in the buffers' windows. For larger buffers, the collective is carried out on
-as many bytes as a window has, and beyond them only flipped bits are recorded."""
+The numbers are in the windows of the buffers. For buffers larger than a window, the collective is
+carried out on the bytes of the window. Beyond the window, only flipped bits are recorded."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .memory import WINDOW, SimBuffer
 from .run_position import RunPosition
 
 _MOST_RANKS = 1 << 12
-"""A number above that of any machine's ranks: draws for iterations are numbered by rank and
-iteration."""
+"""A number higher than the number of ranks of any machine. Random draws for iterations are numbered
+by rank and iteration."""
 
 
 class SimCollective(CollectiveGroup):
-    """A collective behind a gate. `seconds` are those of an iteration, by rank, with the relative
-    noise `sigmas`. A rank that is late by `stall` makes all others of its group wait. `flip`
-    applies the faults that alter received data."""
+    """A collective behind a gate. `seconds` is the time of an iteration, by rank, and `sigmas` the
+    relative noise. A rank that is delayed by `stall` makes all other ranks of its group wait.
+    `flip` applies the faults that alter received data."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class SimCollective(CollectiveGroup):
         return self._stall(rank, sample) if self._stall is not None else 0.0
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """The seconds of single iterations, by rank. A rank that comes late waits less, so its own
-        part is shorter."""
+        """Returns the seconds of single iterations, by rank. A rank that arrives late waits less,
+        so its own part is shorter."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             late = [self._late(rank, number) for rank in range(len(self._copies))]
@@ -101,7 +101,8 @@ class SimCollective(CollectiveGroup):
                 yield Wrong(count, place, first)
 
     def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
-        """The parts of a group, with the number of bytes that are really carried out."""
+        """Returns the parts of a group. The size of a part is the number of bytes that are really
+        computed."""
         copies = [self._copies[place] for place in group]
         return [
             (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
@@ -110,7 +111,7 @@ class SimCollective(CollectiveGroup):
 
 
 def _fill(copy: Copy, share: RankShare, seed: int) -> None:
-    """Clears a rank's receive buffer, and writes the data that it sends."""
+    """Clears a rank's receive buffer, and writes the data that the rank sends."""
     received = _buffer(copy)
     received.window[:] = bytes(len(received.window))
     received.flipped = {}
@@ -118,7 +119,7 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
 
 
 def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
-    """Carries out the collective of one group: each rank receives what the others send."""
+    """Carries out the collective of one group: each rank receives the data that the others send."""
     each = work.number.bytes
     sent = [
         bytes(_sent(copy).window[share.sends_at :][: share.counts.send * each])
@@ -143,7 +144,8 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
 
 
 def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
-    """The number of wrong elements in a rank's receive buffer, and the index of the first."""
+    """Returns the number of wrong elements in a rank's receive buffer, and the index of the
+    first."""
     if share.origin is None:
         return 0, 0
     begin = share.receives_at
@@ -153,7 +155,8 @@ def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
 
 
 def _altered(copy: Copy, share: RankShare) -> list[int]:
-    """The elements with a flipped bit beyond the bytes that are really carried out."""
+    """Returns the indices of elements with a flipped bit, beyond the bytes that are really
+    computed."""
     each, buffer = share.work.number.bytes, _buffer(copy)
     done = share.counts.receive * each
     all_bytes = share.work.counts(copy.size, share.ranks).receive * each
@@ -164,7 +167,7 @@ def _altered(copy: Copy, share: RankShare) -> list[int]:
 
 
 def _sent(copy: Copy) -> SimBuffer:
-    """A rank's send buffer."""
+    """Returns a rank's send buffer."""
     return copy.source if isinstance(copy.source, SimBuffer) else _buffer(copy)
 
 
@@ -173,7 +176,7 @@ def _address(buffer: SimBuffer) -> int:
 
 
 def _buffer(copy: Copy) -> SimBuffer:
-    """A rank's receive buffer."""
+    """Returns a rank's receive buffer."""
     if not isinstance(copy.destination, SimBuffer):
         raise BackendError("buffer", f"{copy.transfer} uses no buffers of this machine")
     return copy.destination

@@ -1,6 +1,6 @@
-"""Parses the YAML description of a simulated machine; groups stay as written, unexpanded.
+"""Parses the YAML description of a simulated machine. Groups are not expanded.
 
-`docs/simulation.md` explains every field. A small one:
+`docs/simulation.md` explains every field. A small description:
 
     source: where its figures come from, in words
     noise: 0.1%                     # relative standard deviation of every figure
@@ -24,8 +24,7 @@
       - {kind: upi, pairs: [[host:0, host:1]]}
 
 `A..B` at the end of a name is a range. Rates are bytes/s in one direction, sizes use powers of two,
-times have a unit, shares are 0.5 or 50%. hardware.py expands groups to single devices and links.
-"""
+times have a unit, shares are 0.5 or 50%. hardware.py expands groups to single devices and links."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ from linkgauge.model.hardware.map import Routing
 from linkgauge.model.names import hint
 from linkgauge.model.operations.exchanges import Algorithm
 from linkgauge.model.units import parse_size
-from linkgauge.registry import loaded, named
+from linkgauge.registry import sources_of_machines
 
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
@@ -72,7 +71,7 @@ class WorkRate(float):
 
 
 class Seconds(float):
-    """Seconds: `415 ns`."""
+    """Seconds, written with a unit: `415 ns`."""
 
 
 class Fraction(float):
@@ -80,8 +79,8 @@ class Fraction(float):
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The efficiency of reads (the destination's engine pulls) and of writes (the source's
-    engine pushes)."""
+    """The efficiency of reads and of writes. In a read, the destination's engine pulls; in a write,
+    the source's engine pushes."""
 
     read: Fraction = Fraction(1.0)
     write: Fraction = Fraction(1.0)
@@ -92,30 +91,32 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes in the opposite direction per byte of payload, for reads and for writes."""
+    """The bytes sent in the opposite direction for each byte of payload, for reads and for
+    writes."""
 
     read: Fraction = Fraction(0.0)
     write: Fraction = Fraction(0.0)
 
 
 class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits in bytes/s for reads and for writes; null: no limit."""
+    """Limits in bytes/s for reads and for writes (null: no limit)."""
 
     read: Rate | None = None
     write: Rate | None = None
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits in bytes/s for traffic between devices through a node's root complex, by the mode of
-    its IOMMU; null: no limit."""
+    """Limits in bytes/s for traffic between devices through a node's root complex, for each mode of
+    the node's IOMMU (null: no limit)."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How collectives move their bytes: by this algorithm if it can carry them out, else in rings,
-    over `rings` rings at once. `efficiency` is the share of the links' rate that they reach."""
+    """The way in which collectives move bytes. A collective that `algorithm` cannot carry out uses
+    rings. `rings` is the number of rings used at once. `efficiency` is the share of the links' rate
+    that collectives reach."""
 
     algorithm: Algorithm = "ring"
     rings: Count = 1
@@ -127,11 +128,11 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits of an engine: its maximum rates of reading and writing over links, the maximum rate at
-    which one copy reads from another device (null: only links limit it) and of copies within the
-    device (null: only its memory limits them), and the startup time of a copy: `peer_startup`
-    between two devices, `write_startup` for a copy that only writes (null: `startup`, which holds
-    for all others)."""
+    """Limits of an engine. `read` and `write` are the highest rates over links. `peer_read` is the
+    highest rate of one copy that reads from another device, `local` of copies within the device
+    (both null: no own limit). `startup` is the startup time of a copy. `peer_startup` is the
+    startup time between two devices, `write_startup` of a copy that only writes (both null:
+    `startup`)."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -143,17 +144,16 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The properties that links of a kind share. Each direction has its own `rate` × `count`.
+    """The properties that all links of a kind share. Each direction has a rate of `rate` × `count`.
 
-    Without a `rate`, PCIe's follows from `speed` (GT/s per lane) and `width` (lanes); while nothing
-    moves, readers find `idle_speed`. `both` limits the two directions together, `both_each` what is
-    read and what is written while the other is as well. Payload uses payload ÷ `efficiency` of its
-    direction (for kernels: ÷ `sm_efficiency`) and payload × `reverse` (for kernels: × `sm_reverse`)
-    of the opposite one, for requests and acknowledgements. `latency` is the round-trip time that
-    the link adds to one access; `jitter` is the relative standard deviation that it adds to a
-    figure. The vendor's library reports the rate if `rate_told`, and the errors and which links are
-    active if `state_told`. PCI registers show the other fields.
-    """
+    Without a `rate`, PCIe's rate follows from `speed` (GT/s per lane) and `width` (lanes). On an
+    idle link, `idle_speed` is reported. `both` limits the two directions together. `both_each`
+    limits reads and writes while both occur. Payload uses payload ÷ `efficiency` of its direction
+    (kernels: ÷ `sm_efficiency`). Requests and acknowledgements use payload × `reverse` of the
+    opposite direction (kernels: × `sm_reverse`). `latency` is the round-trip time that the link
+    adds to one access; `jitter` is the relative standard deviation that the link adds to a figure.
+    The vendor's library reports the rate if `rate_told` is set, and errors and active links if
+    `state_told` is set. PCI registers show the other fields."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -178,10 +178,11 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` identical NUMA nodes: the `cpus` and `memory` of each, the `rate` of its DRAM (bytes
-    read and written) and the `latency` of one access to it. `cache` is its last-level cache. On a
-    link to one of `turns`, a gateway that buffers, traffic of threads and of devices takes turns,
-    each for as long as the link takes to carry it. `kind` is the memory's kind, as shown."""
+    """`count` identical NUMA nodes, each with these `cpus` and `memory`. `rate` is the rate of a
+    node's DRAM (bytes read and written), and `latency` the time of one access. `cache` is the
+    last-level cache. With `turns`, the node is a gateway that buffers: on its links, traffic of
+    threads and traffic of devices take turns, each for as long as the link needs. `kind` is the
+    memory's kind, as reported."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -194,11 +195,11 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo of x86. A thread moves `thread` bytes a
-    second, and takes `call` seconds to hand a copy to a device. `peers` limits traffic between
+    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo of x86. A thread moves `thread` bytes
+    per second, and needs `call` seconds to hand a copy to a device. `peers` limits traffic between
     devices through a node. `distances` is the NUMA distance table (null: 10 within a node, 20
-    between nodes). `hypervisor` names the hypervisor of a virtual machine, which shows no `iommu`,
-    no `governor` of its CPUs' frequency and no `frequency_driver`."""
+    between nodes). `hypervisor` is the hypervisor of a virtual machine. A virtual machine shows no
+    `iommu`, `governor` (of CPU frequency) and `frequency_driver`."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -220,18 +221,23 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` identical devices. `memory_rate` is in bytes/s read and written (null: no limit), and
-    `memory_rate_told` is the rate that the vendor's library reports (null: the same). `products`
-    are the rates at which a device multiplies matrices, by the type of the numbers;
-    `memory_latency` is the time of one remote access without the links. A device with `forwards`
-    forwards other devices' traffic within its fabric. `pci` and `uuids` identify each device (null:
-    made up); quote addresses, because YAML would read them as numbers. `peer_access` says over
-    which ways it reaches others' memory; copies by copy engines that need another way go through
-    the host's memory if it `stages` them, and are refused otherwise. `numa_node` is the value in
-    sysfs (null: the nearest node). A device that is a `node` stands for another host behind its
-    network interface, and PCI does not show it; several such groups are rails: the first devices of
-    all groups belong to one node, and so on. `properties` are the values that the vendor's library
-    reports."""
+    """`count` identical devices. `memory_rate` is in bytes/s read and written (null: no limit).
+    `memory_rate_told` is the rate that the vendor's library reports (null: the same).
+    `products` has the rates of multiplying matrices, by type of number. `memory_latency` is the
+    time of a remote access without the links. `properties` are values that the vendor's library
+    reports.
+
+    `pci` and `uuids` identify each device (null: made up); quote addresses, because YAML would
+    read them as numbers. `numa_node` is the value in sysfs (null: the nearest node).
+
+    A device with `forwards` forwards traffic of other devices within its fabric. `peer_access`
+    names the links over which devices access each other's memory. If a copy engine lacks peer
+    access, the copy goes through the host's memory with `stages`; otherwise the copy is
+    refused.
+
+    With `node`, a device stands for another host behind its network interface and is invisible
+    to PCI. Several groups with `node` are rails: the first devices of all groups form one node,
+    and so on."""
 
     count: Count = 1
     model: str
@@ -257,9 +263,9 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical switches, named by a range: PCIe switches, root complexes, a fabric's crossbars.
-    With `acs_redirect`, a PCIe switch's ports send peer traffic up to the root complex, where it
-    turns around."""
+    """Identical switches, named by a range: PCIe switches, root complexes, or crossbars of a
+    fabric. With `acs_redirect`, the ports of a PCIe switch redirect peer traffic to the root
+    complex above, where the traffic turns around."""
 
     name: str
     kind: SwitchType = "root"
@@ -271,8 +277,9 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of a `kind` (a key of `link_kinds`): a full `mesh`, or `pairs`, or `each` to its `to`
-    (if `each` has more names, consecutive ones share one). `name` names a single link."""
+    """Links of a `kind` (a key of `link_kinds`). Either a full `mesh`, or `pairs`, or a link from
+    `each` to `to`. If `each` has more names than `to`, consecutive names share an end. `name` names
+    a single link."""
 
     kind: str
     mesh: str | None = None
@@ -284,9 +291,9 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A described machine. `noise` is the relative standard deviation of every figure, drawn from
-    `seed`; `noise_buffers` and `noise_moments` vary only between visits. `faults` use the grammar
-    of `--fault`. `routing` says how traffic uses several equally short ways, `collectives` how
-    collectives move their bytes."""
+    `seed`. `noise_buffers` and `noise_moments` vary only between visits. `faults` use the grammar
+    of `--fault`. `routing` says how traffic uses several equally short routes, `collectives` how
+    collectives move bytes."""
 
     source: str
     host: HostDescription
@@ -305,7 +312,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 @lru_cache(maxsize=4)
 def parse_description(text: str) -> Description:
-    """Parses the YAML. Raises InputError, one line that says where the error is."""
+    """Parses the YAML text. Raises InputError with one line that says where the error is."""
     try:
         tree = encodable(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -316,7 +323,8 @@ def parse_description(text: str) -> Description:
 
 
 def description_of(tree: object) -> Description:
-    """The description in what was read of YAML, or made. Raises InputError likewise."""
+    """Converts parsed YAML to a description. Raises InputError with one line that says where the
+    error is."""
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
@@ -355,23 +363,22 @@ def _scaled(text: str, units: dict[str, float], expected: str) -> float:
 
 
 def shipped() -> tuple[str, ...]:
-    """The names of the machines shipped with linkgauge."""
+    """Returns the names of the machines shipped with linkgauge."""
     files = (resources.files(__package__) / "machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yml") for f in files if f.name.endswith(".yml")))
 
 
 def load(name: str) -> tuple[str, str]:
-    """The name and the YAML of a shipped machine, of a file (`*.yml`, or any path), or of a value
-    that a room turns into a description.
+    """Returns the name and the YAML of a machine. `name` may be a shipped machine, a file (`*.yml`,
+    or any path), or a value that a room turns into a description.
 
-    Raises InputError if none of these exists, or the file cannot be read.
-    """
+    Raises InputError if there is no such machine or file, or the file cannot be read."""
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
         return name, text
     path = Path(name)
     if path.suffix not in (".yml", ".yaml"):
-        made = (loaded(place)(name) for place in named("machines").values())
+        made = (describe(name) for describe in sources_of_machines())
         described: tuple[str, str] | None = next(filter(None, made), None)
         if described is not None:
             return described

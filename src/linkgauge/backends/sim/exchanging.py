@@ -1,5 +1,5 @@
-"""The duration of a collective on a simulated machine: its exchanges are flows of kernels that
-write, and share the links that they cross."""
+"""Computes how long a collective takes on a simulated machine. The exchanges of a collective are
+flows of kernels that write, and share the links on their routes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .topology import SimTopology
 
 
 class SentBytes(msgspec.Struct, frozen=True):
-    """The bytes that one rank of a cell writes into another one's memory; either end may be the
-    SWITCH."""
+    """The bytes that one rank of a cell writes into another rank's memory. Either end may be
+    SWITCH, a switch of the fabric."""
 
     source: int
     target: int
@@ -32,16 +32,16 @@ class SentBytes(msgspec.Struct, frozen=True):
 
 
 class ExchangeStage(msgspec.Struct, frozen=True):
-    """The exchanges of a group at one time, repeated in `steps` steps."""
+    """The exchanges that a group makes at the same time, repeated in `steps` steps."""
 
     steps: int
     sent: tuple[SentBytes, ...]
 
 
 class Exchanging:
-    """A collective of ranks whose parts are `copies`, moved as `exchanges` says. `groups` has the
-    ranks of each group, `ranks` the demand of each rank's part. Raises Unsupported if no link joins
-    two ranks that exchange bytes."""
+    """A collective of ranks whose parts are `copies`. `exchanges` says how the bytes move. `groups`
+    has the ranks of each group, `ranks` the demand of each rank's part. Raises Unsupported if no
+    link joins two ranks that exchange bytes."""
 
     def __init__(
         self,
@@ -84,7 +84,8 @@ class Exchanging:
         return ExchangeStage(phase.steps, tuple(sent))
 
     def _between(self, source: int, target: int) -> Demand:
-        """The demand of one exchange; a lower efficiency makes it use more of each link."""
+        """Returns the demand of one exchange. A lower efficiency makes an exchange use more of each
+        link."""
         if SWITCH in (source, target):
             rank = self._places[source if target == SWITCH else target]
             demand = self._resources.in_switch(rank, inward=target == SWITCH)
@@ -101,8 +102,8 @@ class Exchanging:
         return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
 
     def _rank(self, number: int) -> Demand:
-        """The demand of a rank, by which faults strike it: its device and the links over which it
-        receives, but not the devices that send."""
+        """Returns the demand of a rank. Faults of the rank's device, and of the links over which it
+        receives, affect the rank; faults of the sending devices do not."""
         own = self._demand(self._places[number], self._places[number])
         coming = [sent.demand for sent in self._all() if sent.target == number]
         others = {str(place) for place in self._places} - {str(self._places[number])}
@@ -117,13 +118,13 @@ class Exchanging:
 
     @property
     def demands(self) -> tuple[Demand, ...]:
-        """The demands of all exchanges and ranks."""
+        """Returns the demands of all exchanges and all ranks."""
         return (*(sent.demand for sent in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
-        """The seconds of one iteration, by rank. Each step takes its startup time, and the bytes of
-        all aggregated calls move at the rates of the flows at that moment. All ranks of a group
-        wait for the slowest."""
+        """Returns the seconds of one iteration, by rank. Each step takes its startup time. The
+        bytes of all aggregated calls move at the rates that the flows have in this step. All ranks
+        of a group wait for the slowest rank."""
         taken = [self._alone(group, capacity) for group in self.groups]
         for stages in zip_longest(*self._stages):
             present = [stage for stage in stages if stage is not None]
@@ -142,8 +143,8 @@ class Exchanging:
         return tuple(found)
 
     def _alone(self, group: Sequence[int], capacity: Mapping[Resource, float]) -> float:
-        """The seconds of a rank that is a group by itself: it only copies from its send buffer, if
-        it has one."""
+        """Returns the seconds of a rank that is the only rank of its group; 0 for larger groups.
+        Such a rank copies from the send buffer, if there is one."""
         if len(group) > 1:
             return 0.0
         own = self.ranks[group[0]]

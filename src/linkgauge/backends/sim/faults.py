@@ -1,13 +1,13 @@
-"""Faults of a simulated machine, and the grammar that they are written in.
+"""Faults of a simulated machine, and the grammar of faults.
 
     fault      = kind target { name "=" value }
     target     = a device (`sim:3`), a host node (`host:0`), a link by its name, or `*`
     cells      = N | N ".." | N ".." N      ordinals in the whole plan, from 0
 
-`slow sim:0-sim:1 rate=25% cells=3..9`. A fault strikes the cells whose transfers touch its target:
-they read or write it, run on its engines, or cross it. `str()` prints a fault, and parsing that
-text gives the same value. docs/faults.md describes each kind.
-"""
+An example is `slow sim:0-sim:1 rate=25% cells=3..9`. A fault affects the cells whose transfers
+touch the fault's target: transfers that read, write or cross the target, or run on its engines.
+`str()` prints a fault, and parsing the text gives the same fault. docs/faults.md describes each
+kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ ALL = "*"
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """Ordinals in the plan, from `first` to `last` inclusive; without `last`, to the plan's end."""
+    """Ordinals in the plan, from `first` to `last` inclusive. Without `last`, the range extends to
+    the plan's end."""
 
     first: int = 0
     last: int | None = None
@@ -42,7 +43,8 @@ class OrdinalRange(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault of `target` (a device, a host node, a link or `*`) in these cells of the plan."""
+    """A fault of `target` in these cells of the plan. The target is a device, a host node, a link
+    or `*`."""
 
     meaning: ClassVar[str]
     example: ClassVar[str]
@@ -51,7 +53,7 @@ class Fault(msgspec.Struct, frozen=True):
     cells: OrdinalRange = OrdinalRange()
 
     def aims_at(self, names: Container[str]) -> bool:
-        """Whether the target is one of these names, or `*`."""
+        """Whether the target of the fault is one of these names, or `*`."""
         return self.target == ALL or self.target in names
 
     def __str__(self) -> str:
@@ -64,7 +66,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Slow(Fault, frozen=True):
-    """A link or device runs at `rate`, a fraction of its full rate."""
+    """A link or device runs at `rate`, a fraction of the full rate."""
 
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
     example = "slow sim:0 rate=25%"
@@ -73,8 +75,8 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """The rate changes from cell to cell: in cell n it is the healthy rate × (1 + `per_cell`)^(n -
-    first of its cells)."""
+    """The rate changes from cell to cell. In cell n, the rate is the healthy rate × (1 +
+    `per_cell`)^(n - first cell of the fault)."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -92,7 +94,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """The samples `every`, 2 × `every`, … of a cell last `seconds` longer."""
+    """The samples `every`, 2 × `every`, … of a cell take `seconds` longer; samples count from 1."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
@@ -128,7 +130,7 @@ class Busy(Fault, frozen=True):
 
 
 class Strike(Fault, frozen=True):
-    """A fault that ends its cell at the start of `phase`."""
+    """A fault that ends a cell at the start of `phase`."""
 
     phase: Phase = "measure"
 
@@ -150,14 +152,14 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The device is lost in `phase` of the first cell, and from the start of every later cell."""
+    """The device is lost in `phase` of the first cell, and stays lost in every later cell."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
 
 
 class NoMem(Strike, frozen=True):
-    """An allocation fails although memory looked sufficient."""
+    """An allocation fails although there seemed to be enough memory."""
 
     meaning = "allocation fails"
     example = "nomem host:0 cells=0..3"
@@ -166,7 +168,7 @@ class NoMem(Strike, frozen=True):
 
 
 def _name(kind: type[Fault]) -> str:
-    """The kind's name in the grammar."""
+    """Returns the name of a kind of fault in the grammar."""
     return kind.__name__.lower()
 
 
@@ -176,8 +178,8 @@ FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter of the grammar, with the same meaning in every kind of fault that takes it.
-    `read` raises InputError."""
+    """A parameter of the grammar. The parameter has the same meaning in every kind of fault. `read`
+    parses a value and raises InputError for a wrong value."""
 
     meaning: str
     read: Callable[[str], Any]
@@ -206,7 +208,7 @@ def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
 
 
 def _fraction(text: str) -> float:
-    """A fraction of at least a millionth: less would be practically 0."""
+    """Reads a fraction. Raises InputError below a millionth, which would be practically 0."""
     _match(r"[0-9.]{1,30}%?", text, "a fraction such as 0.5 or 50%")
     value = parse_fraction(text, "fraction")
     if value < 1e-6:
@@ -287,7 +289,8 @@ def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def parameters(kind: type[Fault]) -> dict[str, str]:
-    """The parameters that a kind takes, by name, each with its default in the grammar's form."""
+    """Returns the parameters of a kind of fault by name, each with the default as the grammar
+    writes it."""
     return {
         field.encode_name: PARAMETERS[field.encode_name].write(field.default)
         for field in _parameters(kind)
@@ -301,8 +304,7 @@ _ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
 def parse_fault(text: str) -> Fault:
     """Parses one `--fault`. Raises NotationError with the position of the first wrong character.
 
-    It cannot check whether the machine has the target: `check_targets` does.
-    """
+    `check_targets` checks whether the machine has the target."""
     tokens = list(_TOKEN.finditer(text))
     if not tokens:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))
@@ -325,7 +327,7 @@ def parse_fault(text: str) -> Fault:
 
 
 def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
-    """The name and the value of one `NAME=VALUE`."""
+    """Returns the name and the value of one `NAME=VALUE`."""
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     takes = parameters(kind)
     if not match or match[1] not in takes:

@@ -1,4 +1,4 @@
-"""Groups of a simulated machine: bytes really move, but the time they take is virtual."""
+"""Groups of a simulated machine. Bytes really move, but the time is virtual."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ the sample's number."""
 
 class SimGroup(Gated):
     """Copies behind a gate. Copy i progresses as in `movements[i]`, with relative noise
-    `sigmas[i]`, and its first lap is longer by the time that `stall` returns. An operation that
-    computes `makes` one pattern of another."""
+    `sigmas[i]`. The time that `stall` returns is added to the copy's first lap. `makes` is the
+    pattern that an operation on numbers writes."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class SimGroup(Gated):
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        """The start of the copy at this place and the end of each lap, in seconds."""
+        """Returns the start and the end of each lap of the copy at this place, in seconds."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
 
 def _carry_out(copy: Copy, makes: Pattern | None) -> None:
-    """Moves the bytes once; further loops would move the same ones."""
+    """Moves the bytes once, because further loops would move the same bytes."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return

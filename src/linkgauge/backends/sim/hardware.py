@@ -1,4 +1,4 @@
-"""Expands a description's groups to single nodes, devices, switches and links with names."""
+"""Expands the groups of a description to single nodes, devices, switches and links with names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
 
 
 class NodeUnit(msgspec.Struct, frozen=True):
-    """A NUMA node: `name` is `host:0`, `cpus` its CPU numbers."""
+    """A NUMA node. `name` is like `host:0`; `cpus` has the CPU numbers."""
 
     name: str
     index: int
@@ -42,8 +42,9 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device: `name` is `sim:0`, and `pci` is its address as sysfs writes it. `pci` is None for a
-    device that stands for a node, or for the interface of its `node` that is in a `rail`."""
+    """A device. `name` is like `sim:0`, and `pci` is the address as sysfs writes it. `pci` is None
+    for a device that stands for a node, or for a network interface of its `node`. `rail` is the
+    interface's rail."""
 
     name: str
     index: int
@@ -55,7 +56,7 @@ class DeviceUnit(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The names under which a fault can target this device."""
+        """Returns the names under which a fault can target this device."""
         return frozenset(name for name in (self.name, self.node, self.rail) if name)
 
 
@@ -67,8 +68,8 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link, named `a-b` by default, with the `common` properties of its `kind_name`. `rate` is in
-    bytes/s in each direction."""
+    """A link, named `a-b` by default. `common` has the properties of all links of the kind
+    `kind_name`. `rate` is in bytes/s in each direction."""
 
     kind_name: str
     common: LinkKind
@@ -76,8 +77,8 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """All parts of a machine one by one, how traffic uses several equally short ways, and the limit
-    in bytes/s for traffic between devices through a node (None: no limit)."""
+    """All parts of a machine. `routing` says how traffic uses several equally short routes. `peers`
+    is the limit in bytes/s for traffic between devices through a node (None: no limit)."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -88,14 +89,14 @@ class Hardware(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that links may join: nodes, devices, switches."""
+        """Returns the names that links may join: nodes, devices and switches."""
         units: tuple[NodeUnit | DeviceUnit | SwitchUnit, ...]
         units = (*self.nodes, *self.devices, *self.switches)
         return tuple(unit.name for unit in units)
 
 
 def build(description: Description) -> Hardware:
-    """Expands groups and ranges. Raises InputError, one line that names the field."""
+    """Expands groups and ranges. Raises InputError with one line that names the wrong field."""
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
     switches = tuple(_switches(description.switches))
@@ -112,8 +113,8 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """The machine with only these CPUs usable, or with all if none are given. Raises InputError for
-    a CPU that it does not have."""
+    """Returns the machine with only these CPUs usable, or with all CPUs if none are given. Raises
+    InputError for a CPU that the machine lacks."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}
@@ -127,7 +128,8 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """The names of a range: `sim:0..2` is sim:0, sim:1, sim:2. Any other name stands for itself."""
+    """Returns the names in a range: `sim:0..2` gives sim:0, sim:1, sim:2. Any other name is
+    returned alone."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)

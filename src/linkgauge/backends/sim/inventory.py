@@ -1,7 +1,7 @@
-"""The values that a machine's readers would find on a simulated machine's host.
+"""Provides the values that linkgauge would read on the host of a simulated machine.
 
-Only the last level of the caches is known. All hosts have huge pages and no limits, and were idle
-so far. CPUs have the described governor, except in virtual machines."""
+Of the caches, only the last level is known. All hosts have huge pages, no resource limits, and an
+idle past. CPUs have the described governor, except in virtual machines."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .hardware import NodeUnit
 _ISA = {"x86_64": "x86-64", "aarch64": "armv8-a", "riscv64": "rv64imafdc"}
 _HUGE_PAGE = 2 << 20
 _HUGE_SHARE = 64
-"""Huge pages take one part in this many of the memory."""
+"""The divisor for huge pages, which take 1/64 of the memory."""
 _HUGE_CHOICE = "madvise"
 _TICKS = 10**6
 """Ticks of each CPU since boot."""
 
 
 def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
-    """The host's names and sizes."""
+    """Returns the names and sizes of the host."""
     about, total = description.host, sum(node.group.memory for node in nodes)
     return Host(
         hostname=about.hostname,
@@ -63,8 +63,8 @@ def details(
     *,
     grouped: bool,
 ) -> HostDetails:
-    """The host's further details, as the kernel would report them. `joins` says whether links lead
-    from one node to another; `grouped` says that PCI functions are in IOMMU groups."""
+    """Returns further details of the host, as the kernel would report them. `joins` says whether
+    links lead from one node to another. `grouped` says that PCI functions are in IOMMU groups."""
     about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
@@ -98,7 +98,7 @@ def details(
 
 
 def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:
-    """The gaps: why fields are empty, in the readers' words."""
+    """Returns the gaps: the reasons why fields are empty, in the words of the real readers."""
     if about.architecture not in _ISA:
         yield Gap("/proc/cpuinfo does not report it", "instruction set")
     if about.hypervisor:
@@ -115,7 +115,7 @@ def _command_line(about: HostDescription) -> str:
 
 
 def _free(total: int) -> int:
-    """The free memory: fifteen sixteenths of all, in whole KiB; the kernel and processes use the
+    """Returns the free memory: 15/16 of all memory, in whole KiB. The kernel and processes use the
     rest."""
     return (total - total // 16) >> 10 << 10
 
@@ -125,13 +125,13 @@ def _cache(node: NodeUnit) -> int:
 
 
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    """The last-level caches, one of each kind."""
+    """Returns the last-level caches, one of each kind."""
     found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
 
 def _first(about: HostDescription, node: NodeUnit) -> tuple[int, ...]:
-    """One CPU of each core of a node."""
+    """Returns one CPU of each core of a node."""
     by_core = {cpu // about.threads_per_core: cpu for cpu in reversed(node.cpus)}
     return tuple(sorted(by_core.values()))
 
@@ -142,8 +142,9 @@ def _distances(
     nodes: Sequence[NodeUnit],
     joins: Callable[[int, int], bool],
 ) -> tuple[int, ...]:
-    """A row of the NUMA distance table: the firmware's values, else the kernel's defaults. The row
-    says so if no link leads to a node, as between the hosts of a rack."""
+    """Returns a row of the NUMA distance table: the firmware's values, or else the kernel's
+    defaults. If no link leads to a node (as between the hosts of a rack), the distance means
+    "unreachable"."""
     if about.distances is not None:
         return about.distances[node.index]
     return tuple(

@@ -1,4 +1,4 @@
-"""A simulated machine at rest: its parts, how they are joined, and the faults aimed at them."""
+"""A simulated machine at rest: parts, links between the parts, and faults."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
-    """A simulation of a machine by its name or file, checked. Raises InputError for an invalid
-    description or fault."""
+    """Returns a checked simulation of a machine, given by name or file. Raises InputError for an
+    invalid description or fault."""
     simulation = Simulation(*load(machine), tuple(faults))
     machine_of(simulation)
     return simulation
@@ -36,20 +36,20 @@ def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """The machine of a run's simulation, made once for the command line, the screen and the page.
-    Raises InputError for an invalid description or fault."""
+    """Returns the machine of a run's simulation. The machine is built once and shared by the
+    command line, the screen and the page. Raises InputError for an invalid description or fault."""
     return SimMachine(*read(simulation))
 
 
 def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
-    """The description and the faults in the texts of a simulation. Raises InputError."""
+    """Parses the description and the faults of a simulation. Raises InputError."""
     description = parse_description(simulation.description)
     return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
 
 
 class SimMachine:
-    """A described machine at rest, with only these `cpus` usable (none: all). Raises InputError for
-    a fault whose target it does not have."""
+    """A described machine at rest. Only `cpus` are usable (none given: all). Raises InputError if
+    the machine lacks the target of a fault."""
 
     def __init__(
         self, description: Description, faults: Sequence[Fault] = (), cpus: Sequence[int] = ()
@@ -64,12 +64,12 @@ class SimMachine:
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """The names of fault targets that affect the transfer."""
+        """Returns the names of fault targets that affect the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """The names of fault targets that affect a whole cell: a collective also uses the links
-        between its ranks."""
+        """Returns the names of fault targets that affect a whole cell. A collective also uses the
+        links between its ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -83,15 +83,15 @@ class SimMachine:
         return touched.union(*(demand.touched for demand in exchanging.demands))
 
     def _exchanging(self, ranks: Sequence[Copy], work: Collective) -> Exchanging:
-        """The exchanges of a collective. Raises Unsupported if no link joins two ranks."""
+        """Returns the exchanges of a collective. Raises Unsupported if no link joins two ranks."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
         how = self._description.collectives
         return Exchanging(ranks, work, self._resources, self._topology, how)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """Maps a transfer between CPUs to one between their nodes: the machine's description has
-        no smaller parts than nodes."""
+        """Maps a transfer between CPUs to a transfer between the CPUs' nodes, because a description
+        has no parts smaller than nodes."""
         if not transfer.source.is_cpu:
             return transfer
         first, second = (host(self._node_of[memory.index or 0]) for memory in transfer.memories)

@@ -1,9 +1,9 @@
-"""Memory of a simulated machine: the first bytes of a buffer are real, the rest is only recorded.
+"""Memory of a simulated machine. The first bytes of a buffer are real, all other bytes are only
+recorded.
 
-A buffer of any size holds real bytes in its window. Beyond it, only the last write (a pattern and
-its seed) and every bit flipped since are kept. So copies, comparisons and their offsets are exact,
-and half a gigabyte costs nothing.
-"""
+A buffer of any size holds real bytes in its window. Beyond the window, only the last write (a
+pattern and a seed) and all bits flipped since are kept. So copies, comparisons and offsets are
+exact, and half a gigabyte costs nothing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ complemented."""
 
 
 class Tail(NamedTuple):
-    """The content beyond the window, in even and in odd chunks. None: never written."""
+    """The content beyond the window, in even and in odd chunks (None: never written)."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """A buffer of `size` bytes; `free` returns them to the budget of its memory."""
+    """A buffer of `size` bytes. `free` returns the bytes to the budget of the memory."""
 
     warnings = ()
 
@@ -66,8 +66,8 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes the pattern over the first `size` bytes of the window and, if `size` is larger,
-        over everything beyond."""
+        """Writes the pattern over the first `size` bytes of the window. If `size` is larger than
+        the window, also writes the pattern over everything beyond the window."""
         near = min(size, WINDOW)
         self.window[:near] = _window(pattern, seed, inverted)[:near]
         if size > WINDOW:
@@ -75,7 +75,8 @@ class SimBuffer:
             self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Offset of the first byte that differs from the pattern, None if all match."""
+        """Returns the offset of the first byte that differs from the pattern, or None if all bytes
+        match."""
         near = min(size, WINDOW)
         expected = _window(pattern, seed, False)
         if self.window[:near] != expected[:near]:
@@ -89,7 +90,8 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Xor of the window's 64-bit words and a hash of the rest: equal for equal contents."""
+        """Returns the xor of the window's 64-bit words and a hash of the rest. Equal contents have
+        equal checksums."""
         data = bytes(self.window[:size])
         words = memoryview(data + bytes(-len(data) % 8)).cast("Q")
         total = reduce(xor, words, 0)
@@ -120,7 +122,8 @@ def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
-    """A `<->` of `size` bytes: odd chunks go to the destination, even ones to the source."""
+    """Carries out a `<->` of `size` bytes: odd chunks go to the destination, even chunks to the
+    source."""
     for start in range(0, min(size, WINDOW), CHUNK):
         part = slice(start, min(start + CHUNK, size))
         if start // CHUNK % 2:
@@ -135,8 +138,8 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
-    """Writes the pattern that an operation on numbers makes of its source, if the source holds only
-    the numbers of this seed; otherwise it writes nothing."""
+    """Writes the pattern that an operation on numbers makes from the source. If the source holds
+    anything but the numbers of this seed, writes nothing."""
     if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
         destination.fill(size, made, seed, inverted=False)
 
@@ -148,7 +151,7 @@ class MemoryBudget:
         self._left = dict(sizes)
 
     def take(self, memory: Memory, size: int) -> None:
-        """Takes bytes. Raises AllocationError if the memory has fewer left."""
+        """Takes bytes from a memory. Raises AllocationError if the memory has fewer bytes left."""
         left = self._left[memory.place]
         if size > left:
             raise AllocationError(
@@ -171,7 +174,7 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
 
 @lru_cache(maxsize=1 << 14)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
-    """The content of a window after a fill."""
+    """Returns the content of a window after a fill."""
     if inverted:
         return _window(pattern, seed, False).translate(_ALL_BITS)
     scratch = (ctypes.c_uint8 * WINDOW)()

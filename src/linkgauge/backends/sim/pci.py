@@ -1,10 +1,9 @@
-"""The PCI functions of a simulated machine: its devices, and every bridge above them.
+"""The PCI functions of a simulated machine: the devices, and every bridge above a device.
 
-A device or a PCIe switch is below the end of its `pcie` link that is closer to the host: another
-PCIe switch, or a root port of the host bridge of a root complex or of a node. A device without
-such a link (NVLink-C2C) hangs from its nearest node, and its link is not described. Bus numbers
-that the description leaves open are the highest free ones below those of the devices.
-"""
+A device or a PCIe switch is below the end of its `pcie` link that is closer to the host. This end
+is another PCIe switch, or a root port of a root complex or of a node. A device without a `pcie`
+link (NVLink-C2C) is below its nearest node, and its link is not described. Bus numbers that the
+description leaves open are the highest free numbers below those of the devices."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of 
 
 
 class _BusSlot(msgspec.Struct, frozen=True):
-    """A device or a switch on its bus, with its link towards the host (null: not PCIe); `inner` is
+    """A device or a switch on its bus, with the link towards the host (null: not PCIe). `inner` is
     the bus within a switch."""
 
     unit: DeviceUnit | SwitchUnit
@@ -55,9 +54,10 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """All functions, ordered by address; `grouped` says that each is in an IOMMU group.
+    """Returns all PCI functions, ordered by address. `grouped` says that each function is in an
+    IOMMU group.
 
-    Raises InputError if buses run out."""
+    Raises InputError if there are not enough bus numbers."""
     found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
     if grouped:
         found = [msgspec.structs.replace(one, iommu_group=n) for n, one in enumerate(found)]
@@ -65,7 +65,8 @@ def functions(
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
-    """The facts about PCI as a whole that cannot be read, in the readers' words."""
+    """Returns the facts about PCI as a whole that cannot be read, in the words of the real
+    readers."""
     if all(device.pci is None for device in hardware.devices):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
@@ -89,7 +90,7 @@ class _BusNumbering:
         self._below = _hang(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
-        """Yields each bridge before the functions below it."""
+        """Yields all functions, each bridge before the functions below the bridge."""
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
         for top, below in self._below.items():
             unit = self._units.get(top)
@@ -132,8 +133,8 @@ class _BusNumbering:
         ids: tuple[int, int],
         **others: Any,
     ) -> PciFunction:
-        """The unit in this slot, or the port directly above it: the two ends of the same link.
-        `others` are further fields."""
+        """Returns the function of the unit in this slot, or of the port directly above. Unit and
+        port are the two ends of the same link. `others` are further fields."""
         link = None if seat.link is None else self._symptoms.pcie(seat.link, idle=True)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
         sizes = {"max_payload_supported": _LEAST_SIZE}
@@ -158,14 +159,14 @@ class _BusNumbering:
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
-        """The name in the PCI ID database, which on this machine lists only its switches and their
-        makers (a model's first word)."""
+        """Returns the name in the PCI ID database. The database of a simulated machine lists only
+        switches and their makers (the first word of a model)."""
         maker = self._makers.get(ids[0])
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[Gap]:
-        """The gaps of a function, in the readers' words; a link that the description lacks is
-        one."""
+        """Yields the gaps of a function, in the words of the real readers. A link that the
+        description lacks is a gap, too."""
         if not self._grouped:
             yield Gap(NOT_GROUPED, "iommu_group")
         if link is None:
@@ -173,8 +174,8 @@ class _BusNumbering:
             yield Gap(NOT_DESCRIBED, *_OF_LINK, *packets)
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
-        """The slot of a unit; None for a switch without a device below it, and a device that PCI
-        does not show."""
+        """Returns the slot of a unit. Returns None for a switch without a device below, and for a
+        device that is invisible to PCI."""
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
             place = _place(unit)
@@ -208,7 +209,8 @@ class _BusNumbering:
 
 
 def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    """The units directly below each node and switch, with the links that lead to them."""
+    """Returns the units directly below each node and switch, with the links that lead to the
+    units."""
     joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:
         if link.kind == "pcie":
@@ -233,7 +235,8 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    """Models of switches that begin with their maker's name, by vendor and device."""
+    """Returns the models of switches by vendor and device number, for models that begin with the
+    maker's name."""
     return {
         (switch.group.vendor_id, switch.group.device_id): switch.group.model
         for switch in hardware.switches
@@ -242,7 +245,8 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
 
 
 def _place(device: DeviceUnit) -> tuple[str, int] | None:
-    """The domain and the bus number of a device; None if PCI does not show it."""
+    """Returns the domain and the bus number of a device, or None if the device is invisible to
+    PCI."""
     if device.pci is None:
         return None
     domain, bus, _ = device.pci.split(":")

@@ -18,8 +18,8 @@ from linkgauge.model.transfer import Transfer
 
 class SimRank(OfProcess):
     """A rank with a device: rank r has device r of the simulated machine. Every rank simulates the
-    whole machine at the same time: it has the buffers of all ranks and carries out all copies, but
-    reports only its own."""
+    whole machine at the same time, with the buffers of all ranks and all copies. A rank reports
+    only its own copies."""
 
     backend: SimBackend
 
@@ -34,7 +34,7 @@ class SimRank(OfProcess):
         super().__init__(rank, backend, devices[rank])
 
     def look(self) -> Inventory:
-        """The inventory of the whole machine, in its state after the cells so far."""
+        """Returns the inventory of the whole machine, in its state after the cells so far."""
         return self.backend.look()
 
     def local(self, memory: Memory) -> Memory:

@@ -1,4 +1,4 @@
-"""Reasons why a simulated machine refuses a transfer, made from plain facts."""
+"""Reasons why a simulated machine refuses a transfer, derived from plain facts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
-    """Why this transfer cannot be carried out on this machine; None if it can."""
+    """Returns why this transfer cannot be carried out on this machine, or None if it can."""
     return next(_reasons(transfer, hardware, topology), None)
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Why an engine does not reach another device's memory, for transfers that are not refused for
-    another reason. None if it does, or if the driver stages the copy."""
+    """Returns why an engine cannot reach another device's memory. Returns None if the engine can,
+    or if the driver copies through the host. Use only for transfers that are not refused for
+    another reason."""
     other = apart(transfer, topology)
     if other is None:
         return None
@@ -37,8 +38,8 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
 
 
 def apart(transfer: Transfer, topology: SimTopology) -> Memory | None:
-    """The device whose memory an engine of another device does not reach; None if it reaches
-    all."""
+    """Returns the device whose memory the transfer's engine cannot reach, or None if there is no
+    such device."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
     apart = (other for other in others if not topology.reaches(str(owner), str(other)))

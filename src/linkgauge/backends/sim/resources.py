@@ -1,4 +1,4 @@
-"""The shared resources of a simulated machine, and how much of each a transfer uses."""
+"""The shared resources of a simulated machine, and how much of each resource a transfer uses."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ _STAGED = 2.0
 _ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
 _BOTH = (False, True)
 _OPPOSITE = {("read",): "write", ("write",): "read"}
-"""The opposite direction of a transfer over a link, by the rest of the name after the link's
-number."""
+"""The opposite direction of a transfer over a link. The key is the resource's name without the
+link's number."""
 
 
 _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """All that determines a transfer's time: its flow (payload bytes/s), the seconds that a loop
-    takes to start, and the device on which its kernels queue. `touched` are the fault targets that
-    affect it; `jitter` is the relative standard deviation that its links add. `opposed` is its
-    additional use of links on which others move payload the other way."""
+    """Everything that determines a transfer's time. `flow` is in payload bytes/s, `startup` is the
+    seconds until a loop starts, and `queue` is the device on which kernels queue. `touched` has the
+    fault targets that affect the transfer. `jitter` is the relative standard deviation added by
+    links. `opposed` is the additional use of links on which others move payload in the opposite
+    direction."""
 
     flow: Flow
     startup: float
@@ -52,12 +53,12 @@ class Demand(msgspec.Struct, frozen=True):
 
 class Resources:
     """The shared resources of a machine. `capacity` is each resource's limit in bytes/s (for turns:
-    1); `names` are the names of the part that it belongs to: a link and its ends, a device, or a
-    node. The resources are each memory, by name; each engine of a device, for reading and for
-    writing; each link, by number, in each direction (forward or not), in both together, and for
-    reads and writes while both occur; and each node's traffic between devices. A link to a node
-    with turns also has one resource for each pair of a direction of the threads' traffic at the
-    node and a direction of devices' traffic on the link."""
+    1). `names` has the names of the part to which a resource belongs: a link and its ends, a
+    device, or a node. The resources are: each memory, by name; each engine of a device, for reading
+    and for writing; each link, by number, in each direction (forward or not), in both together, and
+    for reads and writes while both occur; each node's traffic between devices. On a link to a node
+    with turns, there is one more resource for each pair of a direction of the threads' traffic at
+    the node and a direction of the devices' traffic on the link."""
 
     def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
@@ -95,14 +96,14 @@ class Resources:
         self.demand = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
-        """Adds a resource, unless it has no rate: then it is unlimited."""
+        """Adds a resource. A resource without a rate is unlimited and is not added."""
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
 
     def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
-        """The demand of a transfer per byte of payload. Each of its `threads` host threads moves at
-        most `thread` bytes/s."""
+        """Returns the demand of a transfer per byte of payload. The transfer has `threads` host
+        threads, and each moves at most `thread` bytes/s."""
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
@@ -139,8 +140,8 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """The use of limited resources: all that is always used, and all that is used only while
-        others move payload the other way."""
+        """Splits the use of limited resources into two parts: use at all times, and use only while
+        others move payload in the opposite direction."""
         known = [one for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1:] not in _OPPOSITE),
@@ -148,8 +149,8 @@ class Resources:
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """The demands of transfers that run together: on a link with both reads and writes, both
-        are limited as that link says."""
+        """Returns the demands of transfers that run together. Where a link carries both reads and
+        writes, the link's limits for this case apply."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -161,13 +162,14 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """The names of fault targets that affect the transfer: its memories, its engine's owner,
-        the links that it crosses and their ends."""
+        """Returns the names of fault targets that affect the transfer: memories, the engine's
+        owner, links on the route, and the ends of these links."""
         return self.demand(transfer, 0, 0.0).touched
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """The demand of a device that multiplies matrices; its flow is in floating-point
-        operations. Raises Unsupported if its description has no such rate."""
+        """Returns the demand of a device that multiplies matrices. The flow is in floating-point
+        operations. Raises Unsupported if the device's description has no rate for this type of
+        number."""
         name = product.name
         rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -179,14 +181,14 @@ class Resources:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Every name that can be the target of a fault."""
+        """Returns every name that can be the target of a fault."""
         links = sorted(frozenset[str]().union(*map(names_of, self._hardware.links)))
         devices = (sorted(device.names) for device in self._hardware.devices)
         return tuple(dict.fromkeys((*self._hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """The seconds of one access of `owner` to `memory`: the links' round trip and the memory's
-        own latency."""
+        """Returns the seconds of one access of `owner` to `memory`: the round trip over the links,
+        plus the memory's own latency."""
         index = memory.index or 0
         if memory.is_host:
             own = self._hardware.nodes[index].group.latency
@@ -199,15 +201,15 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, staged: str | None) -> tuple[Route, ...]:
-        """The routes between two memories; for a copy that is `staged`, the route to that node and
-        the route from it."""
+        """Returns the route between two memories. For a copy through the node `staged`, returns the
+        route to the node and the route from the node."""
         if staged is not None:
             ends = ((str(source), staged), (staged, str(target)))
             return tuple(route for end in ends if (route := self._topology.route(*end)))
         return (self._route(source, target),)
 
     def _staged(self, source: Memory, target: Memory) -> str | None:
-        """The node through whose memory a copy goes, between devices that do not reach each other;
+        """Returns the node through whose memory a copy between devices without peer access goes, or
         None for other copies."""
         if not (source.is_device and target.is_device):
             return None
@@ -215,8 +217,9 @@ class Resources:
         return None if reached else f"host:{self._topology.nearest_node(str(source))}"
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """The demand of a device that sends bytes to the switches of its fabric (`inward`), or
-        receives bytes from them. Raises Unsupported if it has no link to a switch."""
+        """Returns the demand of a device that sends bytes to the switches of its fabric (`inward`),
+        or receives bytes from the switches. Raises Unsupported if no link joins the device to a
+        switch."""
         route = self._topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -239,7 +242,8 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds a route's usage: payload and overhead in one direction, requests in the other."""
+        """Adds the use of a route: payload and overhead in one direction, requests in the opposite
+        direction."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -258,8 +262,8 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """The turns taken at both ends of a link: devices' traffic uses the turns of this link,
-        threads' traffic those of all other links there."""
+        """Yields the turns taken at both ends of a link. Traffic of devices uses the turns of this
+        link; traffic of threads uses the turns of all other links at the end."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
@@ -268,7 +272,8 @@ class Resources:
                         yield (number, inward, other) if by_threads else (number, other, inward)
 
     def _cap(self, transfer: Transfer) -> float:
-        """The maximum rate of one copy by a device's engine, by the memory that it reads."""
+        """Returns the maximum rate of one copy by a device's engine. The rate depends on the memory
+        that the engine reads."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         if transfer.memories == (owner, owner):
             return caps.local or math.inf
@@ -280,7 +285,7 @@ class Resources:
         return group.sm if engine.kind == "sm" else group.ce
 
     def _startup(self, transfer: Transfer) -> float:
-        """The seconds until a device's engine moves the first byte."""
+        """Returns the seconds until a device's engine moves the first byte."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         own: float | None = None
         if any(memory.is_device and memory.place != owner for memory in transfer.memories):
@@ -295,5 +300,5 @@ def _opposite(resource: Resource) -> Resource:
 
 
 def names_of(link: SimLink) -> frozenset[str]:
-    """The names of a link: its own, and its ends in either order."""
+    """Returns the names of a link: its own name, and its two ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))

@@ -1,4 +1,4 @@
-"""The position of a simulated run in virtual time, and its random draws."""
+"""The position of a simulated run in virtual time, and the run's random draws."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TURN = 2 * math.pi
 
 
 class RunPosition:
-    """A run's position: its virtual time `now`, the cell, its visit, and the number of the next
-    sample of the phase. Random draws depend only on the cell, visit, sample and seed, so a cell's
-    figures are the same whichever process measures it and whatever it measured before.
+    """The position of a run: the virtual time `now`, the cell, the visit, and the number of the
+    next sample in the phase. Random draws depend only on cell, visit, sample and seed. So a cell's
+    figures do not depend on the process that measures the cell, or on earlier cells.
 
-    `between` are the relative standard deviations of what varies between visits but not within
-    one: buffers, moments. Runs of another number `draw` draw anew."""
+    `between` has the relative standard deviations of effects that vary between visits but not
+    within a visit: buffers and moments. Runs with different numbers `draw` have different draws."""
 
     def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
@@ -28,8 +28,8 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
-        """Enters a phase of a visit; `taken` is the number of the cell's samples before this
-        visit."""
+        """Enters a phase of a visit. `taken` is the number of the cell's samples in earlier
+        visits."""
         self.sample = taken if phase == "measure" else 0
         if self._at == (cell, visit):
             return  # another phase of the same visit: the draws stay
@@ -42,12 +42,12 @@ class RunPosition:
         )
 
     def pass_by(self, seconds: float) -> None:
-        """Advances past a sample that took `seconds`."""
+        """Moves past a sample that took `seconds`."""
         self.now += seconds
         self.sample += 1
 
     def noise(self, number: int, sigma: float) -> float:
-        """A log-normal factor for transfer `number` of this sample."""
+        """Returns a log-normal factor for transfer `number` of this sample."""
         if sigma == 0:
             return self._visit
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
@@ -55,13 +55,14 @@ class RunPosition:
 
 
 def _normal(bits: int) -> float:
-    """A normal deviate from 64 random bits: two uniform ones in (0, 1) (Box and Muller 1958)."""
+    """Returns a normal deviate from 64 random bits, which give two uniform deviates in (0, 1) (Box
+    and Muller 1958)."""
     radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
     return radius * math.cos(_TURN * (bits >> 32) / _HALF)
 
 
 def _mix(value: int) -> int:
-    """Scatters 64 bits (SplitMix64: Steele, Lea and Flood 2014)."""
+    """Returns a hash of 64 bits (SplitMix64: Steele, Lea and Flood 2014)."""
     value = (value + 0x9E3779B97F4A7C15) & _MASK
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK

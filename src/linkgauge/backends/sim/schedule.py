@@ -1,5 +1,5 @@
-"""The schedule of faults: a pure function of the cell's ordinal in the plan, the sample's number in
-the cell and the names that are touched. A fresh worker or a resumed run therefore sees the same
+"""The schedule of faults. The faults in force depend only on the cell's ordinal in the plan, the
+sample's number in the cell, and the touched names. So a new worker or a resumed run has the same
 schedule."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .faults import Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall,
 
 _Kind = TypeVar("_Kind", bound=Fault)
 _SHOWN = 6
-"""Targets listed in an error, the nearest in spelling first: a large machine has thousands."""
+"""The most targets listed in an error, nearest in spelling first. A large machine has thousands."""
 
 
 def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
@@ -32,8 +32,8 @@ def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
 
 
 class Schedule:
-    """Finds the faults that strike a cell. `touched` are the names that a transfer (or all of a
-    cell's) touches: its memories, its engine's owner, the links that it crosses."""
+    """Finds the faults that affect a cell. `touched` has the names that a transfer (or all
+    transfers of a cell) touches: memories, the engine's owner, and links on the route."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._faults = tuple(faults)
@@ -42,47 +42,48 @@ class Schedule:
         return bool(self._faults)
 
     def _on(self, kind: type[_Kind], cell: int, touched: Set[str]) -> Iterator[_Kind]:
-        """The faults of this kind in this cell whose target is touched."""
+        """Yields the faults of this kind in this cell whose target is touched."""
         for fault in self._faults:
             if isinstance(fault, kind) and cell in fault.cells and fault.aims_at(touched):
                 yield fault
 
     def strike(self, cell: int, phase: Phase, touched: Set[str]) -> Strike | None:
-        """The fault that ends the cell at the start of this phase; None if there is none."""
+        """Returns the fault that ends the cell at the start of this phase, or None if there is
+        none."""
         strikes = (fault for fault in self._faults if isinstance(fault, Strike))
         ending = (f for f in strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
         return next(ending, None)
 
     def rate(self, cell: int, names: Set[str]) -> float:
-        """The fraction of its rate that a part keeps in this cell. `names` are the part's names
-        (for a link, its own and its ends')."""
+        """Returns the fraction of the full rate that a part keeps in this cell. `names` are the
+        part's names (for a link: the link's names and those of its ends)."""
         return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
 
     def least_rate(self, cells: Iterable[int], names: Set[str]) -> float:
-        """The least of these fractions in any of the cells."""
+        """Returns the lowest fraction of the full rate that a part keeps in any of the cells."""
         aimed = Schedule([fault for fault in self._faults if fault.aims_at(names)])
         return min(aimed.rate(cell, names) for cell in cells) if aimed else 1.0
 
     def sigma(self, cell: int, touched: Set[str]) -> float:
-        """The relative standard deviation in addition to the machine's own noise."""
+        """Returns the relative standard deviation that faults add to the machine's own noise."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, cell, touched)))
 
     def stall(self, cell: int, sample: int, touched: Set[str]) -> float:
-        """The extra seconds of this sample of the cell; samples count from 0."""
+        """Returns the extra seconds of this sample of the cell. Samples count from 0."""
         stalls = self._on(Stall, cell, touched)
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flips(self, cell: int, touched: Set[str]) -> list[tuple[int, int]]:
-        """The bits that flip in a transfer's result: byte offset and bit."""
+        """Returns the bits that flip in a transfer's result, each as byte offset and bit number."""
         return [(flip.offset, flip.bit) for flip in self._on(Flip, cell, touched)]
 
 
 _MOST_DRIFT = math.log(1e6)
-"""A drifting rate levels off at a millionth or a million times its healthy value: never at 0."""
+"""The limit of drift: a rate stays between a millionth and a million times its healthy value."""
 
 
 def _left(fault: Fault, cell: int) -> float:
-    """The fraction of a rate that a fault leaves in this cell."""
+    """Returns the fraction of a rate that a fault leaves in this cell."""
     if isinstance(fault, Drift):
         exponent = (cell - fault.cells.first) * math.log1p(fault.per_cell)
         return math.exp(max(-_MOST_DRIFT, min(exponent, _MOST_DRIFT)))
@@ -101,7 +102,8 @@ _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "com
 
 
 def act(fault: Strike, phase: Phase) -> NoReturn:
-    """Carries out the fault: ends the process, hangs, or raises as a real API's call would."""
+    """Carries out the fault: ends the process, hangs, or raises an error as a real API call
+    would."""
     call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
         raise DeviceLost(call, f"device lost {because}")

@@ -36,7 +36,8 @@ _STATED: dict[str, type] = {
 
 
 def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
-    """The links between switches, as the manager of the machine's fabric would report them."""
+    """Returns the links between switches, as the manager of the machine's fabric would report
+    them."""
     switches = {switch.name for switch in hardware.switches}
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
@@ -46,7 +47,7 @@ def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
 
 
 class SimTelemetry:
-    """The vendor's library for one machine's devices."""
+    """Simulates the vendor's library for the devices of one machine."""
 
     def __init__(self, hardware: Hardware) -> None:
         self._devices = hardware.devices
@@ -71,11 +72,12 @@ class SimTelemetry:
         )
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
-        """All facts that the library reports about each device."""
+        """Returns all facts that the library reports about each device."""
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """A device's current telemetry. Without faults `symptoms` is None, and it never changes."""
+        """Returns a device's current telemetry. Without faults, `symptoms` is None and the
+        telemetry never changes."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)
@@ -125,7 +127,8 @@ class SimTelemetry:
         return (link and symptoms.pcie(link, idle=idle)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
-        """Each of a link's `count` single links, as libraries number them."""
+        """Yields each of a device's fabric links as a library numbers them. A described link stands
+        for `count` such links."""
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
@@ -146,7 +149,8 @@ class SimTelemetry:
             first += count
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        """Links that the product does not use; their library does not report where they lead."""
+        """Yields the links that the product does not use. The library does not report where these
+        links lead."""
         count = device.group.properties.get("unused_links")
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
@@ -164,7 +168,7 @@ def _stated(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """Kind and version of a link, from its kind's name: nvlink4 is NVLink 4.0."""
+    """Returns kind and version of a link, given the kind's name: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
@@ -175,7 +179,7 @@ def _memory_rate(device: DeviceUnit) -> float | None:
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:
-    """The clock in the description's `properties`, in Hz."""
+    """Returns the clock in the description's `properties`, in Hz."""
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
     return megahertz * 1e6 if isinstance(megahertz, int | float) else None

@@ -1,8 +1,8 @@
-"""The effects of faults on what is read from the machine, as on a real one.
+"""Makes faults visible in the values read from a simulated machine, as on a real machine.
 
-A slow PCIe link is trained to fewer lanes or a lower speed, a slow fabric has lost links; error
-counters rise for slowness that this does not explain. A slow device's clock is throttled. A device
-is reported hot or busy. Other faults show only in results."""
+A slow PCIe link is trained to fewer lanes or a lower speed. A slow fabric has lost links. For any
+remaining slowness, error counters rise. A slow device has a throttled clock. A device is reported
+hot or busy. Other faults show only in results."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _ALIKE = 0.01
 
 
 class Symptoms:
-    """The symptoms of these faults after `cells` cells of the plan. The last of those cells
-    determines which faults are in force; before any, the plan's first cell does."""
+    """The symptoms of these faults after `cells` cells of the plan. The last of these cells decides
+    which faults are in force. With 0 cells, the plan's first cell decides."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -38,16 +38,16 @@ class Symptoms:
         self._switches = {switch.name for switch in hardware.switches}
 
     def clock(self, device: str) -> float:
-        """The fraction of its clock to which a device is throttled."""
+        """Returns the fraction of the full clock to which a device is throttled."""
         return min(1.0, self._rate({device}))
 
     def temperature(self, device: str) -> float | None:
-        """The device's temperature in °C; None if no fault sets one."""
+        """Returns the device's temperature in °C, or None if no fault sets a temperature."""
         found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
         return max(found, default=None)
 
     def busy(self, device: str) -> bool:
-        """Whether another process works on a device."""
+        """Whether another process works on the device."""
         return any(isinstance(one, Busy) for one in self._reporting(device))
 
     def _reporting(self, device: str) -> Iterator[Fault]:
@@ -55,8 +55,8 @@ class Symptoms:
         return (one for one in self._reported if at in one.cells and one.aims_at({device}))
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
-        """A PCIe link's capability and trained state, while it is `idle` or under load; None if the
-        description has neither."""
+        """Returns a PCIe link's capability and trained state, `idle` or under load. Returns None if
+        the description lacks speed or width."""
         kind = link.common
         if kind.speed is None or kind.width is None:
             return None
@@ -69,11 +69,11 @@ class Symptoms:
         return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
 
     def active(self, link: SimLink) -> int:
-        """How many of the fabric links that `link` stands for are up."""
+        """Returns how many of the fabric links that `link` stands for are up."""
         return _active(link.common.count, self._rate(self._names(link)))
 
     def errors(self, link: SimLink) -> int:
-        """The total of the link's error counters."""
+        """Returns the total of the link's error counters."""
         names = self._names(link)
         return ERRORS * sum(
             _overlap(fault.cells, self._cells)
@@ -85,7 +85,8 @@ class Symptoms:
         return self._schedule.rate(max(0, self._cells - 1), names)
 
     def _names(self, link: SimLink) -> set[str]:
-        """The names of a link and of its switches, since a switch's symptoms show on its links."""
+        """Returns the names of a link and of its switches, because symptoms of a switch show on the
+        links of the switch."""
         return {*names_of(link), *self._switches & {link.a, link.b}}
 
 
@@ -105,7 +106,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
 
 
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """The slowest speed and width that still carry this fraction of the full rate."""
+    """Returns the slowest speed and width that still carry this fraction of the full rate."""
     least = rate * link_rate(speed, width) * (1 - _ALIKE)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
@@ -120,6 +121,6 @@ def _active(count: int, rate: float) -> int:
 
 
 def _overlap(cells: OrdinalRange, before: int) -> int:
-    """How many of these cells have a number below `before`."""
+    """Returns how many of these cells have a number below `before`."""
     end = before if cells.last is None else min(before, cells.last + 1)
     return max(0, end - cells.first)

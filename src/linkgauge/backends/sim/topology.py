@@ -1,4 +1,4 @@
-"""The map of a simulated machine, and the latency and jitter that links add to a route."""
+"""The map of a simulated machine: routes, and the latency and jitter that links add to a route."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .hardware import DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """The route between two places. `latency` is the seconds that its links add to one access,
-    `jitter` the relative standard deviation that they add to a figure; of several paths, the mean.
-    Between devices, `through` are the nodes whose root complex passes it on.
-    """
+    """The route between two places. `latency` is the seconds that the links add to one access,
+    `jitter` the relative standard deviation that the links add to a figure. Both are means if there
+    are several paths. Between devices, `through` has the nodes whose root complex passes the
+    traffic on."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -26,9 +26,10 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """The routes of a machine. Nodes and switches forward traffic; devices do so only within their
-    fabric, and only if described as forwarding. Traffic between devices turns around at the PCIe
-    switch that they share or, if the switch redirects it, at the root complex above."""
+    """The routes of a machine. Nodes and switches forward traffic. Devices forward traffic only
+    within their fabric, and only if described as forwarding. Traffic between devices turns around
+    at the PCIe switch that they share. If the switch redirects traffic, the traffic turns around at
+    the root complex above."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -45,13 +46,15 @@ class SimTopology:
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
-        """The closest host node, the first of equally close ones; 0 if none can be reached."""
+        """Returns the nearest host node: the first of several equally near nodes, or 0 if no node
+        can be reached."""
         costs = ((self._map.cost(place, node.name), node.index) for node in self._nodes)
         reached = (found for found in costs if found[0] is not None)
         return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit) -> int:
-        """The node that sysfs names for a device: the one in its description, else the nearest."""
+        """Returns the node that sysfs names for a device: the node in the description, else the
+        nearest node."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
@@ -60,7 +63,8 @@ class SimTopology:
         return self.route(f"host:{one}", f"host:{other}") is not None
 
     def _route(self, source: str, target: str) -> Route | None:
-        """The route; None if there is no path. A route from a place to itself crosses no link."""
+        """Returns the route, or None if there is no path. A route from a place to itself crosses no
+        link."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
@@ -82,8 +86,8 @@ class SimTopology:
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
-        """The root complex above the switch at which these crossings turn around, if the switch
-        redirects them."""
+        """Returns the root complex above the switch at which the traffic turns around, or None if
+        the switch does not redirect traffic."""
         passed = [crossing.end for crossing in crossings[:-1]]
         switches = [place for place in passed if place in self._switches]
         if not switches or len(switches) < len(passed):
@@ -97,8 +101,8 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """The route from a device to the adjacent switches of its fabric, evenly over all of them;
-        None if there are none."""
+        """Returns the route from a device to the adjacent switches of its fabric, spread evenly
+        over all of them. Returns None if there are no switches."""
         found = [
             crossing
             for name in self._fabrics
@@ -112,7 +116,7 @@ class SimTopology:
         return Route(tuple(each), kind.latency, kind.jitter)
 
     def reaches(self, owner: str, other: str) -> bool:
-        """Whether a device may access another one's memory."""
+        """Whether one device may access another device's memory."""
         allowed = {self._devices[one].peer_access for one in (owner, other)}
         route = self.route(owner, other)
         if "none" in allowed or route is None:

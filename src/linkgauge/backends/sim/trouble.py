@@ -1,4 +1,4 @@
-"""Applies the schedule of faults to the cells being measured."""
+"""Applies the scheduled faults to the cells being measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .schedule import Schedule, act
 
 
 class Trouble:
-    """Applies faults to the cells that enter a phase, and to the copies prepared for them."""
+    """Applies faults to the cells that enter a phase, and to the copies prepared for these
+    cells."""
 
     def __init__(self, schedule: Schedule, resources: Resources) -> None:
         self._schedule = schedule
@@ -28,8 +29,8 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """Enters a phase. Raises, hangs or ends the process if a fault strikes; flips bits before
-        verification."""
+        """Enters a phase. A fault may raise an error, hang, or end the process. In the phase
+        `verify`, also flips bits."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
@@ -45,8 +46,8 @@ class Trouble:
                 act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers the prepared copies, ordered cell by cell. Returns their demands, with those
-        of slowed host threads reduced."""
+        """Registers the prepared copies, in the order of the cells. Returns the demands of the
+        copies, reduced where host threads are slowed."""
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
@@ -55,15 +56,15 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """The demand of slowed host threads: they are no shared resource, so a fault lowers the cap
-        of their flow."""
+        """Returns the demand of slowed host threads. Threads are not a shared resource, so a fault
+        lowers the cap of the flow."""
         rate = self._schedule.rate(number, {str(copy.transfer.engine.owner)})
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """The bytes/s of the resources in use. All cells of a round share them, so the slowest rate
-        of any cell applies to all."""
+        """Returns the bytes/s of the resources in use. All cells of a round share the resources, so
+        the slowest rate of any cell applies to all cells."""
         if not self._schedule:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -73,12 +74,12 @@ class Trouble:
         return self._schedule.least_rate(self._cells, self._resources.names[resource])
 
     def sigma(self, place: int) -> float:
-        """Additional relative standard deviation of the copy at this place."""
+        """Returns the relative standard deviation that faults add to the copy at this place."""
         number, _, touched = self._copies[place]
         return self._schedule.sigma(number, touched)
 
     def stall(self, place: int, sample: int) -> float:
-        """Extra seconds of this sample of the copy at this place."""
+        """Returns the seconds by which faults delay this sample of the copy at this place."""
         if self._phase != "measure":
             return 0.0
         number, _, touched = self._copies[place]

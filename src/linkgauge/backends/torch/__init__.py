@@ -1,13 +1,15 @@
-"""Backend `torch`: the devices of torch's accelerator (CUDA, ROCm, XPU, MPS, and NPUs whose vendor
-extends torch), and its `cpu`, through tensors, streams and events alone.
+"""Backend `torch`: the devices of torch's accelerator, and torch's `cpu`, used through tensors,
+streams and events alone. Accelerators are CUDA, ROCm, XPU, MPS, and NPUs with a vendor extension
+for torch.
 
 Memories: `torch:TYPE:N` as torch names the device (`torch:cuda:0`, of AMD's GPUs too,
 `torch:xpu:1`, `torch:cpu:0`), and on the host `host:N` (pinned), `host:N/huge` and
-`host:N/pageable`. Engines: `ce`, torch's copy of one tensor to another, and `sm`, its operations on
-the owner. A backend made for the device is better than this one: it reads with either end's engine,
-times operations that torch cannot, and needs no torch. The modules: reasons for refusal (refusals),
-devices and error translation (runtime), tensors (buffer, content), what is enqueued (work,
-kernels), works timed by events behind a gate (gated), products of matrices (matmul)."""
+`host:N/pageable`. Engines: `ce` is torch's copy of one tensor to another, `sm` are torch's
+operations on the engine's owner. A backend made for a device is better than backend torch: such a
+backend reads with either end's engine, times operations that torch cannot time, and needs no torch.
+The modules: reasons for refusal (refusals), devices and error translation (runtime), tensors
+(buffer, content), what is enqueued (work, kernels), works timed by events behind a gate (gated),
+products of matrices (matmul)."""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ REMEDY = pip_install("linkgauge[ai]")
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """The backend for all devices of torch. Raises Unsupported, in one line, if torch is missing or
-    does not load."""
+    """Returns the backend for all devices of torch. Raises Unsupported, in one line, if torch is
+    missing or does not load."""
     try:
         torch = import_module("torch")
     except (ImportError, OSError) as error:
@@ -57,7 +59,8 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class TorchBackend(Holding[TorchBuffer]):
-    """Implements protocol.Backend for `units`; `nodes` are the host's."""
+    """The torch backend: implements protocol.Backend for the devices `units`. `nodes` are the
+    host's nodes."""
 
     name = refusals.SPACE
     carried = ("copy", *(name for name in PEAK_NAMES if ARRAYS[name].written), *PRODUCT_NAMES)
@@ -77,7 +80,8 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """The facts of AMD's GPUs only; backend cuda reports NVIDIA's."""
+        """Returns the facts of AMD's GPUs only, because backend cuda reports facts of NVIDIA's
+        GPUs."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -96,13 +100,13 @@ class TorchBackend(Holding[TorchBuffer]):
         return refusals.remarks(transfer, self._facts)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """A key that is equal for engines that can share a buffer: pinned host memory serves all
+        """Returns a key. Engines with equal keys can share a buffer. Pinned host memory serves all
         devices of one kind."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Raises AllocationError for lack of memory, and Unsupported if host memory cannot be bound
-        as its kind says."""
+        """Allocates memory. Raises AllocationError if memory is short, and Unsupported if host
+        memory cannot be bound as its kind requires."""
         unit = self._units[memory if memory.is_device else engine.owner]
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
         if memory.is_host and node is None:
@@ -128,8 +132,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return self._group(copies, [work]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """The group of an AI workload on the engine's owner. Raises Unsupported if it does not fit
-        there."""
+        """Returns the group of an AI workload on the engine's owner. Raises Unsupported if the
+        workload does not fit on this device."""
         unit = self._units[transfer.engine.owner]
         if self._engines.affinity and not unit.is_cpu:
             settle(self._nodes, unit.facts.device.near)
@@ -138,7 +142,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
-        """The group of the works, one for each copy; events time them if they can time all."""
+        """Returns a group of the works, one work for each copy. Events time the works if events can
+        time all of them."""
         known = refusals.known_by(self._facts)
         gated = all(
             refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
@@ -155,17 +160,17 @@ class TorchBackend(Holding[TorchBuffer]):
         return CopyWork(units, copy)
 
     def unit(self, memory: Memory) -> TorchDevice:
-        """A device of this process, by its memory."""
+        """Returns the device of this process that has this memory."""
         return self._units[memory]
 
     def _units_of(self, transfer: Transfer) -> list[TorchDevice]:
-        """The devices that take part, the engine's owner first."""
+        """Returns the devices that take part, the engine's owner first."""
         places = (transfer.engine.owner, *transfer.memories)
         return [self._units[place] for place in dict.fromkeys(places) if place.is_device]
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves the controlling thread to the node of the host memory, else of the device. torch's
-        `cpu` uses all CPUs."""
+        """Moves the controlling thread to the node of the host memory, else to the node of the
+        device. torch's device `cpu` uses all CPUs."""
         owner = self._units[copies[0].transfer.engine.owner]
         if self._engines.affinity and not owner.is_cpu:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]

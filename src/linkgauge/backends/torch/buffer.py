@@ -1,4 +1,4 @@
-"""Memory that torch copies, of its devices and of the host. All of it is tensors of bytes."""
+"""Memory of devices and of the host that torch copies. All memory is held in tensors of bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _PORTABLE = 1
 
 
 class TorchBuffer:
-    """Bytes that torch can copy, as a `tensor`. `unit` is the device that it was allocated for."""
+    """Bytes that torch can copy, as a `tensor`. `unit` is the device for which the memory was
+    allocated."""
 
     warnings: tuple[str, ...] = ()
     _tensor: Any = None
@@ -57,7 +58,7 @@ class TorchBuffer:
 
 
 class TorchDeviceBuffer(TorchBuffer):
-    """Memory of an accelerator, filled and compared there."""
+    """Memory of an accelerator. The accelerator itself fills and compares the memory."""
 
     def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
@@ -85,7 +86,8 @@ class TorchDeviceBuffer(TorchBuffer):
 
 
 class AddressedBuffer(ByThreads, TorchBuffer):
-    """Memory that torch allocates at a host address: memory of torch's `cpu`, or pinned memory."""
+    """Memory that torch allocates at a host address: memory of torch's device `cpu`, or pinned
+    memory."""
 
     def __init__(
         self,
@@ -109,9 +111,9 @@ class AddressedBuffer(ByThreads, TorchBuffer):
 
 
 class NodeBuffer(NodeMemory, TorchBuffer):
-    """Memory of the native core, bound to its node and first touched there. For a device of CUDA or
-    ROCm, the runtime then pins it unless it is pageable. torch's own allocator neither binds memory
-    nor requests huge pages."""
+    """Memory of the native core, bound to its node and first touched there. For devices of CUDA and
+    ROCm, the runtime then pins the memory, unless the memory is pageable. torch's own allocator
+    neither binds memory nor requests huge pages."""
 
     def __init__(
         self, unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool
@@ -153,9 +155,9 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Allocates memory that the device can copy; `node` is the node of host memory, `alone` says
-    that there is no other. Raises AllocationError for lack of memory, Unsupported if memory cannot
-    be bound as its kind says."""
+    """Allocates memory that the device can copy. `node` is the node of host memory; `alone` says
+    that there is no other node. Raises AllocationError if memory is short, Unsupported if memory
+    cannot be bound as its kind requires."""
     if node is None:
         return (AddressedBuffer if unit.is_cpu else TorchDeviceBuffer)(unit, memory, size)
     if unit.facts.binds or memory.kind == "pageable":

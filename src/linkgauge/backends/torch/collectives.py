@@ -1,4 +1,4 @@
-"""A rank's part of a collective by torch.distributed: timed, also by single iterations, and
+"""A rank's part of a collective by torch.distributed: timed (also iteration by iteration) and
 checked."""
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """torch's name for the library that carries out collectives of such devices: nccl is RCCL on
-    ROCm."""
+    """Returns torch's name for the library that carries out collectives of such devices. On ROCm,
+    `nccl` means RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
@@ -48,7 +48,7 @@ def library_of(unit: TorchDevice) -> str:
 
 class TorchCollective(CollectiveGroup):
     """The part of the rank at `place`, in the group that torch.distributed has joined. Raises
-    Unsupported, in all ranks alike, for what torch cannot do."""
+    Unsupported, on all ranks alike, if torch cannot carry out the collective."""
 
     most_loops = _MOST_LOOPS
 
@@ -72,7 +72,7 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks for the reader of the figure."""
+        """Returns remarks for the reader of the figure."""
         said = [
             f"by torch.distributed ({self._library}), torch {self._unit.torch.__version__}",
             "timed by the host's clock: Python's time to call torch is part of it",
@@ -86,8 +86,8 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """Whether the data to send must first be copied to the receive buffer, because torch
-        carries out this collective in one buffer."""
+        """Whether the data to send must first be copied to the receive buffer, because torch uses a
+        single buffer for this collective."""
         return not self._work.in_place and self._work.collective in (
             "all_reduce",
             "reduce",
@@ -95,7 +95,7 @@ class TorchCollective(CollectiveGroup):
         )
 
     def _made(self) -> Callable[[], object]:
-        """A function that calls the collective once."""
+        """Returns a function that calls the collective once."""
         distributed, work = self._distributed, self._work
         reduction = work.reduction and getattr(distributed.ReduceOp, _REDUCTIONS[work.reduction])
         root = work.root or 0
@@ -137,7 +137,7 @@ class TorchCollective(CollectiveGroup):
         self._unit.finish()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """The seconds of single iterations, each after a barrier."""
+        """Returns the seconds of single iterations, each after a barrier."""
         found = []
         for _ in range(count):
             with calling("torch.distributed.barrier"):
@@ -149,7 +149,7 @@ class TorchCollective(CollectiveGroup):
         return (tuple(found),)
 
     def fill(self) -> None:
-        """Writes the data to send; it is made and compared in host memory."""
+        """Writes the data to send, which is generated and later compared in host memory."""
         self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)

@@ -1,7 +1,8 @@
-"""Patterns in a device's memory, made and compared by torch's own operations on the device.
+"""Patterns in a device's memory. torch's own operations make and compare the patterns on the
+device.
 
-torch's integers are signed, and their products and sums wrap around, which gives the same 64 bits
-as unsigned integers do. A shift to the right keeps the sign, which a mask removes."""
+torch's integers are signed. Products and sums wrap around, and so have the same 64 bits as with
+unsigned integers. A shift to the right keeps the sign, so a mask removes the sign."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def fill(torch: Any, memory: Any, pattern: Pattern, seed: int, inverted: bool) -
 
 
 def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int | None:
-    """Offset of the first byte of the tensor that differs from the pattern, None if all agree."""
+    """Returns the offset of the first byte of the tensor that differs from the pattern, or None if
+    all bytes agree."""
     for begin, part, words in _pieces(torch, memory, pattern, seed):
         wrong = part != words.view(torch.uint8)[: part.numel()]
         if bool(wrong.any()):
@@ -38,8 +40,8 @@ def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int 
 
 
 def checksum(torch: Any, memory: Any) -> int:
-    """The xor of all 64-bit words, the tail zero-extended. torch has no such reduction, so halves
-    are folded onto each other."""
+    """Returns the xor of all 64-bit words; the last word is filled up with zero bytes. torch has no
+    xor reduction, so halves are xored repeatedly."""
     whole = memory.numel() // WORD
     words = memory[: whole * WORD].view(torch.int64)
     found = 0
@@ -57,13 +59,13 @@ def checksum(torch: Any, memory: Any) -> int:
 
 
 def first_word(seed: int) -> int:
-    """Word 0 of the seed's WORDS, as a signed integer."""
+    """Returns word 0 of the seed's pattern WORDS, as a signed integer."""
     word = seed * _SEED * _FACTOR % (1 << 64)
     return _signed(word ^ word >> _SHIFT)
 
 
 def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tuple[int, Any, Any]]:
-    """Yields the pieces of a tensor: where each begins, its bytes, and the words that it should
+    """Yields the pieces of a tensor: the offset, the bytes, and the words that the piece should
     hold."""
     size = memory.numel()
     words = -(-size // WORD)
@@ -76,7 +78,7 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """Words `first` to `last` of a pattern of `count` words, on the device."""
+    """Returns words `first` to `last` of a pattern of `count` words, on the device."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:
         numbers = torch.zeros_like(numbers)
@@ -107,6 +109,6 @@ def _number(torch: Any, words: Any) -> Any:
 
 
 def _signed(word: int) -> int:
-    """The signed integer of the same 64 bits."""
+    """Returns the signed integer with the same 64 bits."""
     word %= 1 << 64
     return word - (1 << 64) if word >> 63 else word

@@ -1,12 +1,12 @@
-"""Works on streams that start together, timed by events: on devices of CUDA and ROCm.
+"""Works on streams that start together and are timed by events, on devices of CUDA and ROCm.
 
-No event of torch can be set by the host, so the gate is a kernel that takes its time (torch's own
-`_sleep`, which its tests use): all is enqueued behind it while it runs. A sample counts only if the
-gate was still closed when the last copy had been enqueued; else it is taken again behind a longer
-one. A warm-up follows the gate. When all are warm, the first stream records its start; the others
-wait for that and record their own. After its loops each stream records an end, and the first stream
-waits for all of these and records the end of the whole.
-"""
+The host cannot set an event of torch. So the gate is a kernel that runs for some time (`_sleep`,
+from torch's own tests); all works are enqueued behind the gate meanwhile. A sample counts only if
+the gate was still closed when the last copy had been enqueued. Otherwise the sample is repeated
+behind a longer gate. A warm-up follows the gate. When all streams are warm, the first stream
+records its start. The other streams wait for this event and then record their own starts. After its
+loops, each stream records an end. The first stream waits for all ends and records the end of the
+group."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from .runtime import TorchDevice, calling, current
 # What a transfer enqueues: a copy of a tensor.
 
 Streams = Sequence[tuple[TorchDevice, Any]]
-"""The stream of each device that takes part (None if it has none), the owner's first."""
+"""The stream of each device that takes part (None for a device without streams), the owner's stream
+first."""
 
 
 class GatedWork(Protocol):
-    """Work on the devices `units`, of which the first carries it out; `enqueue` puts loops on their
-    current streams."""
+    """Work on the devices `units`. The first device carries out the work. `enqueue` puts loops on
+    the devices' current streams."""
 
     units: tuple[TorchDevice, ...]
 
@@ -38,9 +39,9 @@ class GatedWork(Protocol):
 
 
 class CopyWork:
-    """A copy of one tensor of bytes to another by `copy_`, which becomes a copy of memory. Between
-    devices, torch also makes the destination's current stream wait for the copy, so it uses a
-    stream of both devices."""
+    """A copy of one tensor of bytes to another by `copy_`, which torch turns into a memory copy.
+    Between devices, torch also makes the destination's current stream wait for the copy. Such a
+    copy therefore needs a stream of each device."""
 
     def __init__(self, units: Sequence[TorchDevice], copy: Copy) -> None:
         self.units = tuple(units)
@@ -55,8 +56,8 @@ class CopyWork:
 
 
 def threaded(work: GatedWork, streams: Streams) -> Worked:
-    """The work as one that a host thread carries out to its end. Each thread chooses its streams
-    itself, whenever it runs."""
+    """Returns the work in a form that a host thread carries out to its end. Each run makes its own
+    streams current in its thread."""
 
     def run(loops: int) -> None:
         with current(streams):
@@ -68,7 +69,7 @@ def threaded(work: GatedWork, streams: Streams) -> Worked:
 
 
 def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
-    """Streams for each work that no other work of the group uses."""
+    """Returns streams for each work. No stream is used by two works of the group."""
     used: dict[int, int] = {}
     found: list[Streams] = []
     for work in works:
@@ -82,8 +83,8 @@ def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
 
 
 QUEUE = 800
-"""The most operations that may wait behind the gate on one device: a call on a queue with about
-1024 operations, which is full, blocks until the device proceeds."""
+"""The most operations behind the gate on one device. A queue with about 1024 operations is full,
+and a call on a full queue blocks until the device proceeds."""
 SAMPLE_SECONDS = 0.010
 """The seconds of a sample, as in backend cuda: events resolve half a microsecond, and some copies
 take 9 µs more."""
@@ -94,20 +95,19 @@ _OVERHEAD = LAPS + 12
 _BETWEEN = 4
 """Operations of a copy between devices, with the events by which torch orders them."""
 _FIRST_GATE, _LONGEST_GATE = 2e-3, 0.5
-"""The first and the longest seconds of a gate. Code that is loaded at its first use takes long only
-once."""
+"""The seconds of the first gate, and of the longest. Code that is loaded at first use takes long
+only once."""
 _MARGIN, _SURPLUS = 1.5, 5e-4
-"""The length of a gate: it lasts this many times as long as enqueuing took, and this many seconds
-more. The margin doubles whenever that was too short: a gate counts cycles, and clocks rise under
-load."""
+"""A gate lasts _MARGIN times as long as enqueuing took, plus _SURPLUS seconds. The margin doubles
+after each gate that was too short: a gate counts cycles, and clocks rise under load."""
 _SHRINKING = 0.95
-"""The factor by which the margin shrinks after a gate that held."""
+"""The factor by which the margin shrinks after a gate that was long enough."""
 _MOST_TRIES = 8
 _MILLI = 1e-3
 
 
 class WorkLane:
-    """A work with its streams and events."""
+    """A work, with streams and events."""
 
     def __init__(self, work: GatedWork, streams: Streams) -> None:
         self.work, self.streams = work, streams
@@ -121,7 +121,7 @@ class WorkLane:
             self.work.enqueue(loops)
 
     def begin(self, laps: int) -> None:
-        """Takes events for `laps` laps."""
+        """Takes the events needed for `laps` laps."""
         while len(self._spare) < laps:
             self._spare.append(self.unit.event())
         self.laps = self._spare[:laps]
@@ -147,13 +147,13 @@ class GatedGroup(Gated):
         return self._lanes[0]
 
     def open(self) -> None:
-        """Closes the gate, enqueues all work behind it, and lets the gate end by itself."""
+        """Closes the gate, enqueues all work behind the gate, and lets the gate end by itself."""
         super().open()
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Waits, and returns seconds by events. Raises BackendError if a device failed, or if no
-        gate lasted as long as enqueuing all work took."""
+        """Waits, and returns seconds as timed by events. Raises BackendError if a device failed, or
+        if no gate lasted until all work was enqueued."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -164,8 +164,8 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, laps: int) -> bool:
-        """Enqueues all work, and returns whether the gate was closed meanwhile, or until the queues
-        were full. The next gate lasts as long as this took."""
+        """Enqueues all work. Returns whether the gate stayed closed until all work was enqueued or
+        the queues were full. The next gate lasts as long as this enqueuing took."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -237,15 +237,15 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """The lane's start and the end of each lap, in seconds since the first start. It uses the
-        lane's own device clock, which differs from other devices' clocks."""
+        """Returns the lane's start and the end of each lap, in seconds since the first start. The
+        times are those of the lane's own device, because the clocks of devices differ."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
 
     def close(self) -> None:
-        """Waits for the lanes' devices. Work is only enqueued within open() and wait(), so no gate
-        is closed here."""
+        """Waits for the devices of all lanes. No gate is closed at this point, because work is only
+        enqueued within open() and wait()."""
         super().close()
         with suppress(BackendError):
             for lane in self._lanes:
@@ -254,7 +254,7 @@ class GatedGroup(Gated):
 
 
 def most_loops(works: Sequence[GatedWork]) -> int:
-    """The number of loops that fit behind the gate on every device; at least one."""
+    """Returns the number of loops that fit behind the gate on every device; at least one."""
     units = {id(unit): unit for work in works for unit in work.units}.values()
     each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1
     counts = [sum(unit in work.units for work in works) for unit in units]

@@ -1,4 +1,5 @@
-"""Work by torch's own kernels in the memory of one device: a copy, a write, STREAM's operations."""
+"""Work by torch's own kernels in the memory of one device: a copy, a write, or an operation of
+STREAM."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from .runtime import TorchDevice, calling
 
 
 class TorchKernelWork:
-    """One call of torch for each loop, which launches a kernel over all of the buffers. If a
-    buffer's size is no multiple of 8, the kernel works on bytes."""
+    """Makes one call of torch for each loop. The call launches a kernel over the whole buffers. If
+    a buffer's size is not a multiple of 8, the kernel works on bytes."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, does: Operation) -> None:
         self.units: tuple[TorchDevice, ...] = (unit,)
@@ -50,8 +51,8 @@ def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
 
 
 def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
-    """A function that stores word 0 of the seed's pattern everywhere; a copy writes the rest of a
-    last word."""
+    """Returns a function that stores word 0 of the seed's pattern everywhere. If the size is not a
+    multiple of a word, a copy writes the remaining bytes."""
     whole = copy.size // content.WORD * content.WORD
     word = content.first_word(copy.seed)
     fill = partial(into[:whole].view(torch.int64).fill_, word)

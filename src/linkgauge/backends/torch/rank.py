@@ -1,9 +1,8 @@
-"""A rank with one device of torch: collectives by torch.distributed, which calls NCCL for NVIDIA's
-GPUs, RCCL for AMD's, and gloo for torch's `cpu`.
+"""A rank with one device of torch. torch.distributed carries out collectives, by NCCL for NVIDIA's
+GPUs, RCCL for AMD's GPUs, and gloo for torch's device `cpu`.
 
-Ranks meet by a store: a file, where all are on one machine, else a socket of the group's first
-rank. Time is taken by each rank from its first call until its device is done.
-"""
+Ranks meet by a store: a file if all ranks are on one machine, else a socket of the group's first
+rank. Each rank measures the time from its first call until its device is done."""
 
 from __future__ import annotations
 
@@ -40,8 +39,9 @@ PATIENCE = timedelta(seconds=60)
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """The rank's backend. Its device is the one of its number on its machine, or torch's `cpu` for
-    every rank if there is no accelerator. Raises Unsupported if there are fewer devices."""
+    """Returns the rank's backend. The rank's device is the device with the rank's number on its
+    machine. Without accelerators, every rank has torch's device `cpu`. Raises Unsupported if there
+    are fewer devices than ranks."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -52,7 +52,7 @@ def create(
 
 
 class TorchRank(OfProcess):
-    """A rank that carries out collectives only, since torch has no copies between processes."""
+    """A rank that carries out collectives only, because torch has no copies between processes."""
 
     backend: TorchBackend
 
@@ -69,7 +69,8 @@ class TorchRank(OfProcess):
 
     @property
     def _distributed(self) -> Any:
-        """torch.distributed. Raises Unsupported if this torch was built without it."""
+        """Returns torch.distributed. Raises Unsupported if this torch was built without
+        torch.distributed."""
         found = import_module("torch.distributed")
         if not found.is_available():
             raise Unsupported("this torch was made without torch.distributed")
@@ -86,7 +87,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """A token that says where the ranks of a group meet: a file or a socket."""
+        """Returns a token that says where the ranks of a group meet: at a file or a socket."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))
@@ -115,7 +116,7 @@ class TorchRank(OfProcess):
         return found
 
     def _join(self, token: bytes, rank: int, ranks: int) -> None:
-        """Makes this process a member of the token's group, and of no other."""
+        """Makes this process a member of the token's group only, and ends any other membership."""
         if token == self._joined:
             return
         self._leave()

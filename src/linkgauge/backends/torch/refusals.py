@@ -1,4 +1,4 @@
-"""Says what torch cannot measure, and makes remarks for readers of its figures.
+"""Decides what torch cannot measure, and makes remarks for readers of the figures.
 
 These functions turn plain facts into sentences and never call torch, so that every rule can be
 tested without devices."""
@@ -22,10 +22,10 @@ HOST_CLOCK = "timed by the host's clock, until the device has finished: its call
 
 
 class TorchFacts(msgspec.Struct, frozen=True):
-    """A device's facts for the rules. `type` is torch's name for the device's kind (`cuda` also for
-    AMD's GPUs), `peers` are the devices whose memory it reaches; `gated` says that events time its
-    work behind a gate. `binds` says that pinned memory can be bound to a node, because torch pins
-    memory that exists."""
+    """Facts about a device for the rules of refusal. `type` is torch's name for the device's kind
+    (`cuda` also for AMD's GPUs). `peers` has the devices whose memory the device reaches. `gated`
+    says that events time work behind a gate. `binds` says that pinned memory can be bound to a
+    node, because torch can pin existing memory."""
 
     device: Device
     type: str
@@ -39,26 +39,27 @@ class TorchFacts(msgspec.Struct, frozen=True):
 
 
 def known_by(facts: Sequence[TorchFacts]) -> dict[Memory, TorchFacts]:
-    """The devices by their memories."""
+    """Returns the facts by the memories of the devices."""
     return {fact.memory: fact for fact in facts}
 
 
 def refusal(
     transfer: Transfer, facts: Sequence[TorchFacts], nodes: Sequence[int]
 ) -> str | Unsupported | None:
-    """Why this transfer cannot be carried out on these devices and host nodes; None if it can."""
+    """Returns why this transfer cannot be carried out on these devices and host nodes, or None if
+    it can."""
     return next(_reasons(transfer, known_by(facts), nodes), None)
 
 
 def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
-    """Remarks on how the transfer is timed, unless events time it, and on both ends being one DRAM.
-    Only for transfers that `refusal` accepts."""
+    """Returns remarks if events do not time the transfer, or if both ends are in one DRAM. Use only
+    for transfers that `refusal` accepts."""
     return tuple(_remarks(transfer, known_by(facts)))
 
 
 def is_gated(transfer: Transfer, owner: TorchFacts) -> bool:
-    """Whether events can time the transfer behind a gate. They cannot for pageable memory, whose
-    copies block the calling thread."""
+    """Whether events can time the transfer behind a gate. Events cannot time copies of pageable
+    memory, because these copies block the calling thread."""
     return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
 
 

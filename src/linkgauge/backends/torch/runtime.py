@@ -1,7 +1,7 @@
-"""torch's devices, their streams and events, and the translation of its errors.
+"""torch's devices, with streams and events, and the translation of torch's errors.
 
-This module does not import torch; `torch.create` does, once it knows that torch is installed, and
-passes the module on."""
+This module does not import torch. `torch.create` imports torch if it is installed, and passes the
+module on."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invali
 _LARGEST = 1 << 62
 _ROCM = "ROCm"
 _SLEEP = 1 << 20
-"""The cycles of a first sleep, whose time shows the length of a cycle."""
+"""The cycles of a first sleep. The time of this sleep shows the length of a cycle."""
 _MILLI = 1e-3
 
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Translates torch's errors, which are all RuntimeErrors: AllocationError if memory is short,
-    Unsupported for what a device lacks, else BackendError, in one line; `about` says what the call
-    was for."""
+    """Translates torch's errors, most of which are RuntimeErrors: AllocationError if memory is
+    short, Unsupported if a device lacks a feature, else BackendError, in one line. `about` says
+    what the call was for."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -45,7 +45,8 @@ def calling(call: str, about: str = "") -> Iterator[None]:
 
 
 class TorchDevice:
-    """A device of torch: its name there, its streams, and the length of its clock's cycles."""
+    """A device of torch, with torch's name for the device, streams, and the duration of the
+    device's clock cycles."""
 
     def __init__(self, torch: Any, facts: TorchFacts) -> None:
         self.torch = torch
@@ -61,8 +62,8 @@ class TorchDevice:
         return not self.is_cpu and hasattr(self._module, "Stream")
 
     def stream(self, number: int) -> Any:
-        """The device's stream of this number, one for each of the works that run at once; None
-        without streams."""
+        """Returns the device's stream `number`, or None if the device has no streams. Works that
+        run at the same time use different streams."""
         if not self.has_streams:
             return None
         with calling("torch.Stream"):
@@ -71,11 +72,11 @@ class TorchDevice:
         return self._streams[number]
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        """A context in which torch enqueues this device's work on the stream."""
+        """Returns a context manager in which torch enqueues this device's work on the stream."""
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
-        """An event that carries a time; only for gated devices."""
+        """Returns an event with a time. Use only for gated devices."""
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
@@ -91,8 +92,9 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """The instruction set of an AMD GPU, the instruction sets for which torch has kernels, and
-        torch's ROCm version, as fields of an Accelerator; empty for any other device."""
+        """Returns three facts about an AMD GPU as fields of an Accelerator: the GPU's instruction
+        set, the instruction sets for which torch has kernels, and torch's ROCm version. Returns an
+        empty result for any other device."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -103,7 +105,7 @@ class TorchDevice:
         }
 
     def let_go(self) -> None:
-        """Returns memory that torch caches to the device."""
+        """Returns the memory that torch caches to the device."""
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and not self.is_cpu:
             with calling("torch.empty_cache"):
@@ -115,7 +117,7 @@ class TorchDevice:
 
     @cached_property
     def _cycles(self) -> float:
-        """The cycles that a sleep takes per second, measured after a first sleep that wakes the
+        """Returns the cycles of a sleep per second, measured after a first sleep that wakes the
         device."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
@@ -129,8 +131,8 @@ class TorchDevice:
 
 @contextmanager
 def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
-    """Makes the calling thread enqueue on these streams, one for each device. The first device is
-    the current one."""
+    """Makes the calling thread enqueue on these streams, one stream for each device. The first
+    device becomes the current device."""
     with ExitStack() as entered:
         for unit, stream in reversed(tuple(streams)):
             entered.enter_context(unit.on(stream))
@@ -138,7 +140,7 @@ def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
 
 
 def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
-    """The devices of torch's accelerator, then its `cpu`."""
+    """Returns the devices of torch's accelerator, then torch's device `cpu`."""
     found: list[TorchDevice] = []
     with calling("torch.accelerator"):
         kind = accelerator(torch)
@@ -150,7 +152,8 @@ def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
 
 
 def accelerator(torch: Any) -> str | None:
-    """torch's name for the kind of accelerator in this machine; None without one."""
+    """Returns torch's name for the kind of accelerator in this machine, or None if there is
+    none."""
     known = getattr(torch, "accelerator", None)
     if known is not None:  # torch 2.6 has it
         here = known.current_accelerator() if known.is_available() else None
@@ -212,7 +215,7 @@ def _notes(torch: Any, kind: str) -> Iterator[str]:
 
 
 def _driver(torch: Any, kind: str) -> str:
-    """The version of the platform that this torch was built for."""
+    """Returns the version of the platform for which this torch was built."""
     if kind == "cuda":
         hip = torch.version.hip
         return f"{_ROCM} {hip}" if hip else f"CUDA {torch.version.cuda}"
@@ -220,8 +223,8 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """The memory that Apple recommends its devices to hold, in bytes; for other devices a very
-    large number."""
+    """Returns the memory in bytes that Apple recommends as a device's maximum. For other devices,
+    returns a very large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
@@ -233,7 +236,8 @@ def _uuid(properties: Any) -> str | None:
 
 
 def pci_address(properties: Any) -> str | None:
-    """A device's PCI address as sysfs writes it, from torch's properties; None if they lack it."""
+    """Returns a device's PCI address as sysfs writes it, from torch's properties, or None if the
+    properties lack the address."""
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if None in parts[1:]:
         return None

@@ -1,5 +1,6 @@
-"""run.json as it is stored: samples are in samples.bin, and fields that most cells of a result
-share are written once. The run.json of 72 devices has 50,000 cells, one a line."""
+"""run.json as it is stored. Samples are in samples.bin, and a field that most cells of a result
+share is written once. Each cell has one line, because the run.json of 72 devices has 50,000
+cells."""
 
 from __future__ import annotations
 
@@ -37,12 +38,13 @@ _OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
 
 
 def share_texts(run: Run) -> Run:
-    """The run with the texts of expectations moved into its results, as it is stored."""
+    """Returns the run as it is stored, with the texts of expectations moved from the cells to their
+    results."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
 class Once:
-    """A pool of equal values: 50,000 cells have few different ones, and each is kept once."""
+    """A pool in which equal values are kept once. 50,000 cells have only a few different values."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -72,8 +74,8 @@ def _shared(result: Result) -> Result:
 
 
 def spread_texts(result: Result) -> Result:
-    """The result with its texts in each cell again, as the program uses it. Raises InputError if a
-    text is missing."""
+    """Returns the result with its texts in each cell again, as the program uses them. Raises
+    InputError if a text is missing."""
     texts = result.texts
 
     def spread(expected: Expected) -> Expected:
@@ -87,7 +89,7 @@ def spread_texts(result: Result) -> Result:
 
 
 def _with_expected(result: Result, change: Callable[[Expected], Expected]) -> Result:
-    """The result with each expectation changed; equal expectations are changed once."""
+    """Returns the result with each expectation changed. Equal expectations are changed once."""
     changed: dict[Expected, Expected] = {}
     for cell in result.cells:
         if cell.expected is not None and cell.expected not in changed:
@@ -108,7 +110,7 @@ _WORDS: dict[OutcomeKind, tuple[str, ...]] = {
     "memory": ("out of memory", "out_of_memory", "cannot allocate"),
     "crash": ("was ended by",),
 }
-"""Texts by which earlier versions' reasons reveal the kind of outcome."""
+"""Texts in the reasons of earlier versions that show the kind of outcome."""
 
 
 _BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")
@@ -118,8 +120,8 @@ _IMPRECISE = re.compile(
 
 
 def current(cell: CellResult) -> CellResult:
-    """Converts a cell of an earlier version: outcomes and notes were text only. Notes' text is
-    dropped, because it is generated again where it is shown."""
+    """Converts a cell of an earlier version, in which outcomes and notes were only text. The text
+    of notes is dropped, because it is generated where notes are shown."""
     if cell.status != "pass" and cell.kind is None:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:
@@ -159,10 +161,10 @@ _BLANK: tuple[object, ...] = (None, ())
 
 
 def stored(run: Run) -> tuple[bytes, bytes]:
-    """The contents of run.json and of samples.bin. The notes of `run` must be in words."""
+    """Returns the contents of run.json and of samples.bin. The notes of `run` must already be
+    sentences."""
     samples = packed(run)
-    known = {name: value for name, value in asdict(share_texts(run)).items()
-             if value is not msgspec.UNSET}  # fmt: skip
+    known = _fields_of(share_texts(run))
     known["samples"] = file_of(samples)
     texts = {name: _indented(value) for name, value in known.items() if name != "results"}
     results = b",\n".join(map(_result_text, known["results"]))
@@ -170,6 +172,11 @@ def stored(run: Run) -> tuple[bytes, bytes]:
     texts["results"] = b"[" + (b"\n" + results + b"\n ]" if results else b"]")
     lines = (b' "%b": %b' % (name.encode(), texts[name]) for name in dict.fromkeys(order))
     return b"{\n" + b",\n".join(lines) + b"\n}\n", samples
+
+
+def _fields_of(value: Run | Result) -> dict[str, Any]:
+    """The fields of a document, without those that are left out."""
+    return {name: one for name, one in asdict(value).items() if one is not msgspec.UNSET}
 
 
 def _indented(value: object) -> bytes:
@@ -181,11 +188,12 @@ def _encoded(value: object) -> bytes:
 
 
 def _result_text(result: Result) -> bytes:
-    """The result as JSON, with one field a line and one cell a line."""
+    """Returns the result as JSON, with one line for each field and each cell."""
     placements, readings = _ValueTable(), _ValueTable()
     cells = [_stored(cell, placements, readings) for cell in result.cells]
     common = dict(_shared_by_most(cells))
-    known = {name: getattr(result, name) for name in Result.__struct_fields__ if name != "cells"}
+    known = _fields_of(result)
+    del known["cells"]
     known |= {"common": common, "placements": placements.values, "readings": readings.values}
     lines = [b'   "%b": %b' % (name.encode(), _encoded(value)) for name, value in known.items()]
     own = b",\n".join(b"    " + _encoded(dict(_own(cell, common))) for cell in cells)
@@ -194,7 +202,7 @@ def _result_text(result: Result) -> bytes:
 
 
 class _ValueTable:
-    """A list of different values, and the position of each."""
+    """A list of different values, and the position of each value."""
 
     def __init__(self) -> None:
         self.values: list[object] = []
@@ -243,7 +251,7 @@ def _own(cell: dict[str, Any], common: Mapping[str, object]) -> Iterator[tuple[s
 
 
 class _PackedCell(StoredCell, frozen=True, gc=False):
-    """A cell whose samples are elsewhere."""
+    """A cell whose samples are in samples.bin."""
 
     placement: tuple[int, ...] = ()
     readings: tuple[int, ...] = ()
@@ -260,7 +268,7 @@ class _SharedFields(_PackedCell, frozen=True, gc=False):
 
 
 class _ResultOutline(StoredResult, frozen=True, kw_only=True):
-    """A result whose cells are not read yet."""
+    """A result whose cells are still raw JSON."""
 
     cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
     common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
@@ -268,7 +276,7 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 class ResultReader:
     """Reads the results of a run.json one after another, with their samples. Raises InputError if
-    the samples do not fit, or if cells share more than `most` values in total; raises
+    the samples do not fit, or if cells share more than `most` values in total. Raises
     msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
@@ -292,8 +300,8 @@ class ResultReader:
         return Result(**known | {"cells": tuple(cells), "texts": ()})
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
-        """The fields that the JSON of a cell has. An absent field is not the same as its default
-        value."""
+        """Returns the fields that the JSON of a cell contains. An absent field is different from a
+        field with its default value."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
             known["placement"] = _found(cell.placement, of.placements or (), of)
@@ -320,7 +328,7 @@ class ResultReader:
 
 
 def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
-    """The values at these positions. Raises InputError if a position has none."""
+    """Returns the values at these positions. Raises InputError if a position has no value."""
     if places and not 0 <= min(places) <= max(places) < len(among):
         raise InputError(f"a cell of {of.benchmark} refers to a text or a value that is missing")
     return tuple([among[place] for place in places])

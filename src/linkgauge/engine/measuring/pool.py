@@ -1,4 +1,5 @@
-"""Buffers kept between cells: allocating, touching and pinning cost more than a sample."""
+"""Keeps buffers between cells, because allocating, touching and pinning a buffer costs more than a
+sample."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ addresses."""
 
 
 class BufferPool:
-    """Lends buffers to one cell at a time, and frees the least recently used when room is short.
+    """Lends buffers to one cell at a time. When memory is short, frees the buffers that were not
+    used for the longest time.
 
-    `budget` is how many bytes of host memory it may hold before it frees idle buffers (None: until
-    an allocation fails). Devices' own memory does not count."""
+    The pool frees idle buffers when it would hold more than `budget` bytes of host memory; with
+    None, only when an allocation fails. The devices' own memory does not count."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -37,8 +39,8 @@ class BufferPool:
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
     ) -> Buffer:
-        """A buffer of exactly `size` bytes that no other transfer of the cell uses, nor the `SETS`
-        - 1 visits before and after this one."""
+        """Returns a buffer of exactly `size` bytes. No other transfer of the cell uses the buffer,
+        nor do the `SETS` - 1 visits before and after this visit."""
         key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
@@ -51,7 +53,8 @@ class BufferPool:
         return buffer
 
     def _unused(self, key: _Key) -> Buffer | None:
-        """Takes an idle buffer out of the pool."""
+        """Takes an idle buffer out of the pool and returns it, or None if there is no such
+        buffer."""
         kept = self._idle.get(key)
         if not kept:
             return None
@@ -75,7 +78,7 @@ class BufferPool:
             return backend.allocate(memory, size, engine)
 
     def take_back(self) -> None:
-        """Ends a cell: its buffers become available again."""
+        """Takes back all buffers of a cell that has ended."""
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
@@ -87,8 +90,8 @@ class BufferPool:
             self._free_one(next(iter(self._idle)))
 
     def _trim(self, keep_bytes: int) -> None:
-        """Frees idle buffers of host memory, least recently used first, until they hold at most
-        this much."""
+        """Frees idle buffers of host memory until they hold at most `keep_bytes`. Buffers that were
+        not used for the longest time come first."""
         for key in tuple(self._idle):
             while self._on_host[key[1]] and key in self._idle:
                 if self._idle_bytes <= keep_bytes:
@@ -113,9 +116,10 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers of a cell of `size` bytes; false if it has none.
+    """The staging buffers that transfers of a cell share. The object is false if the cell has no
+    staging buffers.
 
-    `written` are the buffers that a transfer writes; all of them end up with the content
+    `written` are the buffers that a transfer writes. In the end all of them have the content
     `pattern`."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
@@ -133,10 +137,10 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], visit: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by name; each is allocated by the backend of one of its
-        transfers. `backends` has one backend for each transfer of the cell. Host threads can access
-        what an accelerator's backend allocates, but not vice versa. Raises Unsupported for
-        transfers that cannot share."""
+        """Borrows the shared buffers, by memory. The backend of one of the buffer's transfers
+        allocates each buffer. An accelerator's backend is preferred, because host threads can
+        access its buffers, but not vice versa. `backends` has one backend for each transfer of the
+        cell. Raises Unsupported for transfers that cannot share a buffer."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
@@ -149,12 +153,12 @@ class Staging:
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:
-        """The bytes that the largest transfer of this buffer needs."""
+        """Returns the bytes that the largest transfer of this buffer needs."""
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether a transfer runs until others end, or alone for a while: host threads that only
-        read or write the buffer do."""
+        """Whether a transfer runs until the others end. Host threads that only read or write a
+        staging buffer do. If they run alone, they run for a while."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""The program of a worker process, which measures whole cells."""
+"""The program of a worker process, which measures cells."""
 
 from __future__ import annotations
 

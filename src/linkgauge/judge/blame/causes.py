@@ -1,5 +1,5 @@
-"""Finds the parts to blame: the fewest parts that explain all bad cells and contradict no good
-cell."""
+"""Finds the parts to blame. The result is the smallest set of parts that explains all bad cells and
+contradicts no good cell."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _T = TypeVar("_T")
 MOST_CAUSES = 5
 """The most causes that are searched for at once."""
 _LIKELY = 12
-"""The number of the likeliest candidates, every two of which are tried in place of one chosen
-part."""
+"""The number of likeliest candidates. Every two of them are tried in place of one chosen part."""
 _MISSED = 4.0
 """The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
 costs 1."""
@@ -59,35 +58,36 @@ other kinds, and the measurement in words."""
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """A part to blame, and other parts that explain the cells equally well."""
+    """A part to blame. `others` are parts that explain the cells equally well."""
 
     part: Part
     others: tuple[Part, ...] = ()
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """The links among the part and the others that belong to a device among them."""
+        """Returns the links in this blame whose device is in this blame, too."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """The blame on a slow part, which names the device's link before the device if only copies
-        over this link show the device, and no trouble of either was `seen`."""
+        """Returns this blame with a device's link named first, before the device. The blame stays
+        as it is if the device's trouble was `seen`, or if it contains no link of the device."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
         return Blame(link, (self.part, *(other for other in self.others if other != link)))
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        """The blame with the parts of these other blames added, as equally good explanations."""
+        """Adds the parts of other blames as equally good explanations."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def _would_tell(self) -> str:
-        """The measurement that would distinguish the part from the other ones, in words."""
+        """Returns the measurement, in words, that would distinguish the part from the other
+        parts."""
         kinds = {part.kind for part in (self.part, *self.others)}
         telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
         return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
@@ -96,8 +96,8 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """The finding that states what was `found` about the part in these cells, and at its end
-        which other parts explain the cells equally well."""
+        """Returns the finding that states what was `found` about the part in these cells. The
+        finding also names the other parts that explain the cells equally well."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -108,9 +108,9 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """The parts that bad cells touch. Parts that touch the same cells form one group. Its name is a
-    part that was `seen` to be in trouble, else the device, else the link between two devices, else
-    any other part."""
+    """Returns the possible culprits: groups of parts that touch the same bad cells. A group is
+    named after a part whose trouble was `seen`, else its device, else its link between two devices,
+    else any part."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -122,8 +122,8 @@ _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """A sort key: devices and switches come first, then other kinds of parts in their order, and
-    links in both directions at once last."""
+    """Returns a sort key: devices and switches come first, then other kinds of parts in their
+    order, and last links crossed in both directions at once."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -133,10 +133,11 @@ def fewest(
     loss: Callable[[tuple[_H, ...]], float],
     most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
-    """The set of candidates with the least `loss`, which includes the cost of each candidate. The
-    best candidate is added to the set, then each member is exchanged or left out where that lowers
-    the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied Regression
-    Analysis, 15.2), or exchanged for two. `loss` is called often and should be `remembered`."""
+    """Returns the set of candidates with the least `loss`, which includes a cost for each
+    candidate. The search adds the best candidate, then exchanges or removes members where that
+    lowers the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied Regression
+    Analysis, 15.2). A member may also be exchanged for two candidates. `loss` is called often and
+    should be `remembered`."""
     chosen: tuple[_H, ...] = ()
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
@@ -152,8 +153,9 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """The best set in which two of the likeliest candidates take the place of one. A part above two
-    others may explain their cells badly, and yet better than either of them alone."""
+    """Returns the best set in which two of the likeliest candidates replace one member. This helps
+    if a part with two faulty parts explains the cells better than either of the two alone, and yet
+    badly."""
     likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
     pairs = list(itertools.combinations(likely, 2))
     rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
@@ -177,16 +179,16 @@ def _exchanged(
 
 
 class Cause(msgspec.Struct, frozen=True, eq=False):
-    """A part to blame, and the bad cells that touch it."""
+    """A part to blame, and the bad cells that touch the part."""
 
     blame: Blame
     cases: tuple[Case, ...]
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that may end the cells that touch it in this phase (None: in any phase). Sets of cells
-    are bit masks: `struck` are the cells that the part explains, `well` the cells that contradict
-    it. `is_mixed` says whether the explained cells ended in several phases."""
+    """A part that may end its cells in this phase of the measurement (None: in any phase). `struck`
+    are the cells that the part explains, as a bit mask. `well` are the cells that contradict it, as
+    a bit mask. `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -196,9 +198,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """The strength with which each bad cell is affected. One part affects all of its cells alike,
-    within `slack`. Where several parts affect a cell, the strength is at least that of the
-    strongest part, and at most the sum of all."""
+    """How strongly each bad cell is affected. A part affects all of its cells equally, within the
+    factor `slack`. If several parts affect a cell, the strength is between that of the strongest
+    part and the sum of all."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -213,12 +215,12 @@ def causes(
     strengths: Sequence[Strength] = (),
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """The fewest parts that the bad cells touch and good cells do not, and the bad cells that
-    remain unexplained. Good cells before the first bad cell that touches a part cost `began`
-    together, because the part was well then. If parts `stay` bad, a part is always well at first,
-    and good cells after the first bad one are hardly possible. Otherwise a broken part ends its
-    cells in the same phase, and affects them equally by each of the `strengths`. Among parts that
-    explain the cells equally well, parts `seen` to be in trouble come first."""
+    """Returns the smallest set of parts that the bad cells touch and good cells do not. Also
+    returns the bad cells that stay unexplained. A part may be healthy at first: the good cells
+    before its first bad cell then cost `began` together. With `stays`, being healthy at first costs
+    nothing, but good cells after the first bad cell speak strongly against the part. Otherwise a
+    part ends its bad cells in the same phase, and affects them equally by each of the `strengths`.
+    Among equally good explanations, parts whose trouble was `seen` come first."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -266,9 +268,9 @@ def causes(
 
 
 class _Strikes(NamedTuple):
-    """The cells that a part may affect, the cells that it surely affects (if other parts explain
-    the cells, too, only from the first cell that they do not explain), and all cells since its
-    first one."""
+    """The cells that a part may affect (`may`), surely affects (`surely`), or could affect since
+    its first bad cell (`since`). If other parts also explain the cells, the part is sure only from
+    the first cell that the others do not explain."""
 
     may: int
     surely: int
@@ -286,9 +288,10 @@ def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
 def _otherwise(
     strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
-    """The number of cells that are affected by more than all parts that may affect them do
-    together, or by less than the strongest part that surely does. The strength of a part is known
-    from cells that it affects alone, else from what the other parts leave unexplained."""
+    """Returns the number of cells whose strength contradicts the parts. Such a cell is affected
+    more than all of its possible parts together explain, or less than its strongest sure part
+    explains. The strength of a part is known from cells that only this part affects, else from what
+    the other parts leave unexplained."""
     struck = [
         (
             size,
@@ -344,7 +347,8 @@ def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
-    """The function with a cache: each set of parts is computed once."""
+    """Returns the function with a cache, so that the result for each set of parts is computed
+    once."""
     known: dict[frozenset[_H], _T] = {}
 
     def of(parts: tuple[_H, ...]) -> _T:

@@ -1,4 +1,4 @@
-"""The figures of a run that show each link's rate, and the finding that blames each part."""
+"""Finds the figures of a run that show each link's rate, and the finding that blames each part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class LinkFigures(msgspec.Struct, frozen=True):
-    """The best cells that a link limits, one way and both ways at once; null if there are none."""
+    """The best cells that a link limits, one way and both ways at once. A field is None without
+    such cells."""
 
     one_way: Best | None = None
     both: Best | None = None
@@ -42,9 +43,9 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """The figures of each link that limits a cell: all bytes of the cell's only transfer cross the
-    link one way, and no other link on their way is known to carry less at its best. `both` is from
-    a transfer there and back, or from the sum of two, one each way."""
+    """Returns the best figures of each link that limits a cell. All bytes of the cell's only
+    transfer must cross the link one way, and no other link on the path may carry less at its best.
+    The figure `both` is from a transfer there and back, or from two transfers, one each way."""
     found: dict[Joint, LinkFigures] = {}
 
     @cache
@@ -67,8 +68,9 @@ def link_figures(
 
 
 def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
-    """The links, with directions, that the cell's only transfer or both of its two transfers cross;
-    none if the figure is not the rate of just that."""
+    """Returns the links, with directions, that a cell's only transfer crosses. If the cell has two
+    transfers, returns the links that both cross. Empty if the cell's figure is not the rate of
+    these transfers."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(each) == 1:
@@ -82,8 +84,8 @@ def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Join
 
 
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """The links that all bytes of a transfer cross, and whether from a to b, back, or both; empty
-    if it crosses links outside of the picture."""
+    """Returns the links that all bytes of a transfer cross, and whether from a to b, from b to a,
+    or both. Empty if the transfer crosses links outside of the picture."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
@@ -100,7 +102,7 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
 
 
 def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """The gravest finding on each part of a machine, by the part's name without a device's
+    """Returns the gravest finding on each part of a machine, by the part's name without a device's
     address."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
@@ -116,7 +118,7 @@ def _name(about: Part | str) -> str:
 def blamed(
     topology: Topology, by_name: Mapping[str, Finding], machine: Machine
 ) -> dict[Joint | TopologyPlace, Finding]:
-    """The gravest findings, by the links and places of the drawing."""
+    """Returns the gravest findings by the links and places of the picture."""
     names: dict[str, Joint | TopologyPlace] = {**topology.places, **topology.joined}
     joined = [(wire.part, joint) for joint in topology.joints for wire in joint.wires]
     names |= {part.crossed_both_ways.name: joint for part, joint in joined}

@@ -1,8 +1,8 @@
-"""Classes of cells that should be equal, and the rates that remain for the cells that suspects
-slow.
+"""Compares cells that should be equal, and computes the loss that remains if some parts are
+suspected to be slow.
 
-Many sets of suspects are tried, and each strikes few of a large run's cells: what holds of the
-others is worked out once, or for all of them together."""
+Many sets of suspects are tried, and each set slows only few cells of a large run. The values of all
+other cells are therefore computed once, or for all of them together."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ _DRIFTS = 0.008
 explains the cells better than parts do."""
 _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
-"""The levels above which a part is as good as well, as logarithms; for a drift, per cell."""
+"""The logarithms of the share of the rate above which a part counts as healthy; for a drift, per
+cell."""
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that may be slow `since` the cell of that number: by a constant fraction, or ever
-    slower (`drifts`)."""
+    """A part that is suspected to be slow from the cell with number `since` on. Its rate is lower
+    by a constant fraction, or falls from cell to cell (`drifts`)."""
 
     part: Part
     drifts: bool = False
@@ -61,32 +62,35 @@ suspects."""
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The rate with which the rates of a class are compared. `top` is the logarithm of the rate
-    that healthy cells reach; None means that each cell is compared with its expectation. If the
-    rate is that of one cell (number `begin`), `parts` are the suspects that this cell touches."""
+    """The reference rate with which the rates of a class are compared. `top` is the logarithm of
+    the rate that healthy cells reach. If `top` is None, each cell is compared with its expectation.
+    If the rate is from a single cell, `begin` is its number and `parts` are the suspected parts
+    that it touches."""
 
     top: float | None
     parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """The suspects that slow a cell relative to this base."""
+        """Returns the suspected parts that slow a cell relative to this reference."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
-        """The suspects that drift and slow only the base, and not the cell, which the suspects in
-        `by` slow."""
+        """Returns the drifting suspects that slow only this reference, and not the cell that the
+        suspects in `by` slow."""
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """The number of cells for which a drift slowed the cell of that number (None: the drift
-        does not touch it) longer than this base; negative if the drift touches only the base."""
+        """Returns by how many cells longer a drift slowed a given cell than this reference.
+        `number` is the number of the cell, or None for a cell that the drift does not touch.
+        Negative if the drift touches only the reference."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:
-    """Peers in a class, the fastest first; a cell's place is its index in `members`."""
+    """A class of cells that should be equal, the fastest first. The place of a cell is its index in
+    `members`."""
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
@@ -103,7 +107,7 @@ class PeerClass:
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
-        """The places of the cells that some of the suspects slow, by the set of these suspects."""
+        """Groups the places of cells by the suspected parts that slow them."""
         found: list[tuple[Suspects, Set[int]]] = []
         for s in suspects:
             alone, before = self._struck_by(s), found
@@ -126,8 +130,9 @@ class PeerClass:
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
-        """The base of the class: the healthy cells that no suspect slows, else the expectation if
-        all cells are low, else the fastest cell."""
+        """Returns the reference of the class. If all cells are low, it is the expectation.
+        Otherwise it is the mean of the healthy cells that touch no suspect, or without such cells
+        the fastest cell."""
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
@@ -141,17 +146,17 @@ class PeerClass:
         return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
 
     def logs(self, places: Iterable[int], base: Base) -> list[float]:
-        """The logarithms of the rates of these cells relative to the base; never above 0 if cells
-        are the base."""
+        """Returns the logarithms of the cells' rates relative to the reference. They are at most 0
+        if the reference is the rate of cells."""
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
         return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
-        """The unexplained loss of each cell that no suspect slows, by place, times its weight. If
-        even the fastest cell touches a suspect, cells that are as fast as they should be count
-        against the suspects."""
+        """Returns the loss that stays unexplained in each cell if no suspected part slows it, times
+        the cell's weight. If even the fastest cell touches a suspect, cells that are as fast as
+        expected count against the suspects."""
         top = base.top
         if base.parts:
             return self._within.copy()
@@ -168,7 +173,8 @@ class PeerClass:
 
     @cached_property
     def split(self) -> Set[int]:
-        """The places of the cells that a base which touches a suspect leaves unexplained."""
+        """Returns the places of cells that stay slow compared with a fastest cell that touches a
+        suspect."""
         return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
@@ -177,11 +183,12 @@ class PeerClass:
 
     @cached_property
     def untouched(self) -> float:
-        """The unexplained loss of the class if no suspect touches any of its cells."""
+        """Returns the loss that stays unexplained in the class if no suspected part touches its
+        cells."""
         return sum(self.unstruck(self.base({})))
 
 
 def _within(member: RelativeRate) -> float:
-    """The unexplained loss of a cell that no suspect slows, relative to a base that touches a
-    suspect."""
+    """Returns the loss that stays unexplained in a cell that no suspect slows. The cell is compared
+    with the fastest cell, which touches a suspect."""
     return member.relative**2 + (SPARED if member.fine else 0.0)

@@ -1,9 +1,9 @@
-"""Computes how much of the loss of slow cells a set of suspects explains, and how much it leaves
+"""Computes how much of the loss of slow cells a set of suspects explains, and how much loss stays
 unexplained in all cells.
 
 A part that is to blame has a constant fraction of its rate wherever it is the bottleneck, from the
-beginning or from some cell on, or a rate that falls exponentially with the cell's number. What is
-left unexplained is the sum of squared logarithms."""
+beginning or from some cell on. Or its rate falls exponentially with the cell's number. The
+unexplained loss is the sum of squared logarithms."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _PREFERENCE = 0.015
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """The loss that a set of suspects leaves `unexplained`, and the cost of blaming them. `levels`
-    are logarithms of the share of the rate that each suspect leaves; for a drift, per cell."""
+    """The result of blaming a set of suspected parts: the loss that stays `unexplained`, and the
+    cost of blaming these parts. A level is the logarithm of the share of the rate that a part
+    leaves; for a drift, the logarithm per cell."""
 
     unexplained: float
     levels: dict[Suspect, float]
@@ -46,13 +47,13 @@ class Fit(msgspec.Struct, frozen=True):
         return self.unexplained + self.cost
 
     def is_as_good(self, other: Fit) -> bool:
-        """Whether this fit explains as much as the other one, at hardly more cost."""
+        """Whether this fit explains as much as the other fit, at hardly more cost."""
         same = abs(self.unexplained - other.unexplained) < _SAME
         return same and self.cost < other.cost + _PREFERENCE
 
 
 class Model:
-    """Fits sets of suspects to the cells of a run."""
+    """Computes how well sets of suspected parts explain the slow cells of a run."""
 
     def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[Part]) -> None:
         self._seen = seen
@@ -64,8 +65,8 @@ class Model:
                 self._cells.setdefault(part, set()).add(rate.case.number)
 
     def fit(self, suspects: Suspects) -> Fit:
-        """The fit of these suspects. It is infinitely bad if a suspect hardly slows anything, or if
-        two suspects are the same part."""
+        """Returns how well these suspected parts explain the slow cells. The loss is infinite if a
+        part hardly slows anything, or if two suspects are the same part."""
         views = [_ClassView(group, suspects) for group in self._classes]
         own = _own_levels(suspects, views)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
@@ -84,14 +85,14 @@ class Model:
         return sum(number < s.since for number in self._cells[s.part])
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
-        """Whether no errors speak against the part, or only errors that a suspected part around it
+        """Whether the part counted no errors, or only errors that a suspected part around it
         explains."""
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
 
 class _ClassView:
-    """A class, and the cells in it that suspects slow."""
+    """A class of equal cells, with the cells that suspected parts slow."""
 
     def __init__(self, group: PeerClass, suspects: Suspects) -> None:
         self._group = group
@@ -99,7 +100,7 @@ class _ClassView:
         self._base = group.base(self._struck) if self._struck else Base(None)
 
     def slowed(self, at: int, suspects: Suspects) -> Iterator[tuple[Suspect, _Slowed]]:
-        """Yields each suspect with the slow cells that it slows. `at` is the number of the
+        """Yields each suspected part with the slow cells that it slows. `at` is the number of the
         class."""
         base, members = self._base, self._group.members
         for by, places in self._struck.items():
@@ -117,8 +118,8 @@ class _ClassView:
     def unexplained(
         self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
     ) -> float:
-        """The unexplained loss of the class, given the suspects' levels in all classes and in this
-        one."""
+        """Returns the loss that stays unexplained in the class. `levels` are the levels of the
+        suspected parts over all classes, `in_class` those in this class."""
         if not self._struck:
             return self._group.untouched
         # Where even the fastest touches a suspect, that one may not be its bottleneck.
@@ -134,7 +135,8 @@ class _ClassView:
         in_class: Mapping[Suspect, float],
         most: float = math.inf,
     ) -> float:
-        """The unexplained loss relative to a base. A result above `most` need not be exact."""
+        """Returns the loss that stays unexplained relative to a reference rate. A result above
+        `most` need not be exact."""
         members, weights = self._group.members, self._group.weights
         values, spent = self._group.unstruck(base), 0.0
         for suspects, places in self._struck.items():
@@ -176,15 +178,16 @@ class _ClassView:
 
 
 def _together(levels: Sequence[float]) -> tuple[float, float]:
-    """The lowest and the highest level of a cell that several suspects slow: at least as slow as
-    the slowest makes it, at most as slow as all of them together."""
+    """Returns the lowest and the highest loss of a cell that several suspects slow. The cell is at
+    least as slow as the slowest suspect makes it, and at most as slow as all suspects together make
+    it."""
     return min(levels, default=0.0), sum(levels)
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
-    """The level of each suspect, by class: from slow cells that no other suspect slows, if any
-    class has such cells; else from all cells that it slows, or from what the other suspects leave
-    of their loss if that is steadier."""
+    """Returns the level of each suspected part, by class. If a class has slow cells that only this
+    part slows, only such cells count. Otherwise the level is from all of its slow cells, or from
+    the loss that the other parts leave if that is steadier."""
     alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     for at, view in enumerate(views):
@@ -200,8 +203,9 @@ _Levels = dict[int, float]
 
 
 class _Slowed(NamedTuple):
-    """The remaining loss of slow cells of the class `at`, with the suspects that slow only their
-    base (`away`), and the other suspects that change this loss."""
+    """Slow cells of the class with number `at`, with the logarithms of their loss. `away` are the
+    suspected parts that slow only the reference rate. `others` are the other suspected parts that
+    change the loss."""
 
     at: int
     base: Base
@@ -211,7 +215,8 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """The number of cells for which a drift slowed each cell longer than the base."""
+        """Returns how much longer a drift slowed each cell than the reference, as a number of
+        cells."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]
@@ -232,8 +237,8 @@ def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """The weighted median of pairs of values and weights: the value between the lower and the upper
-    half of the weight."""
+    """Returns the weighted median of pairs of values and weights: the value between the lower and
+    the upper half of the weight."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2
     passed = itertools.accumulate(weight for _, weight in ordered)
@@ -251,7 +256,7 @@ def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _L
 
 
 def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
-    """The remaining loss of each cell after the effects of the other suspects."""
+    """Returns the loss of each cell that remains after the effects of the other suspected parts."""
     effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
     return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
 

@@ -1,4 +1,4 @@
-"""A cell's samples, split into spikes and the others.
+"""Splits a cell's samples into spikes and the other samples.
 
 Spikes (occasional stalls) and scatter (every sample varies) differ in the samples that remain
 without the spikes: around a stall, samples are as steady as any other cell's."""
@@ -41,8 +41,9 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A cell's samples as times relative to their median: the `spikes`, which last longer than
-    `least`, and the `variance` of the other samples, which has `degrees` degrees of freedom."""
+    """A cell's samples as times relative to their median. `spikes` are the positions of samples
+    that last longer than `least`. `variance` is that of the other samples, with `degrees` degrees
+    of freedom."""
 
     case: Case
     times: tuple[float, ...]
@@ -53,7 +54,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def seconds(self) -> float | None:
-        """The seconds that a sample lasts; None for a latency, for which they are unknown."""
+        """Returns the seconds that a sample lasts. None for a latency, because the duration of its
+        sample is unknown."""
         cell, result = self.case.cell, self.case.result
         if result.better == "lower" or not (cell.bytes and cell.loops):
             return None
@@ -61,14 +63,15 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def lost(self) -> float | None:
-        """The seconds by which the longest sample exceeds the median; None for several transfers,
-        of whose rates one that stalls lowers the total by its own share alone."""
+        """Returns the seconds by which the longest sample exceeds the median. None for several
+        transfers, because one that stalls lowers their total by its own share alone."""
         alone = len(self.case.cell.transfers) == 1
         return (max(self.times) - 1) * self.seconds if self.seconds and alone else None
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
-        """The positions of the samples of each visit."""
+        """Returns the positions of the samples of each visit. A visit is one of several times that
+        a cell is measured."""
         ends, begin = [], 0
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
@@ -77,7 +80,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def episodes(self) -> int:
-        """The number of spikes; consecutive ones in a visit count once."""
+        """Returns the number of spikes. Consecutive spikes in a visit count once."""
         return sum(
             place not in visit or place - 1 not in self.spikes or place == visit.start
             for visit in self.visits
@@ -87,9 +90,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """The standard deviation that other visits confirm: without the visit that adds most to it,
-        if the others have enough samples. A neighbour disturbs one visit, but the effect of a part
-        returns in each."""
+        """Returns the standard deviation without the visit that adds most to it, if the other
+        visits have enough samples. A neighbour disturbs one visit, but the effect of a part returns
+        in each visit."""
         rests = (
             [time for place, time in enumerate(self.times)
              if place not in self.spikes and place not in visit]
@@ -101,7 +104,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 @lru_cache(maxsize=2)
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """The steadiness of each measured cell. Both checks of the same evidence share it."""
+    """Returns the steadiness of each measured cell. Both checks of the same evidence share the
+    result."""
     relative: list[tuple[Case, tuple[float, ...]]] = []
     for case in timed_cases_of(evidence):
         times = case.times
@@ -125,7 +129,7 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
 
 
 def longest(cells: Iterable[Steadiness]) -> float | None:
-    """The seconds that spikes take: the median over cells of each one's longest spike."""
+    """Returns the seconds that a spike takes: the median over cells of their longest spikes."""
     lost = [seconds for cell in cells if (seconds := cell.lost)]
     return statistics.median(lost) if lost else None
 
@@ -133,8 +137,8 @@ def longest(cells: Iterable[Steadiness]) -> float | None:
 def _split(
     case: Case, times: tuple[float, ...], usual: float, known: float = math.inf
 ) -> Steadiness:
-    """The cell's steadiness; spikes of other cells would make its samples longer by the logarithm
-    `known`."""
+    """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
+    longer by the logarithm `known`."""
     least, most = _spiky(times, min(usual, NOISE), known)
     spikes = tuple(place for place, time in enumerate(times) if time > least)
     if len(spikes) > most:
@@ -144,8 +148,8 @@ def _split(
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
-    """The time from which on samples are spikes, and the largest number of spikes: as many as
-    differ from all other samples by the others' own deviation of logarithms."""
+    """Returns the time above which samples are spikes, and the largest number of spikes. A spike
+    exceeds all other samples by several of their standard deviations, computed from logarithms."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
     least = _apart(logs, usual, known)
@@ -164,6 +168,7 @@ def _apart(logs: Sequence[float], usual: float, known: float) -> float:
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:
-    """The standard deviation of all samples of these cells without their spikes; 0 for no cells."""
+    """Returns the standard deviation of all samples of these cells without their spikes. 0 without
+    cells."""
     degrees = sum(cell.degrees for cell in cells) or 1
     return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

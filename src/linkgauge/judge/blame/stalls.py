@@ -18,7 +18,8 @@ from .causes import Cause, Strength, causes, suspects
 from .spikes import NOISE, SCATTER, Steadiness, longest, pooled, steadiness_of
 
 _MORE = 1.7
-"""The largest ratio of scatter between cells with spikes, apart from these, and quiet cells."""
+"""The largest ratio between the scatter of cells with spikes, without these spikes, and the scatter
+of quiet cells."""
 _CLEAR = 4.0
 """The least ratio of a cell's scatter with its spikes to that without, if the rest scatters,
 too."""
@@ -29,7 +30,8 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Finds parts on whose cells a sample sometimes lasts much longer, from some cell on."""
+    """Yields findings on parts whose cells have samples that sometimes last much longer, from some
+    cell on."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
@@ -60,7 +62,8 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
-    """Whether half of the cells that touch the part have spikes, from the first such cell on."""
+    """Whether at least half of the cells that touch the part have spikes, from the first such cell
+    on."""
     first = min(case.number for case in cause.cases)
     calm = [cell for cell in quiet
             if cause.blame.part in cell.case.touched and cell.case.number > first]  # fmt: skip
@@ -68,8 +71,8 @@ def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
 
 
 def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
-    """Whether there are spikes in later visits again, if there are later visits: a neighbour's
-    disturbance at one moment does not return."""
+    """Whether spikes return in later visits, if there are later visits. A neighbour's passing
+    disturbance does not return."""
     again = [
         any(place in visit for place in cell.spikes)
         for cell in struck
@@ -82,8 +85,8 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 def _beside(
     part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
-    """The cells that touch the part, and their peers; if the part was steady at first, only later
-    cells."""
+    """Returns the cells that touch the part, and their peers, by class. Cells from the time before
+    the part's first spikes are left out if the part was steady then."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)
     began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
     cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
@@ -94,7 +97,8 @@ def _beside(
 
 
 def _chance(beside: Classes[Steadiness]) -> float:
-    """The probability that chance alone gives this many cells spikes, or this many spikes."""
+    """Returns the probability that chance alone gives this many cells spikes, or this many
+    spikes."""
     if not beside:
         return math.inf
     often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
@@ -117,8 +121,8 @@ def _stall(cause: Cause, struck: Sequence[Steadiness]) -> Finding:
 
 
 def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
-    """The finding for spikes that are no more frequent on one part than elsewhere, or did not
-    return."""
+    """Returns the finding for spikes that are no more frequent on one part than elsewhere, or that
+    did not return."""
     found = f"{_longest_of(struck)}; no part has more such samples than its peers"
     subject = f"{len(struck)} of {count_of(count)}"
     cells = named(cell.case for cell in struck)
@@ -126,8 +130,8 @@ def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
 
 
 def _longest_of(struck: Sequence[Steadiness]) -> str:
-    """The longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up to 65
-    times as long as usual`."""
+    """Returns the longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up
+    to 65 times as long as usual`."""
     worst = _worst(struck)
     more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
     return (
@@ -137,16 +141,16 @@ def _longest_of(struck: Sequence[Steadiness]) -> str:
 
 
 def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether a stall of this many seconds would be a spike in this cell. It would not in a long
-    sample, or if too many samples last as long."""
+    """Whether a stall of this many seconds would be visible as a spike in this cell. A stall is not
+    visible in a long sample, or if other samples last as long."""
     if stall is None or cell.seconds is None:
         return True
     return 1 + stall / cell.seconds > max(cell.least, 2 * max(cell.times) - 1)
 
 
 def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
-    """Whether these are stalls: there are several, and without the spikes the cells are as steady
-    as the others."""
+    """Whether these cells have stalls: there are several cells, and without the spikes they are
+    about as steady as the others."""
     if len(bad) < 2:
         return False
     whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
@@ -156,6 +160,7 @@ def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
 
 
 def _period(cell: Steadiness) -> str:
-    """The distance between spikes in words if it is regular; else empty."""
+    """Returns the distance between spikes in words if the distance is regular, else an empty
+    text."""
     gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
     return f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""

@@ -1,8 +1,8 @@
-"""Computes the rates of the links that a transfer crosses: PCIe (the device's link and that of
-every bridge above it) and accelerators' own links.
+"""Computes the rates of the links that a transfer crosses: PCIe (the device's link and the links of
+all bridges above) and accelerators' own links.
 
 Over PCIe, payload travels in packets. A write carries up to MaxPayload. A read goes out as requests
-of up to MaxReadReq and returns as completions, which the root complex may cut at any read
+of up to MaxReadReq and returns as completions. The root complex may cut completions at any read
 completion boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers
 send up to MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes.
 Flow control (acknowledgements, credits) takes a few percent more."""
@@ -28,17 +28,18 @@ from linkgauge.model.transfer import Access
 
 
 class Unknown(Exception):
-    """Raised if the path of a transfer is unknown; its text is the reason."""
+    """An error that is raised if the path of a transfer is unknown. Its text is the reason."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A segment of a path, and how much of it a byte of the transfer's payload takes.
+    """A segment of a path, and how much of the segment a byte of the transfer's payload takes.
 
     link: The link, or the memory.
     rate: Its rate in bytes/s after line coding.
-    shown: Where the rate comes from.
-    least: What a byte takes at best; 0 for requests and for what sets no theoretical bound.
-    cost: What it takes with all protocol overhead.
+    shown: The source of the rate, in words.
+    least: The bytes that a byte of payload takes at best; 0 for requests, and for segments that set
+        no theoretical bound.
+    cost: The bytes that a byte of payload takes with all protocol overhead.
     why: The reason for the cost.
     direction: "up" or "down" of a PCIe link: down is away from the host; "out" or "in" of a network
         interface.
@@ -62,7 +63,7 @@ class Use(msgspec.Struct, frozen=True):
 
 class ExpectedPath(msgspec.Struct, frozen=True):
     """All segments that a transfer uses. `doubts` are reasons why only a theoretical figure is
-    known, `loose` reasons why healthy hardware achieves widely varying figures; `meets` are the
+    known. `loose` are reasons why healthy hardware achieves widely varying figures. `meets` are the
     host's nodes whose memory a device reaches, each with the kind of link."""
 
     uses: tuple[Use, ...] = ()
@@ -75,7 +76,8 @@ class ExpectedPath(msgspec.Struct, frozen=True):
         return ExpectedPath(*(mine + others for mine, others in fields))
 
     def flow(self, *, cost: bool) -> Flow:
-        """The share of each segment that the transfer takes: its cost, or the least."""
+        """Returns the share of each segment that the transfer takes, with or without protocol
+        overhead (`cost`)."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -84,12 +86,12 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
-    """The rate of each segment of these paths."""
+    """Returns the rate of each segment of these paths."""
     return {use.segment: use.rate for path in paths for use in path.uses}
 
 
 def figure(rate: float) -> str:
-    """A rate as shown in a line of arithmetic: four digits, in GB/s."""
+    """Formats a rate for a line of arithmetic: four digits, in GB/s."""
     return f"{rate / 1e9:.4g} GB/s"
 
 
@@ -115,8 +117,8 @@ Trained = Mapping[str, tuple[float, int]]
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """The path over these links, ordered from the side that reads or writes; payload goes `up` or
-    `down` on each. Raises Unknown."""
+    """Returns the path over these PCIe links. They are ordered from the side that reads or writes,
+    and payload goes `up` or `down` on each link. Raises Unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -133,7 +135,7 @@ _IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):
-    """The speed and the lanes of a link as trained, according to one of its ends."""
+    """The speed and the lanes of a trained link, as one of its ends reports them."""
 
     name: str
     speed: float
@@ -155,9 +157,9 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """The link according to the end that reports the lower rate: as `sampled` under load (it was
-    read while idle), else as read. None if neither end reports one. Raises Unknown for a device's
-    own link."""
+    """Returns the link as the end with the lower rate reports it. A state that was `sampled` under
+    load replaces the state read while idle. Returns None if neither end reports a rate, but raises
+    Unknown for a device's own link."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -184,14 +186,14 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
-    """Whether the copy engines of this device write as kernels do."""
+    """Whether the copy engines of this device write in single cache lines, as kernels do."""
     most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
     return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
-    """How payload travels over PCIe: in packets of `size` bytes; reads request `request` bytes at a
-    time."""
+    """How payload travels over PCIe: in packets of `size` bytes. A read requests `request` bytes at
+    a time."""
 
     kind: str
     size: int

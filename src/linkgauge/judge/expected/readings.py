@@ -1,9 +1,9 @@
-"""Corrects the read speeds of links by measured rates, since an idle link may rest at a lower
+"""Corrects the read speeds of links by measured rates, because an idle link may rest at a lower
 speed.
 
-A link that carried more bytes than its read speed allows was faster meanwhile. A link that carried
-about as many as its read speed allows, while all others on the way carry more, is as slow as was
-read."""
+If a link carried more bytes than its read speed allows, its real speed was higher. If a link
+carried about as many bytes as its read speed allows, and all other links on the way can carry more,
+the read speed is confirmed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """The run as if one process had measured it. Read speeds and targets that its figures refute
-    are replaced by the speed to which the link trains when it wakes up."""
+    """Returns the run as if one process had measured it. Read speeds and targets that its figures
+    refute are replaced by the speed to which the link trains when it wakes up."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -44,8 +44,8 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """The PCIe links whose read speed is below their best, by name, with the highest bytes/s that a
-    copy moved over each, and whether all else on its way carries more."""
+    """Returns the PCIe links whose read speed is below their best, by name. Each has the highest
+    bytes/s that a copy moved over it, and whether all other links on the way can carry more."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -64,7 +64,7 @@ def most_carried(
 
 
 def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
-    """Whether a link is really as slow as was read."""
+    """Whether the measured rate confirms that a link is as slow as was read."""
     return narrowest and _AS_READ * _rate(wire) <= carried <= _rate(wire)
 
 
@@ -76,17 +76,18 @@ def _rests(wire: Wire) -> bool:
 
 
 def _rate(wire: Wire) -> float:
-    """The bytes/s of the slower end at the read speed; infinite if it is unknown, or for other
-    links than PCIe."""
+    """Returns the bytes/s of the slower end at the read speed. Infinite if the speed is unknown, or
+    for other links than PCIe."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """The ends whose read speed is refuted, and the speed in GT/s to which the link trains when it
-    wakes up: the highest that both ends support and the upper one's target allows or, if that is
-    refuted, too, the lowest that carries this much."""
+    """Yields the ends whose read speed is refuted, each with the speed in GT/s to which the link
+    trains when it wakes up. It is the highest speed that both ends support and the upper end's
+    target allows. If the carried rate refutes this speed, too, the lowest speed that carries the
+    rate is used."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):

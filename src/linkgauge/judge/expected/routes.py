@@ -1,5 +1,5 @@
-"""Computes the path of any transfer in a machine: the memories at its ends, and the links that each
-of its legs crosses."""
+"""Finds the path of any transfer in a machine: the memories at its ends, and the links that each of
+its legs crosses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
 class Paths:
-    """The paths of one machine, each computed once."""
+    """Finds the paths of one machine and computes each path once."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self.machine = machine
@@ -37,8 +37,8 @@ class Paths:
         self._memory = cache(self._find_memory)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """The path of a transfer in a cell of `size` bytes, `alone` if only one engine owner takes
-        part. Raises Unknown."""
+        """Returns the path of a transfer in a cell of `size` bytes. `alone` means that only one
+        owner of engines takes part. Raises Unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
@@ -114,7 +114,7 @@ class Paths:
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        """Reasons why the cost of the host between two places is unknown."""
+        """Yields the reasons why the cost of crossing the host between two places is unknown."""
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):

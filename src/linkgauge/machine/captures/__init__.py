@@ -1,2 +1,3 @@
-"""A machine as files: `capture` records what its readers read, `archive` and `zstd` keep it, and
-`file_rules` removes secrets and replaces names by the pseudonyms of the one `anonymizer`."""
+"""Captures a machine as files. `capture` records the files that linkgauge reads; `archive` and
+`zstd` store them. `file_rules` removes secrets and replaces names; `anonymizer` makes the
+pseudonyms."""

@@ -1,10 +1,9 @@
-"""The one anonymiser: what identifies a machine or its owner is always replaced by the same
-pseudonym, in a captured machine as in a run.
+"""Replaces whatever identifies a machine or its owner by pseudonyms. A word gets the same pseudonym
+everywhere, in captured machines and in runs.
 
 Host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, serial numbers of devices, boards
-and DIMMs. `RULES` is what it finds by its form; names it has to know. Text that readers look for
-stays, so that the rest reads the same.
-"""
+and DIMMs are replaced. `RULES` finds identifiers by their form; names must be given. Text that
+linkgauge's readers look for stays, so that an anonymised capture is read like the original."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ _COMMON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Common words. A host with such a name is replaced only where nothing but a name can stand."""
+"""Common words. A host named like a common word is replaced only in places that hold nothing but a
+name."""
 _HEX = "[0-9a-fA-F]"
 _ID = re.compile(
     rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
@@ -76,9 +76,9 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 
 class Anonymizer:
-    """Pseudonyms of one machine, numbered in order of appearance. `known` are words to replace
-    wherever they stand, by the kind of their pseudonyms: names of devices by their vendors, users.
-    `others` are names of other hosts."""
+    """The pseudonyms of one machine, numbered in order of appearance. `known` are words to replace
+    everywhere, by the kind of their pseudonym: users, or vendors' identifiers of devices. `others`
+    are names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
@@ -104,7 +104,7 @@ class Anonymizer:
         self.hosts = _hosts(self._names)
 
     def identifiers(self, text: str) -> str:
-        """A text in which everything that looks like a unique identifier is replaced."""
+        """Replaces everything in the text that looks like a unique identifier."""
         for pattern, change, but in RULES:
             replaced = partial(pattern.sub, partial(change, self))
             text = "\n".join(
@@ -114,45 +114,47 @@ class Anonymizer:
         return text
 
     def ids(self, text: str) -> str:
-        """A text in which only UUIDs and longer ids are replaced."""
+        """Replaces only UUIDs and longer ids in the text."""
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """A text in which names are replaced, too. Not for sysfs, since a host may be called
-        node0."""
+        """Replaces identifiers and names in the text. Unsuitable for files of sysfs, since a host
+        may be called node0."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
-        """A text in which hosts are replaced."""
+        """Replaces the names of hosts in the text."""
         return self.hosts.sub(
             lambda found: self.name("host", self._names[(found.lastindex or 1) - 1]), text
         )
 
     def words(self, text: str) -> str:
-        """A text in which the words that are known are replaced."""
+        """Replaces the known words in the text."""
         return self._known.sub(lambda found: self.known[found[0].lower()], text)
 
     def hostname(self, text: str) -> str:
-        """A text that holds only the host's name."""
+        """Replaces the text of a file that holds only the host's name by its pseudonym."""
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """A path in which each step is replaced as it would be alone; `named` says whether people
-        chose the names."""
+        """Replaces each step of the path on its own; `named` says whether people chose the
+        names."""
         change = Anonymizer.prose if named else Anonymizer.identifiers
         return "/".join(self._once(change, step) for step in path.split("/"))
 
     def number(self, kind: str, value: str) -> int:
-        """The number of this value, from 1."""
+        """Returns the number of a value among the values of its kind, from 1. A new value gets the
+        next number."""
         numbers = self._numbers.setdefault(kind, {})
         return numbers.setdefault(value.lower(), len(numbers) + 1)
 
     def name(self, kind: str, value: str) -> str:
-        """`host-1`."""
+        """Returns the pseudonym of a value, such as `host-1`."""
         return f"{kind}-{self.number(kind, value)}"
 
     def alike(self, kind: str, value: str, begin: str = "") -> str:
-        """A number in the form of the value: kernels and vendors use different separators."""
+        """Returns a pseudonym with the length and the separators of the value, because kernels and
+        vendors use different separators."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number
@@ -163,8 +165,9 @@ class Anonymizer:
     def document(
         self, value: object, rules: Mapping[str, FieldRule], key: str = "", below: str = ""
     ) -> object:
-        """A JSON value in which each text is replaced by the rule of its field, else by that of the
-        empty name. `below` is the field around it, if that field's rule holds for all in it."""
+        """Replaces each text in a JSON value by the rule of its field. The rule of the empty name
+        applies to fields without a rule. `below` is the surrounding field whose rule holds for
+        everything inside, or empty."""
         rule = rules.get(below or key) or rules[""]
         if isinstance(value, str):
             return self._once(rule.change, key, value)
@@ -177,16 +180,16 @@ class Anonymizer:
 
 
 class FieldRule(NamedTuple):
-    """A rule for the text of a field: `change` gets the field's name and the text. With `below`, it
-    holds for all that the field contains."""
+    """A rule for the text of a JSON field. `change` receives the anonymizer, the field's name and
+    the text. With `below`, the rule holds for everything inside the field."""
 
     change: Callable[[Any, str, str], str]
     below: bool = False
 
 
 class TextRule(NamedTuple):
-    """A rule for what identifies something by its form: the pattern that finds it, and what
-    replaces it. Lines in which `but` is found stay as they are."""
+    """A rule for identifiers that are recognized by their form: the pattern that finds one, and the
+    function that replaces a match. Lines in which `but` is found stay unchanged."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]
@@ -194,8 +197,8 @@ class TextRule(NamedTuple):
 
 
 def _value(who: Anonymizer, match: re.Match[str]) -> str:
-    """Replaces the value after a name such as `Serial Number:`, except UUIDs and serial numbers
-    in the form of registers, which other patterns recognize."""
+    """Replaces the value after a name such as `Serial Number:`. UUIDs and serial numbers in the
+    form of registers stay, because other patterns recognize them."""
     value = match["value"]
     if (
         value.lower() in _NOTHING
@@ -245,13 +248,13 @@ RULES = (
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a host's name can be distinguished from words and numbers."""
+    """Whether a host's name can be distinguished from common words and numbers."""
     return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    r"""A pattern that matches the names in either case, each as a group, with the domain after it.
-    LVM doubles a dash, and systemd writes it as \x2d."""
+    r"""Returns a pattern that finds the names in any case, with a domain after each. Each name is a
+    group. A dash may be doubled (LVM) or written as \x2d (systemd)."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"

@@ -1,4 +1,5 @@
-"""Archives of captured trees: reproducible when written, untrusted when read."""
+"""Reads and writes archives of captured trees. Equal trees give equal archives. An archive that is
+read is not trusted: its size and its paths are checked."""
 
 from __future__ import annotations
 
@@ -24,14 +25,15 @@ from ..tree import Captured
 
 
 def new_private(path: Path) -> BinaryIO:
-    """Creates a private file for writing. Raises OSError (FileExistsError if it exists)."""
+    """Creates a file that only its owner may access, and opens it for writing. Raises OSError
+    (FileExistsError if the file exists)."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)  # the umask may have taken the owner's own rights
     return os.fdopen(descriptor, "wb")
 
 
 def private_folder(path: Path) -> None:
-    """Creates the folder and those above it if they do not exist. Raises OSError."""
+    """Creates the folder and its missing parents for the owner only. Raises OSError."""
     if path.is_dir():
         return
     private_folder(path.parent)
@@ -49,7 +51,8 @@ this much or less."""
 
 
 class _Xz:
-    """A reader of an .xz file. `lzma.open` would take as much memory as the file requests."""
+    """Reads an .xz file with bounded memory; `lzma.open` would take as much memory as the file
+    requests."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -82,7 +85,7 @@ MOST_MEMBERS = 200_000
 """The most members of an archive; a captured machine has fewer."""
 _LONGEST_PATH, _MOST_STEPS = 1024, 64
 _MARKS = ("sys", "proc", "linkgauge")
-"""The folders of which the top of a tree has at least one."""
+"""The top of a tree has at least one of these folders."""
 _DEEPEST = 2
 """The most folders above the top of a tree: the archive's own, and one that contains it."""
 _MOST_TOPS = 1000
@@ -98,8 +101,7 @@ STDOUT = Path("-")
 
 
 def check_new(path: Path) -> None:
-    """Raises InputError if an archive must not be written: over an existing file, or to a
-    terminal."""
+    """Raises InputError if an archive would overwrite a file or be written to a terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
     if path != STDOUT and (path.is_file() or path.is_dir()):
@@ -107,14 +109,14 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes a .tgz (`-`: to stdout), sorted and without times and owners. Raises as `write_new`
-    does."""
+    """Writes the tree as .tgz (`-`: to stdout), sorted, without times and owners. Raises the same
+    errors as `write_new`."""
     write_new(path, pack(tree))
 
 
 def write_new(path: Path, packed: bytes) -> None:
     """Writes an archive that only its owner may read (`-`: to stdout). Raises InputError if the
-    file exists by now or cannot be created there, ResultsError if the disk is full."""
+    file exists or cannot be created, and ResultsError if the disk is full."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -129,7 +131,7 @@ def write_new(path: Path, packed: bytes) -> None:
 
 
 def pack(tree: Captured) -> bytes:
-    """The bytes of the archive."""
+    """Returns the tree as the bytes of a .tgz archive."""
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
         stream.write(tar_of(tree))
@@ -137,7 +139,7 @@ def pack(tree: Captured) -> bytes:
 
 
 def tar_of(tree: Captured, mtime: int = 0) -> bytes:
-    """The tar archive before it is compressed; all members have the same time."""
+    """Returns the tree as an uncompressed tar archive. All members have the time `mtime`."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         empty = (path for path, names in tree.folders.items() if path and not list(names))
@@ -155,14 +157,14 @@ def tar_of(tree: Captured, mtime: int = 0) -> bytes:
 
 
 def read_archive(path: Path) -> Captured:
-    """Reads a .tgz (also .tar, .tar.bz2, .tar.xz, .tar.zst) into memory. Raises InputError if it is
-    not an archive, is damaged, or unpacks to something that cannot be a captured tree."""
+    """Reads a .tgz (also .tar, .tar.bz2, .tar.xz, .tar.zst) into memory. Raises InputError if the
+    file is not an archive, is damaged, or cannot hold a captured tree."""
     return _unpacked(path, "give a folder or what `linkgauge capture` wrote").tree()
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """The files of such an archive by path, whatever they are. Raises InputError with the remedy if
-    it is no archive, or unpacks to more than a captured machine has."""
+    """Returns the files of any such archive by path. Raises InputError with the remedy if the file
+    is no archive, or unpacks to more than a captured machine has."""
     return _unpacked(path, remedy).files
 
 
@@ -181,8 +183,9 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
-    """The folders below `path` in which a machine's files begin: nothing, or folders with a slash
-    behind each. Raises InputError if no folder or several folders hold a machine."""
+    """Returns where the machine's files begin below `path`: a folder with a slash at the end, or an
+    empty text for `path` itself. Raises InputError if no folder or several folders hold a
+    machine."""
     tops = [""]
     for _ in range(_DEEPEST + 1):
         found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
@@ -201,7 +204,7 @@ def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
 
 
 class _BoundedContent(io.BytesIO):
-    """The unpacked content of an archive, up to a limit that includes headers."""
+    """The unpacked content of an archive, limited in size (headers count)."""
 
     def __init__(self, path: Path, read: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -216,7 +219,7 @@ class _BoundedContent(io.BytesIO):
 
 
 class _Unpacked:
-    """Members of an archive, one after the other."""
+    """The members of an archive, read one after the other."""
 
     def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
         self._path, self._tar = path, tar
@@ -234,7 +237,8 @@ class _Unpacked:
             self._keep(member)
 
     def tree(self) -> Captured:
-        """The tree of the archive. Raises InputError if it is no machine."""
+        """Returns the captured tree in the archive. Raises InputError if the archive holds no
+        machine."""
         folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(
@@ -258,7 +262,8 @@ class _Unpacked:
             self.files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
-        """A member's path without empty steps. Raises InputError for a path that leads outside."""
+        """Returns a member's path without empty steps. Raises InputError if the path leads outside
+        or is too long."""
         steps = [step for step in name.split("/") if step not in ("", ".")]
         if name.startswith("/") or ".." in steps:
             raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")

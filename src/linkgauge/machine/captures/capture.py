@@ -1,6 +1,6 @@
 """Captures a machine: the files that linkgauge reads, and the output of libraries and tools.
 
-A capture reads back as the same machine, from an archive or its unpacked folder."""
+linkgauge reads a capture, packed or unpacked, like the machine itself."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .file_rules import anonymize, without_secrets
 # Records what the readers of a machine read, so that it can be read again elsewhere.
 
 _OWN = "proc/self"
-"""A link to the number of this process: recorded as the folder that it leads to."""
+"""A link to this process's folder. A capture holds the folder in place of the link."""
 
 Value = TypeVar("Value")
 
 
 class _Recorded(Mapping[str, Value]):
-    """Values by path, each looked up when first requested."""
+    """A mapping by path that looks up each value when it is first requested."""
 
     def __init__(self, ask: Callable[[str], Value | None]) -> None:
         self._ask = ask
@@ -56,7 +56,7 @@ class _Recorded(Mapping[str, Value]):
 
 
 class Recorder(Captured):
-    """A machine below `root` that records what is read from it."""
+    """Reads the machine below `root` and records everything that is read."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -65,7 +65,8 @@ class Recorder(Captured):
         self.folders = _Recorded(self._names)
 
     def kept(self) -> Captured:
-        """All that was read, with the links and folders among the listed names."""
+        """Returns everything that was read. Links and folders among the listed names are
+        included."""
         inside = (
             f"{folder}/{name}".lstrip("/")
             for folder in tuple(self.folders)
@@ -75,7 +76,8 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether a step of the path is a link, whose content is recorded at the link's target."""
+        """Whether a step of the path is a link. Content behind a link is recorded at the link's
+        target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -103,8 +105,8 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of a tree that are not in files of the machine: its devices as backends describe them,
-    the Python packages that measure them, and the tools that were run."""
+    """Facts that no file of the machine holds: the devices as backends describe them, the Python
+    packages used to measure, and the tools that were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__
@@ -124,9 +126,9 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
-    """The tree of the machine below `root`; `machine` has its devices and accelerators. Tools run
-    only for ROOT (`commands`; None: all that suit such a machine); for another root, their output
-    in the tree is kept."""
+    """Captures the machine below `root`; `machine` has its devices and accelerators. For ROOT, the
+    tools in `commands` are run (None: all that suit the machine). For another root, the tools'
+    output in its tree is kept."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
@@ -164,8 +166,7 @@ def _document(value: Manifest | Software) -> bytes:
 
 
 def read_machine(root: Root) -> Machine:
-    """The machine below a root that is not this machine's. Never raises: a garbled manifest is
-    ignored."""
+    """Reads a machine from a captured tree. Never raises: a garbled manifest is ignored."""
     manifest = read_manifest(root)
     return Machine(
         host=read_host(root),
@@ -178,7 +179,7 @@ def read_machine(root: Root) -> Machine:
 
 
 def read_manifest(root: Root) -> Manifest:
-    """The tree's manifest; an empty one if it cannot be read."""
+    """Reads the tree's manifest. Returns an empty manifest if the file is missing or garbled."""
     try:
         return msgspec.json.decode(read_bytes(root, MANIFEST) or b"", type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -192,7 +193,8 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """The names of this machine that /proc may not show (the architecture: Linux before 6.1)."""
+    """Returns the files with this machine's names that /proc may lack, by path. For example, `arch`
+    is missing before Linux 6.1."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {
@@ -203,6 +205,6 @@ def _names(kept: Captured) -> dict[str, bytes]:
 
 
 def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
-    """Vendors' identifiers of single devices."""
+    """Returns the UUIDs that vendors give to single devices."""
     names = [device.uuid for devices in machine.devices.values() for device in devices]
     return [name for name in (*names, *(one.uuid for one in accelerators)) if name]

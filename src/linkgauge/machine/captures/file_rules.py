@@ -1,7 +1,6 @@
-"""The rules for files of a captured machine. `RULES` says by a file's path what every capture
-removes of it, since readers do not need it and others should not have it, and what an anonymised
-capture replaces.
-"""
+"""Removes secrets and names from the files of a captured machine. `RULES` says by a file's path
+what every capture removes, and what an anonymised capture replaces. Readers need nothing that is
+removed."""
 
 from __future__ import annotations
 
@@ -27,20 +26,19 @@ _DIMM, _END = 17, 127
 
 
 def _only(pattern: bytes) -> Callable[[bytes], bytes]:
-    """Keeps the lines whose beginning matches."""
+    """Returns a function that keeps only the lines whose beginning matches the pattern."""
     lines = re.compile(rb"^(?:" + pattern + rb").*\n?", re.MULTILINE)
     return lambda content: b"".join(lines.findall(content))
 
 
 def _mounts(content: bytes) -> bytes:
-    """Keeps the mounts of the root and of control groups, and removes logins of file servers."""
+    """Keeps only the mounts of the root and of control groups, without logins of file servers."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
-    """Keeps only the variables of the first process by which container runtimes identify
-    themselves."""
+    """Keeps only those variables of the first process that identify a container runtime."""
     return b"".join(
         b"%s\0" % variable
         for variable in content.split(b"\0")
@@ -49,14 +47,14 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Keeps SMBIOS's memory devices. OEM strings may hold credentials, other structures serial
-    numbers."""
+    """Keeps only SMBIOS's memory devices. OEM strings may hold credentials, and other structures
+    may hold serial numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
 def _tool(content: bytes) -> bytes:
-    """Removes the command lines of processes that nvidia-smi lists, and the password that wakes an
-    Ethernet adapter, which ethtool shows to root."""
+    """Removes secrets from the output of tools: the command lines of processes (nvidia-smi), and
+    the password that wakes an Ethernet adapter (ethtool)."""
     hidden = rb"(?m)^(\s*(?:Name\s*|SecureOn password): ).*$"
     return re.sub(hidden, rb"\1" + _REMOVED, content)
 
@@ -65,12 +63,13 @@ def _tool(content: bytes) -> bytes:
 
 
 def _uname(who: Anonymizer, text: str) -> str:
-    """The output of `uname -a`, whose second word is the host's name, whatever it is."""
+    """Replaces names in the output of `uname -a`. Its second word is always replaced as the host's
+    name."""
     return who.prose(re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text))
 
 
 def _options(who: Anonymizer, text: str) -> str:
-    """The kernel's command line, whose options have names of their own."""
+    """Replaces hosts and identifiers on the kernel's command line. Names of options stay."""
 
     def option(match: re.Match[str]) -> str:
         text = who.identifiers(match[0])
@@ -83,12 +82,13 @@ def _options(who: Anonymizer, text: str) -> str:
 
 
 def _groups(who: Anonymizer, text: str) -> str:
-    """Control groups: the paths at the ends of lines."""
+    """Replaces names in lists of control groups: each line ends with the path of a group."""
     return re.sub(r"/.*", lambda match: who.steps(match[0]), text)
 
 
 def _mounted(who: Anonymizer, text: str) -> str:
-    """The sources and places of mounts; readers look for the kind and the options after them."""
+    """Replaces names in the sources and places of mounts. Kind and options stay, since readers look
+    for them."""
     return re.sub(
         r"(?m)^(\S+) (\S+)(.*)$",
         lambda line: (
@@ -99,7 +99,7 @@ def _mounted(who: Anonymizer, text: str) -> str:
 
 
 def _version(who: Anonymizer, text: str) -> str:
-    """The kernel's version, without who built it and where."""
+    """Removes the builder (user@host) from the kernel's version."""
     return who.identifiers(re.sub(r"\(\S+@\S+\)", REMOVED, text))
 
 
@@ -111,7 +111,8 @@ _FIELDS = {
     **dict.fromkeys(("unknown", "notes", "problem", "unavailable"), _PROSE),
     **dict.fromkeys(("command", "file", "errors"), _STEPS),
 }
-"""Fields of linkgauge's own JSON whose names stay, like words outside sentences and paths."""
+"""Rules for the fields of linkgauge's own JSON files. Names are replaced only in sentences and
+paths."""
 
 
 def _own(who: Anonymizer, text: str) -> str:
@@ -123,14 +124,15 @@ def _own(who: Anonymizer, text: str) -> str:
 
 
 def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, bytes], bytes]:
-    """Replaces in the text of a file, whatever its encoding."""
+    """Returns a function that applies a change of text to the bytes of a file, whatever their
+    encoding."""
     return lambda who, content: change(who, content.decode(errors="surrogateescape")).encode(
         errors="surrogateescape"
     )
 
 
 def _config_space(who: Anonymizer, content: bytes) -> bytes:
-    """A PCI function's registers with its serial number replaced."""
+    """Replaces the serial number in the registers of a PCI function."""
     place = serial_number(content)
     if place is None or not any(content[place]):
         return content
@@ -140,7 +142,7 @@ def _config_space(who: Anonymizer, content: bytes) -> bytes:
 
 
 def _serials(who: Anonymizer, table: bytes) -> bytes:
-    """An SMBIOS table with serial numbers and asset tags of its DIMMs replaced (7.18)."""
+    """Replaces serial numbers and asset tags of DIMMs in an SMBIOS table (7.18)."""
     return b"".join(_serial(who, structure) for structure in split_table(table))
 
 
@@ -156,8 +158,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """A rule for files whose whole path matches: what every capture removes, and what an anonymised
-    one replaces. Null leaves the file as it is."""
+    """A rule for the files whose whole path matches `path`. `removed` changes a file in every
+    capture, `replaced` only in an anonymised capture. Null changes nothing."""
 
     path: str
     removed: Callable[[bytes], bytes] | None
@@ -200,13 +202,13 @@ def _rule(path: str) -> FileRule:
 
 
 def without_secrets(path: str, content: bytes) -> bytes:
-    """The content of a file without secrets."""
+    """Returns the content of a file without secrets."""
     removed = _rule(path).removed
     return content if removed is None else removed(content)
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """The hosts that appear in mounts and on the kernel's command line, as in `nfs7:/srv`,
+    """Yields the hosts in mounts and on the kernel's command line, as in `nfs7:/srv`,
     `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = read_text(tree, path) or ""
@@ -216,7 +218,8 @@ def _servers(tree: Captured) -> Iterator[str]:
 
 
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
-    """The tree with pseudonyms in files, links and paths. Anonymizer describes `known`."""
+    """Returns the tree with pseudonyms in files, links and paths. `known` are vendors' identifiers
+    of devices."""
     who = Anonymizer(read_text(tree, _HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
     paths = {
@@ -233,9 +236,9 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """A path, each step replaced separately: the place of a file or a folder, or what the
-    link at this place leads to. The kernel names all files, also those of a control group that
-    somebody named."""
+    """Replaces each step of `path` on its own: `path` is `place` itself, or the target of the link
+    at `place`. Names of files stay, because the kernel chooses them even in a control group that a
+    person named."""
     if _DKMS.match(place):
         return path
     if is_file:

@@ -1,5 +1,5 @@
-"""Zstandard by Python's own module (3.14 and later) or the package `zstandard`. Neither accepts
-windows above 128 MiB, libzstd's default limit."""
+"""Compresses and unpacks Zstandard by Python's own module (3.14 and later) or the package
+`zstandard`. Both refuse windows above 128 MiB, libzstd's default limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVEL = 9
 
 
 def compressed(content: bytes) -> bytes:
-    """The compressed content; equal content gives equal bytes. Raises MissingPackage."""
+    """Returns the content compressed; equal content gives equal bytes. Raises MissingPackage."""
     own = _own()
     if own is not None:
         return bytes(own.compress(content, _LEVEL))
@@ -23,7 +23,8 @@ def compressed(content: bytes) -> bytes:
 
 
 class Unpacked:
-    """A compressed file as it is read; damage raises ValueError. Raises MissingPackage."""
+    """Reads a compressed file. Raises ValueError if the file is damaged, and MissingPackage if
+    Zstandard is missing."""
 
     def __init__(self, packed: IO[bytes]) -> None:
         own = _own()

@@ -1,3 +1,3 @@
-"""Processes that work for this one, or beside it: `process` starts one, `child` runs in it,
-`channel` carries their messages, `wire` those between hosts; `launch` says how mpirun started
-this one."""
+"""Starts processes that work for this process or beside it, and carries their messages. `process`
+starts a process, `child` runs in it, `channel` carries messages. `wire` connects ranks, and
+`launch` reads how mpirun started this process."""

@@ -1,7 +1,7 @@
-"""Messages over a socket, between a process and another that works for it.
+"""Carries messages over a socket between a process and another process that works for it.
 
-A command has one answer, after any number of progress messages; errors arrive as the same
-errors."""
+A command has one answer, after any number of progress messages. An error in one process is raised
+in the other as the same error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _hook = decode_hook()
 
 
 def decoder(kind: Any) -> Callable[[bytes], Any]:
-    """The decoder of messages of this type."""
+    """Returns a decoder for messages of this type."""
     return msgspec.msgpack.Decoder(kind, dec_hook=_hook).decode
 
 
@@ -49,7 +49,7 @@ def value_of(encoded: msgspec.Raw, kind: type[_A]) -> _A:
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """The reason why something cannot be done, and the kind of outcome that follows."""
+    """The reason why something cannot be done, and the kind of outcome that results."""
 
     kind: OutcomeKind
     text: str
@@ -65,13 +65,13 @@ class Done(msgspec.Struct, frozen=True, tag=True):
 
 
 class Refused(msgspec.Struct, frozen=True, tag=True):
-    """The command failed, and the process that received it goes on."""
+    """The command failed, but the process that received it is still working."""
 
     reason: Reason
 
 
 class Broke(msgspec.Struct, frozen=True, tag=True):
-    """An unexpected error ends the process."""
+    """The command failed with an unexpected error, which ends the process."""
 
     reason: str
 
@@ -92,14 +92,15 @@ _ERRORS: Mapping[OutcomeKind, type[LinkgaugeError]] = {
 
 
 def reason_of(error: LinkgaugeError) -> Reason:
-    """The message that tells the other end which error to raise."""
+    """Turns an error into a message from which the other end raises the same error."""
     if isinstance(error, DeviceBusy):
         return Reason("set-aside", str(error))
     return Reason("interrupted" if isinstance(error, InputError) else error.kind, str(error))
 
 
 def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
-    """The error that `who` raised; without a name, an error with the same text."""
+    """Returns the error that a message describes. `who` is the backend or rank that raised the
+    error; without `who`, the error has only the text."""
     kind = _ERRORS.get(reason.kind, BackendError)
     if kind in (DeviceBusy, InputError):
         return kind(reason.text)
@@ -112,8 +113,8 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Carries a command out, and sends an answer in any case. Raises an unexpected error again
-    after sending it."""
+    """Carries out a command, and always sends an answer. An unexpected error is raised again after
+    the answer is sent."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -126,8 +127,9 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection with length-prefixed messages. Its counterpart in `multiprocessing`
-    takes as long to load as half a worker and makes twice as many system calls."""
+    """One end of a connection that carries messages, each after its length. The counterpart in
+    `multiprocessing` takes half as long to load as a whole worker, and makes twice as many system
+    calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -140,8 +142,8 @@ class Channel:
 
     @property
     def has_unread(self) -> bool:
-        """Whether a part of a message has been read already, which `poll` of the socket does not
-        show."""
+        """Whether part of a message has already been read. `poll` of the socket does not show such
+        a part."""
         return bool(self._unread)
 
     @property
@@ -156,12 +158,13 @@ class Channel:
         self.socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
-        """Waits until there is something to read, at most this many seconds."""
+        """Waits at most this many seconds until there is something to read, and returns whether
+        there is."""
         return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
 
     def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
         """Waits for the next message. Raises EOFError or OSError if the other end is gone or
-        announces more than `most` bytes; TimeoutError if the message is incomplete when the
+        announces more than `most` bytes. Raises TimeoutError if the message is incomplete when the
         monotonic clock reads `deadline`."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
         if length > most:
@@ -183,8 +186,8 @@ class Channel:
         return taken
 
     def close(self, patience: float) -> None:
-        """Signals that nothing more will come, and waits at most `patience` seconds until the other
-        end is gone. Idempotent."""
+        """Signals that no more messages will come. Then waits at most `patience` seconds for the
+        other end to close. May be called again."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
             deadline = time.monotonic() + patience

@@ -1,4 +1,5 @@
-"""Reads from this process's environment what its launcher (mpiexec, mpirun, srun) says of it."""
+"""Reads what the launcher (mpiexec, mpirun, srun) says about this process in environment
+variables."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """This process is number `rank` of `size`, and number `local_rank` of the `local_size`
-    processes on its machine (null: unknown). `job` is a name that only the processes of one launch
-    on one machine know. `mpi` is mpi4py's name for the launcher's MPI (null: the one that mpi4py
-    finds). A launch without MPI has the address `first` (HOST:PORT) at which all ranks meet, and a
+    """The place of this process in its launch: number `rank` of `size`, and number `local_rank` of
+    the `local_size` processes on its machine (null: unknown). Only processes of one launch on one
+    machine know the name `job`. `mpi` is mpi4py's name for the launcher's MPI (null: the MPI that
+    mpi4py finds). Without MPI, all ranks meet at the address `first` (HOST:PORT) and show the
     secret `token`."""
 
     rank: int = 0
@@ -34,13 +35,13 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether ranks meet by a name within one machine, without a network."""
+        """Whether all ranks are on one machine and meet there by a name, without a network."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's environment variables. All variables of `job` together name the
-    launch; without any, the process that started this one does."""
+    """The names of a launcher's environment variables. The variables in `job` together name the
+    launch. If `job` is empty, the process that started this process names the launch."""
 
     rank: str
     size: str
@@ -77,8 +78,8 @@ LEAST_TOKEN = 8
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """The launch of this process, or of another one with this environment and parent. Raises
-    InputError for variables that are not numbers."""
+    """Returns the launch of this process, or of a process with this environment and parent. Raises
+    InputError if a variable is not a number."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -120,8 +121,8 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
 
 
 def starter(root: Root, process: int) -> int | None:
-    """The first of this process and its ancestors that starts ranks, if any; a rank's own shell may
-    be between it and the rank."""
+    """Returns the nearest process that starts ranks, from `process` upwards; None if there is none.
+    A shell may stand between a rank and its starter."""
     while process > 1:
         fields = status_of(root, process)
         if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
@@ -131,27 +132,27 @@ def starter(root: Root, process: int) -> int | None:
 
 
 def status_of(root: Root, process: int) -> dict[str, str]:
-    """The fields of a process's status file, by name; empty if there is none."""
+    """Returns the fields of a process's status file by name; empty if there is no file."""
     status = read_text(root, f"proc/{process}/status") or ""
     pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
     return {name: value.strip() for name, value in pairs}
 
 
 def parent_in(status: Mapping[str, str]) -> int:
-    """The parent's process id; 0 if there is none."""
+    """Returns the parent's process id from a status file; 0 if there is none."""
     above = status.get("PPid", "")
     return int(above) if above.isdecimal() else 0
 
 
 def ranks_per_cpu(launch: Launch) -> float:
-    """The number of ranks for each CPU of this machine, as far as it is known before the ranks have
-    joined."""
+    """Returns the number of ranks for each CPU of this machine. Only ranks that are known before
+    all have joined are counted."""
     return (launch.local_size or 1) / (os.cpu_count() or 1)
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """The name of this process's machine. Ranks with different names share only the memory of a
-    common NVLink domain. LINKGAUGE_HOST can give ranks of one machine different names."""
+    """Returns the name of this process's machine. Ranks with different names share only the memory
+    of a common NVLink domain. LINKGAUGE_HOST can give ranks of one machine different names."""
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
@@ -160,8 +161,8 @@ _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process reports errors in its arguments: all ranks of a run have the same
-    arguments, so only the first reports."""
+    """Whether this process reports errors in its arguments. If several ranks execute a command
+    together, only the first rank reports."""
     try:
         rank = launched().rank
     except InputError:

@@ -1,4 +1,5 @@
-"""A process that works for this one: starts it, sends commands, waits for answers, and ends it."""
+"""Starts a process that works for this process, sends commands, waits for answers, and ends the
+process."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from .child import ENDING
 PATIENCE = 2.0
 """Seconds an idle process has to exit by itself; a busy one is killed."""
 LOOK = 0.1
-"""Interval at which a silent process's deadline is checked: most answers come sooner."""
+"""Seconds after which the deadline of a silent process is checked: most answers come sooner."""
 LONGEST = 1e6
-"""The longest wait that the system accepts is about a fortnight (seconds)."""
+"""The most seconds of one wait: the system accepts about a fortnight."""
 # The module search path is passed on unchanged: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import os
@@ -46,11 +47,10 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process in which `serve(channel)` of a module answers commands; before an answer it may
-    send `words`. It has the CPUs and the environment of `surroundings` from its start, since
-    libraries read them when they are loaded. `name` is its name in error messages, `output` the
-    descriptor that it prints to. A process with its own `session` gets no signals from the
-    terminal."""
+    """A process in which `serve(channel)` of a module answers commands. Before an answer, it may
+    send progress messages (`words`). CPUs and environment of `surroundings` apply from the start,
+    because libraries read them when they load. Error messages use `name`. The process prints to the
+    descriptor `output`. With its own `session`, it gets no signals from the terminal."""
 
     name = "the process"
     words: Any = None
@@ -88,8 +88,8 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """Sends a command without an answer. If the process is gone, the next question notices
-        it."""
+        """Sends a command that has no answer. If the process is gone, only the next question
+        fails."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -103,11 +103,12 @@ class Process:
         left: Callable[[], float] | None = None,
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
-        """Waits for the answer to the last command, of this `kind`. `left` returns the seconds left
-        for the current work (None: no limit); `heard` receives each word before the answer.
+        """Waits for the answer of type `kind` to the last command. `left` returns the seconds left
+        for the current work (None: no limit). `heard` receives each progress message before the
+        answer.
 
-        Raises ProcessLost if the process ended, or ran out of time and was killed; LinkgaugeError
-        if the process reports that error and goes on."""
+        Raises ProcessLost if the process ended, or was killed because time ran out. Raises
+        LinkgaugeError if the process reported such an error and is still working."""
         while True:
             try:
                 self._wait(left)
@@ -126,7 +127,7 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Waits until there is something to read. The deadline moves as words arrive."""
+        """Waits until there is something to read. Progress messages may move the deadline."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:
@@ -149,7 +150,8 @@ class Process:
         self._end()
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Lets an idle process exit within `patience` seconds; kills a busy one. Idempotent."""
+        """Lets an idle process exit within `patience` seconds, and kills a busy process. May be
+        called again."""
         if self._busy:
             self.process.kill()
         self._end(patience)
@@ -164,14 +166,14 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """The command of a process that works for this one: `address` is the number of an open socket,
-    or the name of an abstract one to connect to."""
+    """Returns the command line of a process that works for this process. `address` is the number of
+    an open socket, or the name of an abstract socket to connect to."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments
 
 
 def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The environment of this process with these changes (None: unset)."""
+    """Returns the environment of this process with these changes (None removes a variable)."""
     changed = {**os.environ, **changes}
     return {name: value for name, value in changed.items() if value is not None}

@@ -1,4 +1,5 @@
-"""Sockets between ranks: on one machine by a name that only this launch has, else over TCP."""
+"""Connects ranks by sockets: on one machine by a name that only this launch has, otherwise over
+TCP."""
 
 from __future__ import annotations
 
@@ -20,11 +21,10 @@ AGAIN_SECONDS = 0.05
 """Delay before the next attempt to connect."""
 TOKEN_BYTES = 16
 _KEEP_ALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 6}
-"""The seconds of silence before the kernel asks the other end, the seconds between its questions,
-and their number."""
+"""TCP keep-alive: the seconds of silence before the kernel probes the other end, the seconds
+between probes, and the number of probes."""
 LONGEST_JOB = 64
-"""The most bytes of a launch's name that is used as it is: names of sockets have at most 107
-bytes."""
+"""A launch's name with more bytes is hashed, because names of sockets have at most 107 bytes."""
 _CREDENTIALS = struct.Struct("3i")
 """Linux' ucred: process, user and group."""
 
@@ -34,15 +34,16 @@ class NotReached(LinkgaugeError):
 
 
 def name_of(launch: Launch, what: str) -> str:
-    """A name in the abstract namespace, which vanishes with the process that has it."""
+    """Returns a socket's name in the abstract namespace. The name vanishes with the process that
+    uses it."""
     job = os.fsencode(launch.job)
     short = launch.job if len(job) <= LONGEST_JOB else hashlib.sha256(job).hexdigest()
     return f"\0linkgauge/ranks/{os.getuid()}/{short}/{what}"
 
 
 def listen_here(launch: Launch) -> socket.socket:
-    """Rank 0's socket for ranks on its machine. Raises InputError if another process has the
-    name."""
+    """Opens the socket at which rank 0 listens for ranks on its machine. Raises InputError if
+    another process has the name."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         listening.bind(name_of(launch, "0"))
@@ -57,8 +58,8 @@ def listen_here(launch: Launch) -> socket.socket:
 def connect_here(
     launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 on this machine. Raises NotReached if it is not there in time, and what
-    `look` raises meanwhile."""
+    """Connects to rank 0 on this machine. Calls `look` between attempts; an error of `look` ends
+    the attempts. Raises NotReached if rank 0 is not there in time."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -77,15 +78,17 @@ def connect_here(
 
 
 def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
-    """Rank 0's socket for ranks on other machines, and its address: host, port, and the token that
-    ranks of this launch must show, since anybody may connect."""
+    """Opens the socket at which rank 0 listens for ranks on other machines. Returns the socket and
+    its address: host, port and token. Anybody may connect, so ranks of this launch must show the
+    token."""
     listening = socket.create_server(("", 0), backlog=BACKLOG)
     token = secrets.token_bytes(TOKEN_BYTES)
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
 
 
 def listen_at(first: str) -> socket.socket:
-    """Rank 0's socket at the HOST:PORT that all ranks were given. Raises InputError."""
+    """Opens the socket at which rank 0 listens: the HOST:PORT that all ranks were given. Raises
+    InputError if rank 0 cannot listen there."""
     host, port = _host_and_port(first)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -98,8 +101,9 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 at its address; rank 0 may start later than this process. Raises
-    NotReached if it is not there in time, and what `look` raises meanwhile."""
+    """Connects to rank 0 at its address; rank 0 may start later than this process. Calls `look`
+    between attempts; an error of `look` ends the attempts. Raises NotReached if rank 0 is not there
+    in time."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -117,7 +121,8 @@ def _host_and_port(first: str) -> tuple[str, int]:
 
 
 def connect_there(host: str, port: int, seconds: float) -> socket.socket:
-    """Connects to an address. Raises NotReached if nobody answers in time."""
+    """Connects to an address. Raises NotReached if the connection fails, or takes more than
+    `seconds`."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except (OSError, OverflowError) as error:
@@ -133,8 +138,8 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Sets options of a socket: short messages leave at once, since an unanswered one would delay
-    the next, and a lost connection is noticed even while nothing is sent."""
+    """Sets options of a socket. Short messages leave at once instead of waiting for an
+    acknowledgement. A lost connection is noticed even while nothing is sent."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -150,8 +155,8 @@ def is_ours(accepted: socket.socket) -> bool:
 
 
 def is_first(launch: Launch) -> socket.socket | None:
-    """A lock for the one rank of this machine that records the loss of rank 0; None for all
-    others."""
+    """Returns a lock to the first rank of this machine that asks, and None to later ranks. The rank
+    with the lock records the loss of rank 0."""
     mark = socket.socket(socket.AF_UNIX)
     with suppress(OSError):
         mark.bind(name_of(launch, "controller-lost"))

@@ -1,4 +1,4 @@
-"""A report as one HTML file, which opens offline, fetches nothing and runs nothing but its own
+"""Writes a report as one HTML file. The file opens offline, fetches nothing and runs only its own
 script."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .picture import style_of_pictures, svg_of
 
 
 def html_of(page: Page, drawer: Drawer) -> str:
-    """The page as HTML, with pictures that `drawer` draws, or tables for charts that it cannot
-    draw."""
+    """Returns the page as HTML, with pictures that `drawer` draws. A chart that cannot be drawn is
+    replaced by its table."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     pictures = {
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
@@ -55,7 +55,7 @@ def _file(name: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """A script or style without indentation and comment lines."""
+    """Returns a script or style without indentation and comment lines."""
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -81,8 +81,8 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """The value, with characters removed from text that control a terminal or turn the direction of
-    text."""
+    """Returns the value, without characters in texts that control a terminal or turn the direction
+    of text."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -92,9 +92,9 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """Renders cells of matrices; `said` numbers the different texts that pointing at a cell shows.
-    A template would be slow for thousands of cells, and cells with the same text share its
-    number."""
+    """Renders cells of matrices as HTML, because a template would be slow for thousands of cells.
+    `said` numbers the different texts shown when a mouse points at a cell. Cells with equal texts
+    share a number."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -115,7 +115,7 @@ def _more(shade: Shade, dense: bool) -> str:
 
 
 def _broken(text: str) -> Markup:
-    """A name in which a line may break after each underscore."""
+    """Returns a name in which a line may break after each underscore."""
     return Markup("_<wbr>").join(printable(text).split("_"))
 
 
@@ -124,6 +124,7 @@ def _base64(content: bytes) -> str:
 
 
 def _last_command(steps: tuple[Step, ...]) -> int:
-    """The number of the last command; of the last line if there are no commands."""
+    """Returns the index of the last command among the steps. Without commands, returns the index of
+    the last step."""
     commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
     return max(commands, default=len(steps) - 1)

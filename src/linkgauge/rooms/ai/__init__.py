@@ -1,4 +1,4 @@
-"""AI workloads on devices that torch knows, and load on a running server."""
+"""AI workloads on devices that torch supports, and load on a running server."""
 
 from linkgauge.registry import Room
 

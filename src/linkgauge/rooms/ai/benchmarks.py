@@ -1,8 +1,8 @@
-"""AI workloads: inference, training steps and pipelines on the devices that torch knows.
+"""Defines the AI workloads: inference, training steps and pipelines on the devices that torch
+supports.
 
-Each has a model of random weights (`model/ai_models.py`), so that nothing is downloaded. They are
-in no profile: they need torch, and take minutes.
-"""
+Models have random weights (`model/ai_models.py`), so that nothing is downloaded. No profile
+contains these workloads, because they need torch and take minutes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from linkgauge.model.units import BANDWIDTH, REQUESTS, STEP, TOKENS, Unit
 
 NO_TORCH = f"needs torch: {pip_install('linkgauge[ai]')}"
 PIECES = 16
-"""The pieces of input of a pipeline."""
+"""The number of pieces that a pipeline's input has."""
 BALANCES = (50, 100, 200)
-"""The time of computing in percent of the time of copying."""
+"""The times of computing to measure, in percent of the time of copying."""
 
 
 class _Scale(NamedTuple):
-    """The defaults that suit a kind of device. The first type of numbers is measured with all
-    batches and prompts, the others with few."""
+    """The default sizes for a kind of device. The first number type is measured with all batches
+    and prompts, the other types with few."""
 
     model: ModelName
     trained: ModelName
@@ -46,7 +46,7 @@ class _Scale(NamedTuple):
     prompts: tuple[int, ...]
     few: tuple[int, ...]
     batch: int
-    """The batch of a training step, or the number of prompts of the longest kind."""
+    """The batch of a training step. For prompts of the greatest length, their number."""
 
 
 _CPU = _Scale("10m", "10m", ("fp32", "bf16"), (1, 4), (64,), (1,), 1)
@@ -55,7 +55,7 @@ _DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64),
 
 
 class WorkloadRow(OnDevices, frozen=True):
-    """A workload over torch's devices."""
+    """A workload on each of torch's devices."""
 
     only_by: ClassVar[str | None] = "torch"
 
@@ -69,7 +69,7 @@ def _numbers(choice: WorkloadChoice, scale: _Scale) -> tuple[NumberKind, ...]:
 
 
 def _asked(choice: WorkloadChoice, scale: _Scale, **own: object) -> Workload:
-    """A workload with the choices that apply to all."""
+    """Returns a workload with the choices that apply to every kind of workload."""
     common = {
         "model": choice.model or scale.model,
         "tokens": choice.tokens,
@@ -86,22 +86,23 @@ def _cell(device: Device, row: str, column: str, report: Report, work: Workload)
 
 
 def _rows(fabric: DeviceSet) -> Iterator[tuple[Device, str]]:
-    """Each device with the beginning of its rows' labels: its name if there are several devices."""
+    """Yields each device with the beginning of its rows' labels: its name, or nothing for a single
+    device."""
     for device in _chosen(fabric):
         several = len(_chosen(fabric)) > 1
         yield device, f"{parse_memory(device.memory).label} " if several else ""
 
 
 def _chosen(fabric: DeviceSet) -> tuple[Device, ...]:
-    """The devices to measure; a CPU only if there is no other."""
+    """Returns the devices to measure. The CPU is included only if there is no other device."""
     return tuple(one for one in fabric.devices if not one.is_cpu) or fabric.devices
 
 
 def _sweep(
     choice: WorkloadChoice, scale: _Scale
 ) -> Iterator[tuple[NumberKind, int, tuple[int, ...]]]:
-    """The types, the prompts, and the batches of each: all of the first type and few of the others,
-    unless the user chose them."""
+    """Yields each number type with a prompt and its batches. Unless the user chose others, the
+    first type has all prompts and batches, and the other types have few."""
     prompts = choice.prompts or scale.prompts
     for numbers in _numbers(choice, scale):
         first = numbers == _numbers(choice, scale)[0]
@@ -154,7 +155,8 @@ def _offload(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def rank_counts(devices: int, asked: int | None) -> tuple[int, ...]:
-    """The numbers of ranks: 1, 2, 4 … and all devices, or only the chosen number."""
+    """Returns the numbers of ranks to measure: 1, 2, 4 … and all devices, or only the chosen
+    number."""
     if asked is not None:
         return (asked,)
     powers = [1 << power for power in range(devices.bit_length()) if 1 << power <= devices]
@@ -194,12 +196,12 @@ def _pipeline(fabric: DeviceSet) -> Iterator[Cell]:
 
 NO_SERVER = "needs a running server: linkgauge ai serving --url http://127.0.0.1:8000"
 AT_ONCE = (1, 2, 4, 8, 16)
-"""The numbers of requests that are under way at any time."""
+"""The numbers of concurrent requests to measure."""
 PROMPT_WORDS = 16
 
 
 class ServingRow(Sweep, frozen=True):
-    """Requests of this host to a server."""
+    """Requests that this host sends to a server."""
 
     only_by: ClassVar[str | None] = "host"
 

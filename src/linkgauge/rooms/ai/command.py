@@ -1,5 +1,5 @@
-"""The command `linkgauge ai`: inference, training steps and pipelines, and the part of the machine
-that limits each."""
+"""The command `linkgauge ai`: measures inference, training steps and pipelines, and finds the part
+of the machine that limits each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Choosing(Options):
 
 
 class Serving(Options):
-    """The server that requests go to."""
+    """Options that choose the server for requests."""
 
     url: str | None = option(WHAT, "Send requests to the server at this address (serving).", "URL")
     server: Literal["openai", "triton-http", "triton-grpc"] = option(
@@ -124,8 +124,8 @@ def ai(asked: AiOptions) -> int:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """The benchmarks of these names, or all without names. Raises InputError for a name that does
-    not exist."""
+    """Returns the benchmarks of these names, or all benchmarks without names. Raises InputError for
+    an unknown name."""
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
 
@@ -142,8 +142,8 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
-    """The choice with the server for requests. Raises InputError if serving has no server, or if a
-    server is given without serving."""
+    """Adds the server for requests to the choice. Raises InputError if serving has no server, or if
+    a server is given without serving."""
     from msgspec.structs import replace
 
     from linkgauge.model.errors import InputError
@@ -170,7 +170,8 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
 
 def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
-    """The choice of workloads. Raises InputError for values that no workload takes."""
+    """Returns the user's choice of workloads. Raises InputError for values that no workload
+    takes."""
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
@@ -200,7 +201,8 @@ def _natural(option: str, number: int) -> int:
 
 
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    """The numbers of a list such as `1,8,64`, each once. Raises InputError for any other text."""
+    """Returns the numbers of a list such as `1,8,64`, each once. Raises InputError for any other
+    text."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]
@@ -210,8 +212,9 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
-    """The choice with the number of ranks that torchrun or mpiexec started, and whether this
-    process measures. The other ranks take part in its training steps in here, until it ends."""
+    """Returns the choice with the number of ranks that torchrun or mpiexec started, and whether
+    this process measures. On all other ranks, the call takes part in training steps, and returns
+    when the measuring process ends."""
     import os
 
     from msgspec.structs import replace

@@ -1,5 +1,5 @@
-"""The bottleneck of AI workloads: the part of the machine that takes the time, judged by the rate
-that this part reaches alone on the same machine, and advice."""
+"""Reports the bottleneck of AI workloads, with advice. The bottleneck is the part of the machine
+that takes the time; its rate in the workload is compared with its rate alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _ADVICE: Mapping[BoundKind, str] = {
 
 
 def advice_on(bound: Bottleneck, work: Workload) -> str | None:
-    """Advice in a sentence on how to move the bottleneck; None if no part explains the time."""
+    """Returns a sentence of advice on how to relieve the bottleneck, or None if no part explains
+    the time."""
     if bound.kind is None:
         return None
     if bound.kind == "compute" and work.numbers == "fp32":
@@ -65,13 +66,13 @@ class _AskedCell(NamedTuple):
 
 def _known(result: Result) -> Iterator[_AskedCell]:
     for cell in result.cells:
-        if cell.work is not None and cell.workload is not None:
+        if cell.status == "pass" and cell.work is not None and cell.workload is not None:
             yield _AskedCell(cell, cell.workload, cell.work, bound_of(cell.work))
 
 
 def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
-    """Lines on the bottleneck of each row, with advice; if `detailed`, also on each cell and the
-    software that carried it out."""
+    """Yields lines on the bottleneck of each row, with advice. With `detailed`, yields also lines
+    on each cell and on the software that was used."""
     known = list(_known(result))
     for row, own in groupby(known, lambda one: one.cell.row):
         yield from _bounds_of(row, list(own))
@@ -83,9 +84,9 @@ def workload_lines(result: Result, detailed: bool = True) -> Iterator[Line]:
 
 
 def _said(one: _AskedCell) -> Iterator[Iterable[str]]:
-    """Remarks on a cell: the parts of a training step and the cost of its collectives; how busy the
-    link and the device are, relative to the rates that each reaches alone; a server's tokens; the
-    shares of a traced loop's time, and the file of the trace."""
+    """Yields remarks on a cell: the parts of a training step and the cost of its collectives; how
+    busy link and device are, relative to their rates alone; a server's tokens; the shares of a
+    traced loop's time, and the file of the trace."""
     done = one.done
     if one.asked.kind == "training" and done.stages:
         yield _parts(done)
@@ -116,7 +117,7 @@ def _took(what: str, seconds: float, done: WorkDone) -> str:
 
 
 def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
-    """Lines on the bottlenecks of a row's cells; neighbours with the same bottleneck share a
+    """Yields lines on the bottlenecks of a row's cells. Neighbours with the same bottleneck share a
     line."""
     said = []
     for kind, own in groupby(cells, lambda one: one.bound and (one.bound.kind or _NO_PART)):
@@ -132,7 +133,7 @@ def _bounds_of(row: str, cells: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    """The advice, each sentence once."""
+    """Yields the advice on all cells, each sentence once."""
     found: dict[str, str] = {}
     for one in known:
         if one.bound is not None and (advice := advice_on(one.bound, one.asked)) is not None:
@@ -142,7 +143,7 @@ def _advice(known: Sequence[_AskedCell]) -> Iterator[Line]:
 
 
 def _how_lines(known: Sequence[_AskedCell]) -> Iterator[Line]:
-    """Lines on the software that carried the cells out, once for each combination."""
+    """Yields lines on the software that the cells used, one line for each combination."""
     found: dict[tuple[str, ...], list[_AskedCell]] = {}
     for one in known:
         found.setdefault(one.done.how, []).append(one)

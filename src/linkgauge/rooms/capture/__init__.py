@@ -1,4 +1,4 @@
-"""Captures of a machine in one file."""
+"""Saves everything that linkgauge reads of a machine in one file."""
 
 from linkgauge.registry import Room
 

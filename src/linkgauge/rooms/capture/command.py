@@ -1,4 +1,5 @@
-"""The command `linkgauge capture`: all that is read of a machine, in one file."""
+"""The command `linkgauge capture`: saves everything that linkgauge reads of a machine in one
+file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A brief plan: each link of a machine, its memory and a collective, in little time."""
+"""Plans and measures a brief run: each link of a machine, its memory and a collective."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ COLLECTIVE = ("all_reduce",)
 PAIRS = ("device_to_device_memcpy_write_ce",)
 PROFILE = "quick"
 SHARE = 0.6
-"""The share of the time that the plan's estimate may fill; the rest is for the start of workers,
-and for cells in doubt, which are measured once more."""
+"""The share of the time that the plan's estimate may fill. The rest is for the start of workers,
+and for doubtful cells, which are measured once more."""
 
 
 def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
-    """The settings for a check of this many seconds: how long a cell is sampled, and when it is
-    abandoned. Nothing is searched, since a search would take longer than the check."""
+    """Returns the settings for a check of this many seconds: how long a cell is sampled, and when
+    it is abandoned. No search for the best settings runs, because it would take longer than the
+    check."""
     profile = PROFILES[PROFILE]
     return replace(
         profile,
@@ -53,9 +54,9 @@ def brief_settings(seconds: float, simulation: Simulation | None) -> Settings:
 
 
 def brief_plan(session: Session, seconds: float) -> Plan:
-    """A brief plan: the links of each device, host memory, a collective, and as many pairs of
-    devices as `seconds` allow. The pairs change from minute to minute, so that repeated checks
-    cover all of them; on a simulated machine they stay the same. Raises InputError if a backend or
+    """Returns a brief plan: the links of each device, host memory, a collective, and as many pairs
+    of devices as `seconds` allow. The pairs change from minute to minute, so that repeated checks
+    cover all pairs. On a simulated machine they stay the same. Raises InputError if a backend or
     device that the user named is absent."""
     request, settings = session.request, session.request.settings
     with_host = not request.backends or "host" in request.backends
@@ -86,7 +87,7 @@ def _planned(session: Session, request: RunRequest, names: tuple[str, ...], firs
 def _laid_out(
     session: Session, request: RunRequest, names: tuple[str, ...]
 ) -> tuple[Benchmark, ...]:
-    """The named benchmarks that this machine can measure."""
+    """Returns the named benchmarks that this machine can measure, with their cells."""
     if set(names).isdisjoint(HOST) and not request.over(session.machine):
         return ()
     return Selection(names).lay_out(request, session.machine)
@@ -101,12 +102,12 @@ def _cells(plan: Plan) -> int:
 
 OUTPUT_FILE = "output.txt"
 _LEAST = 0.5
-"""The seconds that a killed group of processes has to disappear."""
+"""The seconds within which a killed group of processes must disappear."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """Asks the process to measure the benchmarks of its profile; `deadline` is by the monotonic
-    clock, which all processes of a machine share."""
+    """A message that asks a process to measure the benchmarks of a profile. `deadline` is a time of
+    the monotonic clock, which all processes of a machine share."""
 
     settings: Settings
     label: str
@@ -132,14 +133,15 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """The current activity of the process: a cell by name, or a step (`opening the devices`)."""
+    """The current activity of the process: measuring a cell (`what` is its name), or a step
+    (`opening the devices`)."""
 
     what: str
     is_cell: bool = False
 
 
 class Kept(msgspec.Struct, frozen=True, tag=True):
-    """The folder of the run's journal."""
+    """A message with the folder of the run's journal."""
 
     folder: str
 
@@ -152,10 +154,10 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Bounded(msgspec.Struct, frozen=True):
-    """The outcome of a measurement with a deadline, after `seconds`: the run as far as it was
-    measured (null: not begun), the planned cells without a result (`missing`, by name), and the
-    `error` if there was one. `doing` is the activity that was cut off and its duration; null if the
-    process ended by itself."""
+    """The outcome of a measurement with a deadline, after `seconds`. `run` has what was measured
+    (null: not begun), `missing` the names of planned cells without a result, and `error` an error,
+    if any. `doing` is the activity that was cut off, with its duration; null if the process ended
+    by itself."""
 
     seconds: float
     run: Run | None = None
@@ -165,7 +167,8 @@ class Bounded(msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """A process that leads its own group. The whole group is killed with it, without waiting."""
+    """A process that leads its own process group. The whole group is killed at once together with
+    the process."""
 
     words = CheckStep | Kept
 
@@ -180,8 +183,8 @@ class _Leader(Process):
 
 
 def measure_within(task: Task, folder: Path) -> Bounded:
-    """Measures the task's brief plan until its deadline, or until `KeyboardInterrupt`; `folder`
-    gets the output of the process."""
+    """Measures the task's brief plan until its deadline, or until `KeyboardInterrupt`. The output
+    of the measuring process goes to `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -213,7 +216,7 @@ def measure_within(task: Task, folder: Path) -> Bounded:
 
 
 def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
-    """The run in a journal, and the planned cells that it does not have."""
+    """Returns the run in a journal, and the planned cells that are missing in the run."""
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     run, first = assemble(records), records[0]
     assert isinstance(first, Opened)  # noqa: S101
@@ -254,7 +257,7 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Carries the task out in this process, and reports its progress. Cells that would be judged
+    """Carries out the task in this process, and reports its progress. Cells that would be judged
     low are measured once more."""
     from linkgauge.judge.outcome import doubtful
 

@@ -1,4 +1,5 @@
-"""The command `linkgauge check`: whether this node is fit for work, within a given time."""
+"""The command `linkgauge check`: finds out within a given time whether this node is fit for
+work."""
 
 from __future__ import annotations
 
@@ -88,12 +89,13 @@ def check(asked: CheckOptions) -> int:
 
 
 def _reserve(seconds: float) -> float:
-    """The seconds that are reserved for judging, and for a slow start of this process."""
+    """Returns the seconds that are reserved for judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 
 def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
-    """The request; the run is kept in the folder `otherwise` if the command names none."""
+    """Returns the request for a run. The run is kept in the folder `otherwise` if the command names
+    no folder."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
@@ -108,8 +110,8 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process with a message at the deadline if it hangs itself (a file system that does
-    not answer). The message is fixed, because a hung process cannot compute another."""
+    """Ends this process with a message at the deadline if the process hangs (for example, on a file
+    system). The message is fixed, because a hung process cannot make a new one."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

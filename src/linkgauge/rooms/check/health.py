@@ -1,4 +1,4 @@
-"""The health of a node, judged by a brief run."""
+"""Judges the health of a node by a brief run."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Reason = Literal[
     "WrongBytes", "BelowLimit", "FaultFound", "SlowTransfer", "UnlikeBaseline", "Regression",
     "NotMeasured", "NothingMeasured",
 ]  # fmt: skip
-"""The reason as a node condition states it; all but the first mean that the node is not healthy."""
+"""The reason in a node condition. All reasons but the first mean that the node is not healthy."""
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The verdict on a node: the judged `run` (null if nothing was measured), the cells that have
-    `lost` against the baseline, the differences from the baseline's machine, and the numbers of
-    accelerators present and expected."""
+    """The verdict on a node: the judged `run` (null if nothing was measured), and the cells that
+    have `lost` against the baseline. It also has the differences from the baseline's machine, and
+    the numbers of accelerators present and expected."""
 
     reason: Reason
     bounded: Bounded
@@ -66,9 +66,9 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """The verdict on a brief run, compared with what the hardware should do, limits, the runs of a
-    baseline, and the number of accelerators that the node should have (None: any). A cell that
-    takes longer than `timeout` seconds hangs. The gravest reason is reported."""
+    """Judges a brief run by the hardware's expected figures, limits, the runs of a baseline, and
+    the number of accelerators that the node should have (None: any). A cell that takes longer than
+    `timeout` seconds counts as hanging. The gravest reason is reported."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
@@ -89,7 +89,7 @@ def health_of(
 
 
 def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
-    """The reason by the run alone; None if there is none."""
+    """Returns the reason that the run alone shows; None if the run shows no problem."""
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
     if "timeout" in has or _is_hanging(bounded.doing, timeout):
@@ -107,12 +107,12 @@ def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Rea
 
 
 def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
-    """Whether the run was ended during an activity that had taken too long."""
+    """Whether the run was cut off during an activity that had taken too long."""
     return doing is not None and doing[1] > timeout
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:
-    """Compares the run with the same cells of the baseline."""
+    """Compares the run with the same cells of the baseline, and adds the result to the verdict."""
     current = figures_of(run)
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
@@ -130,7 +130,7 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:
-    """The cell with the largest loss; a cell without a figure comes first."""
+    """Returns the cell with the largest loss. A cell without a figure counts as the largest."""
     return max(lost, key=lambda one: 1.0 if one.loss is None else one.loss)
 
 
@@ -144,7 +144,7 @@ MOST_MESSAGE = 1024
 
 class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
     """The fields of Kubernetes' NodeCondition (core/v1), for a node's `status.conditions`. A check
-    does not know earlier ones, so the status is dated from its end."""
+    does not know earlier conditions, so the time of the last change is the end of the check."""
 
     type: str
     status: Literal["True", "False"]
@@ -166,21 +166,22 @@ def condition_document(checked: HealthResult) -> str:
 
 
 def condition_of(checked: HealthResult) -> NodeCondition:
-    """The condition, which is `True` if the node is healthy."""
+    """Returns the node condition of a check. Its status is `True` if the node is healthy."""
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
     return NodeCondition(TYPE, status, health.reason, message(health), at, at)
 
 
 def condition_line(checked: HealthResult) -> Line:
-    """The verdict as a line: `ok: 9 cells measured in 3.2 s`."""
+    """Returns the verdict as a line: `ok: 9 cells measured in 3.2 s`."""
     health = checked.health
     word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")
     return line(word, f": {message(health)}")
 
 
 def message(health: Health) -> str:
-    """The worst cause, or a summary of what was measured, in one line."""
+    """Returns the worst cause in one line, or a summary of what was measured if the node is
+    healthy."""
     text = " ".join(printable(_cause(health)).split())[:MOST_MESSAGE]
     return f"{text} SIMULATED" if health.run is not None and health.run.simulated else text
 

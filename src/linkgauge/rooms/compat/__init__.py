@@ -1,5 +1,5 @@
-"""Presents linkgauge's measurements with other tools' command lines and output: one file a tool, or
-a few files in a folder of its name."""
+"""Offers linkgauge's measurements with the command lines and output of other tools. Each tool has a
+file, or a folder of its name."""
 
 from linkgauge.registry import Room
 
@@ -24,8 +24,8 @@ TOOLS = {
     ),
     "nccl_tests:run",
 )  # fmt: skip
-"""The function of each tool. It reads the arguments, measures with `linkgauge.cli.tool` if they ask
-for measurements, prints what the tool prints and returns an exit code. It raises only
+"""The function of each tool. It reads the arguments, measures with `linkgauge.cli.tool` if they
+request measurements, prints the tool's output and returns an exit code. It raises only
 LinkgaugeError or UsageError."""
 ROOM = Room(
     "compat",

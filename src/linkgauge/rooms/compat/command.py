@@ -1,4 +1,4 @@
-"""Takes another tool's command line and prints that tool's output (`linkgauge as`)."""
+"""The command `linkgauge as`: takes another tool's command line and prints that tool's output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from linkgauge.cli.options import Options, argument, option
 from linkgauge.registry import loaded, named
 
 CONTEXT = {"allow_interspersed_args": False}
-"""The settings of the command's parser: everything after the tool's name belongs to the tool, also
--h."""
+"""The settings of the command's parser: everything after the tool's name (even -h) belongs to the
+tool."""
 
 _OWN = ("--backend", "--machine", "--fault", "--wait")
 

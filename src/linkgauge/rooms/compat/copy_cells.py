@@ -1,4 +1,4 @@
-"""Copies between the host and devices as cells, for the tools that name them by their two ends."""
+"""Measures copies between the host and devices, for tools that name a copy by its two ends."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NONE = "N/A"
 
 
 def shown(figure: float | None, form: str) -> str:
-    """A figure in this format; N/A if there is none."""
+    """Returns a figure in this format, or N/A if there is no figure."""
     return NONE if figure is None else format(figure, form)
 
 
 class Repetitions(msgspec.Struct, frozen=True):
-    """The seconds of each repetition, and the bytes of one repetition; `times` is empty if nothing
+    """The seconds of each repetition, and the bytes of one repetition. `times` is empty if nothing
     was measured."""
 
     times: tuple[float, ...]
@@ -41,13 +41,13 @@ class Repetitions(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, rates: Iterable[float], size: int) -> Repetitions:
-        """The repetitions of `size` bytes at these rates in bytes/s."""
+        """Returns the repetitions of `size` bytes at these rates in bytes/s."""
         return cls(tuple(size / rate for rate in rates), size)
 
     @classmethod
     def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
-        """The repetitions of parts that run at the same time, as one: each takes as long as its
-        longest part."""
+        """Combines parts that run at the same time. A repetition takes as long as its longest
+        part."""
         times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
         return cls(times, sum(each.bytes for each in timings))
 
@@ -57,23 +57,23 @@ class Repetitions(msgspec.Struct, frozen=True):
 
     @property
     def rate(self) -> float | None:
-        """The rate in GB/s of the mean time."""
+        """The rate in GB/s at the mean time."""
         return None if self.mean is None else self.rate_of(self.mean)
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """The rate in GB/s of each repetition."""
+        """The rates in GB/s of all repetitions."""
         return tuple(map(self.rate_of, self.times))
 
     def rate_of(self, seconds: float) -> float:
-        """The rate in GB/s if a repetition takes this many seconds."""
+        """Returns the rate in GB/s of a repetition that takes this many seconds."""
         return self.bytes / seconds / 1e9
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A path from one memory to another, at least one of them a device's. Null is the host's
-    memory, on the node near the device. A copy between two devices is carried out by the source, or
-    with `reads` by the destination; `kind` is the kind of host memory."""
+    """A path from one memory to another; at least one memory belongs to a device. A null end is
+    host memory on the node near the device, of the kind `kind`. A copy between two devices is
+    carried out by the source, or with `reads` by the destination."""
 
     source: Device | None
     destination: Device | None
@@ -82,11 +82,11 @@ class CopyPath(msgspec.Struct, frozen=True):
 
     @property
     def tag(self) -> str:
-        """The direction: H2D, D2H or D2D."""
+        """The direction of the path: H2D, D2H or D2D."""
         return "2".join("H" if end is None else "D" for end in (self.source, self.destination))
 
     def transfer(self, engine: EngineKind = "ce") -> Transfer:
-        """One copy over this path by the device's `engine`."""
+        """Returns one copy over this path by the device's `engine`."""
         ends = (self.source, self.destination)
         owner = next(end for end in (ends[::-1] if self.reads else ends) if end is not None)
         near = Memory("host", owner.near, self.kind)
@@ -95,17 +95,17 @@ class CopyPath(msgspec.Struct, frozen=True):
 
 
 def chase(reader: Device, memory: Device) -> Transfer:
-    """A pointer chase of `reader` through the memory of another device."""
+    """Returns a pointer chase by `reader` through the memory of another device."""
     return Transfer(parse_memory(memory.memory), NULL, Engine(parse_memory(reader.memory), "sm"))
 
 
 INTERRUPTED = "interrupted"
 WORST_FIRST = (130, 3, 1, 4, 0)
-"""Exit codes by priority: the first that occurred is the result."""
+"""Exit codes by priority: the result is the first of these codes that occurred."""
 
 
 class Meter:
-    """Measures cells, one benchmark after the other, and keeps how all of them ended."""
+    """Measures cells, one benchmark after the other, and remembers the exit codes of all."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -123,10 +123,10 @@ class Meter:
         size: int | None = None,
         optional: bool = False,
     ) -> tuple[CellResult, ...]:
-        """Returns a result for each cell, in order, at `size` bytes (else the settings' size), and
-        prints errors and notes on stderr. If all cells are skipped, that is a failure, unless
-        `optional`. After Ctrl-C, cells that were not measured, and all later ones, are skipped as
-        interrupted."""
+        """Measures cells, and prints errors and notes on stderr. Returns the results in the order
+        of the cells. The size is `size` bytes, or else the settings' size. Skipping all cells is a
+        failure, unless `optional`. After Ctrl-C, the rest of the cells and all later cells are
+        skipped as interrupted."""
         if not cells:
             return ()
         copies = named(operation).is_copy
@@ -151,7 +151,7 @@ class Meter:
     def _measure(
         self, benchmark: Benchmark, size: int | None, optional: bool
     ) -> dict[str, CellResult]:
-        """The measured cells, by their columns."""
+        """Measures a benchmark, and returns its cells by their columns."""
         if 130 in self._codes:
             return {}
         sizes = None if size is None else (size,)
@@ -178,13 +178,13 @@ class Meter:
 
     @property
     def exit_code(self) -> int:
-        """The worst exit code of all that was measured; not 0 if nothing was."""
+        """The worst exit code of all measurements. Not 0 if nothing was measured."""
         return next((code for code in WORST_FIRST if code in self._codes), 4)
 
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """Opens a machine like `opened`, for copies to and from devices, and yields a meter on it.
+    """Opens a machine like `opened`, for copies to and from devices, and yields a meter for it.
     Raises InputError if there are no devices."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
@@ -193,7 +193,7 @@ def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator
 
 
 def _trouble(cell: CellResult) -> str:
-    """Says what happened to a cell; the cell's reason may already name the transfer."""
+    """Describes what happened to a cell. The cell's reason may already name the transfer."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

@@ -1,10 +1,9 @@
-"""bandwidthTest of the CUDA samples: one hundred copies of each size between host and device.
+"""bandwidthTest of the CUDA samples: a hundred copies of each size between host and device.
 
-Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, sizes, output). As
-there, a copy within a device counts the bytes read and written, and `--device=all` adds up the
-rates that each device reaches alone. `--cputiming` and `--noverify`: copies are timed by the
-device's own clock if it has one, and `--noverify` skips the comparison of the bytes.
-"""
+Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, sizes, output). As in
+    the sample, a copy within a device counts the bytes read and written, and `--device=all` adds up
+    the rates of single devices. Copies are timed by the device's own clock if it has one, even with
+    `--cputiming`. `--noverify` skips the comparison of the bytes."""
 
 from __future__ import annotations
 
@@ -75,8 +74,8 @@ Range mode options
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """The checked command line. `device` is an index, or null for all; `memory` is the kind of host
-    memory, as the notation names it."""
+    """The options of a command line, after checks. `device` is an index, or null for all devices.
+    `memory` is the kind of host memory in linkgauge's notation."""
 
     sizes: Sequence[int]
     mode: str
@@ -88,7 +87,7 @@ class SampleOptions(msgspec.Struct, frozen=True):
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, and prints what the sample prints."""
+    """Carries out a command line of the sample: measures, and prints the sample's output."""
     print("[CUDA Bandwidth Test] - Starting...")
     try:
         given = sample_arguments(arguments, HELP)
@@ -109,10 +108,9 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], text: str) -> dict[str, str]:
-    """Reads options as the samples' own parser does, with any number of dashes before the name or
-    none: `name`, `-name`, `--NAME`, `--name=value`; -h is --help. The known options are those in
-    the help `text`, one a line. Raises UsageError for other options, and for a value that is
-    missing or not allowed."""
+    """Reads options as the samples' parser does, with any number of dashes before the name: `name`,
+    `-name`, `--NAME`, `--name=value`. -h is --help. The help `text` lists the known options, one a
+    line."""
     has_value = dict(re.findall(r"(?m)^--(\w+)(=?)", text))
     known = {name.lower(): name for name in has_value} | {"h": "help"}
     given: dict[str, str] = {}
@@ -153,7 +151,7 @@ def _options(given: Mapping[str, str]) -> SampleOptions:
 
 
 def whole(name: str, written: str, least: int | None = 1) -> int:
-    """Reads a whole number. Raises UsageError."""
+    """Reads a whole number. Raises UsageError for any other text."""
     try:
         number = base.whole(written)
     except ValueError:
@@ -180,7 +178,7 @@ def _sizes(mode: str, given: Mapping[str, str]) -> Sequence[int]:
 
 
 def _shmoo() -> Iterator[int]:
-    """The sizes of shmoo mode. The last one is beyond 64 MB, like the sample's."""
+    """Yields the sizes of shmoo mode. The last size is beyond 64 MB, as in the sample."""
     size = 0
     while size <= _LARGEST:
         size += next(step for below, step in _SHMOO if size < below)
@@ -215,7 +213,8 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """The device of this index, else the first one, as in the sample; all devices for null."""
+    """Returns the device of this index, or else the first device, as the sample does. Returns all
+    devices for null."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices
@@ -230,7 +229,7 @@ def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
 def _rate(
     gauge: Meter, devices: Sequence[Device], kind: str, memory: str, size: int
 ) -> float | None:
-    """The sum of the rates of all devices in GB/s; None if any device has none."""
+    """Returns the sum of the rates of all devices in GB/s. None if any device has no rate."""
     ends = [(None if kind == "htod" else d, None if kind == "dtoh" else d) for d in devices]
     cells = gauge.measure([[CopyPath(*pair, kind=memory).transfer()] for pair in ends], size=size)
     rates = [cell.summary.median for cell in cells if cell.summary is not None]

@@ -1,12 +1,12 @@
 """p2pBandwidthLatencyTest of the CUDA samples: matrices over all pairs of devices.
 
 Source: cuda-samples, Samples/5_Domain_Specific/p2pBandwidthLatencyTest (options, layout, what is
-copied). With P2P disabled a copy is left to CUDA's driver, in a process that never opens peer
-access. Other backends stage it in host memory, on the source's node: its bandwidth is that of both
-concurrent legs, its latency that of one leg after the other. Pairs without peer access are staged
-in all matrices. The CPU latency is the time in which the host enqueues a copy (both legs of a
-staged one); nan if the backend does not report it.
-"""
+copied). With P2P disabled, CUDA's driver carries out copies, in a process that never opens peer
+access. Other backends stage copies in host memory, on the source's node. The bandwidth of a staged
+copy is measured with both legs at the same time, its latency with one leg after the other. Pairs
+without peer access are staged in all matrices. The CPU latency is the time in which the host
+enqueues a copy (or both legs of a staged copy). It is nan if the backend does not report the
+time."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Options:
 Pair = tuple[Device, Device]
 PairFigures = Mapping[Pair, float]
 PairTimer = Callable[[Mapping[Pair, Transfer]], dict[Pair, float]]
-"""Measures the microseconds of each copy."""
+"""A function that measures the microseconds of each copy."""
 
 
 class PeerTestOptions(msgspec.Struct, frozen=True):
-    """The checked command line."""
+    """The options of a command line, after checks."""
 
     reads: bool
     engine: EngineKind
@@ -60,7 +60,7 @@ class PeerTestOptions(msgspec.Struct, frozen=True):
 
 @hinting("See --help for more information")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, and prints what the sample prints."""
+    """Carries out a command line of the sample: measures, and prints the sample's output."""
     given = sample_arguments(arguments, HELP)
     elements = whole("numElems", given.get("numElems", str(_ELEMENTS)))
     if "help" in given:
@@ -84,8 +84,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class WithoutAccess(msgspec.Struct, frozen=True):
-    """The way in which devices copy without peer access. `driver` measures copies that are left to
-    CUDA's driver; without it, a copy has two legs through the host."""
+    """Measures copies between devices without peer access. `driver` measures copies that CUDA's
+    driver carries out. Without `driver`, a copy has two legs through the host."""
 
     driver: Meter | None
 
@@ -94,7 +94,7 @@ class WithoutAccess(msgspec.Struct, frozen=True):
         return 0 if self.driver is None else self.driver.exit_code
 
     def rates(self, gauge: Meter, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """The rate in GB/s of each cell's copies, from one device to the other."""
+        """Returns the rate in GB/s of each cell's copies, from one device to the other."""
         if self.driver is not None:
             return _rates(
                 self.driver, {at: [_copy(*p) for p in pairs] for at, pairs in cells.items()}
@@ -117,7 +117,8 @@ def _without_access(where: Where, context: Context) -> Iterator[WithoutAccess]:
 def _bandwidths(
     gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions
 ) -> frozenset[Pair]:
-    """Measures and prints the bandwidth matrices. Returns the pairs that reach each other."""
+    """Measures and prints the bandwidth matrices. Returns the pairs of devices that have peer
+    access."""
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
@@ -147,7 +148,8 @@ def _bandwidths(
 def _latencies(
     gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
-    """Measures and prints the latency matrices, of the devices and of the host's part."""
+    """Measures and prints the latency matrices: the devices' times, and the host's times for
+    enqueuing."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
@@ -168,7 +170,7 @@ def _latencies(
 
 
 def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
-    """The times of copies through the host, and within a device."""
+    """Returns the times of copies through the host, and of copies within a device."""
     up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
@@ -185,13 +187,13 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """A copy by the row's device, which writes to the column's device or reads from it."""
+    """Returns a copy by the row's device, to the column's device or, with `reads`, from it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """Both legs of a copy through host memory near its source."""
+    """Returns both legs of a copy through host memory near its source."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -204,8 +206,8 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """The rate in GB/s of all of a cell's copies together, times `factor`: nan if an error
-    prevented it; pairs that cannot be measured are left out."""
+    """Returns the rate in GB/s of all copies of each cell together, times `factor`. The rate is nan
+    after an error. Pairs that cannot be measured are left out."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -215,14 +217,14 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """The microseconds of each copy; missing values as in _rates."""
+    """Returns the microseconds of each copy. Missing values are as in `_rates`."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 
 
 def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """The microseconds in which the host enqueues each copy; empty if the backend does not report
-    them."""
+    """Returns the microseconds in which the host enqueues each copy; empty if the backend does not
+    report them."""
     cells = [[copy] for copy in copies.values()]
     results = gauge.measure(cells, "enqueue", optional=True)
     for cell in results:
@@ -260,7 +262,7 @@ def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterat
 
 
 def _address(device: Device) -> tuple[int, int, int]:
-    """The PCI domain, bus and device; zeros if unknown."""
+    """Returns the PCI domain, bus and device number; zeros if unknown."""
     parts = (device.pci or "0:0:0.0").partition(".")[0].split(":")
     domain, bus, slot = (int(part, 16) for part in parts)
     return domain, bus, slot

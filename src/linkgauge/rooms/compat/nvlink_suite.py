@@ -1,5 +1,5 @@
-"""The tools of the NVLink and RISC-V test suite: they share options and the table that they
-write."""
+"""The tools of the NVLink and RISC-V test suite. The tools share their options and the format of
+their table."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MOST = 1_000_000
 
 
 class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """The checked command line: the bytes of a copy, the number of copies, and the table's file
-    (null is stdout)."""
+    """The options of a command line, after checks: the bytes of a copy, the number of copies, and
+    the table's file (null: stdout)."""
 
     size: int
     iterations: int
@@ -39,8 +39,8 @@ class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
 
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """The options of a tool; `size` and `copies` are the texts of its help on the size and on the
-    number of copies."""
+    """Returns the options of a tool. `size` and `copies` are the tool's help texts on the size and
+    the number of copies."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", str),
         ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
@@ -51,7 +51,8 @@ def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
 def parse(
     arguments: Sequence[str], options: Sequence[ToolOption], *, size: str, iterations: int
 ) -> NvlinkSuiteOptions:
-    """Reads options; `size` and `iterations` are the defaults. Raises UsageError."""
+    """Reads options; `size` and `iterations` are the defaults. Raises UsageError for invalid
+    options."""
     given: dict[str, Any] = {"size": size, "iter": iterations, "out": "-"}
     given |= Parser(options, refusal="{flag}: give {bounds}").given(arguments)
     if not given["out"]:
@@ -66,8 +67,8 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
 
 
 def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
-    """Replaces the content of the file by a table. Returns False if there are no rows: the file
-    then stays as it is. Raises ResultsError if it cannot be written."""
+    """Replaces the content of the file by a table. Without rows, leaves the file as it is and
+    returns False. Raises ResultsError if the file cannot be written."""
     rows = list(rows)
     if stream is not sys.stdout and not rows:
         return False
@@ -83,9 +84,9 @@ def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens the file `out`, or stdout if it is null, before anything is measured, since the file
-    may not be writable. The content stays until there is something to write; a new file is removed
-    if nothing was written. Raises InputError."""
+    """Opens the file `out` (null: stdout) before anything is measured, since the file may not be
+    writable. The old content stays until a table is written. A new file is removed if no table was
+    written. Raises InputError."""
     if out is None:
         yield sys.stdout
         return
@@ -125,7 +126,7 @@ BANDWIDTH_COLUMNS = (
 
 @helpful(_help("bandwidth_test", BANDWIDTH_OPTIONS))
 def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, and writes the table."""
+    """Carries out a command line of bandwidth_test: measures, and writes the table."""
     asked = parse(arguments, BANDWIDTH_OPTIONS, size="256M", iterations=10)
     settings = Settings(sizes=(asked.size,), samples=asked.iterations, loops=1)
     # The table first: it may not be writable.
@@ -180,7 +181,8 @@ PERCENTILES = (0.50, 0.95, 0.99)
 
 @helpful(LATENCY_HELP)
 def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, writes the table and prints percentiles."""
+    """Carries out a command line of ping_pong: measures, writes the table and prints
+    percentiles."""
     try:
         asked = parse(arguments, LATENCY_OPTIONS, size="64", iterations=10_000)
     except UsageError as error:
@@ -201,7 +203,7 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """The path from the first device to the second, or from the host to the only device."""
+    """Returns the path from the first device to the second, or from the host to the only device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 
@@ -213,8 +215,8 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """Yields the ends, the size and the number of copies, and the percentiles that the samples
-    allow."""
+    """Yields lines on the ends, the size and the number of copies, and on the percentiles that the
+    number of samples allows."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

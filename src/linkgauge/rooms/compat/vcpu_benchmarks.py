@@ -1,8 +1,8 @@
-"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks says what the benchmarks use,
+"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks shows what the benchmarks use,
 and what is missing.
 
-The suite's setup script installs what is missing. This one changes nothing; it prints the commands
-that root would enter."""
+The suite's own setup script installs what is missing. linkgauge changes nothing, and prints the
+commands for root instead."""
 
 from __future__ import annotations
 
@@ -56,10 +56,9 @@ State = Literal["ok", "missing", "optional", "none"]
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """Something that the benchmarks use. `state` says whether it exists, is `missing`, is
-    `optional` (missing; `found` says what that costs), or has nothing to install (`none`). It is
-    installed with `packages` of the system and other `commands` of root, and with the user's `own`
-    commands."""
+    """A tool or library that the benchmarks use. `state` says whether it exists, is `missing`, is
+    `optional` (missing; `found` names the cost), or needs no installation (`none`). To install it,
+    root installs `packages` and runs `commands`, and the user runs `own`."""
 
     name: str
     state: State
@@ -71,7 +70,7 @@ class NeededTool(msgspec.Struct, frozen=True):
 
 @helpful(SETUP_HELP)
 def run_setup(arguments: Sequence[str], where: Where) -> int:
-    """Prints what exists and what is missing."""
+    """Carries out setup_vcpu_benchmarks: prints what exists and what is missing."""
     Parser().given(arguments)
     if where.simulation is not None:
         print(f"SIMULATED {where.simulation.machine}: nothing to install")
@@ -97,7 +96,7 @@ def needs_of(
     manager: Manager | None,
     nccl: Callable[[], bool] = has_nccl,
 ) -> Iterator[NeededTool]:
-    """Lists what the benchmarks use, in their order."""
+    """Yields what the benchmarks use, in the order of use."""
     for name, package, file in (
         ("numactl", "numactl", "numa_topology.txt"),
         ("lscpu", "util-linux", "cpu_topology.txt"),
@@ -139,7 +138,7 @@ def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
 
 
 def _vendors(inventory: Inventory) -> set[int]:
-    """The vendors of GPUs on the PCI bus whose drivers are known here."""
+    """Returns the vendors of GPUs on the PCI bus whose drivers linkgauge knows."""
     return {
         function.vendor
         for function in inventory.pci
@@ -148,7 +147,7 @@ def _vendors(inventory: Inventory) -> set[int]:
 
 
 def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> NeededTool:
-    """A GPU without its driver, or without the Python packages that call the driver."""
+    """Describes a GPU without its driver, or without the Python packages that call the driver."""
     again = "make run  # in linkgauge's folder: installs what calls the driver"
     if "not installed" in why:
         return NeededTool("GPU", "missing", found, own=(again,))
@@ -165,7 +164,7 @@ def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Ne
 
 
 def lines(needs: Sequence[NeededTool], manager: Manager | None) -> Iterator[str]:
-    """A line for each need, then the commands for root, and those for the user."""
+    """Yields a line for each need, then the commands for root, and the commands for the user."""
     yield f"{SETUP}: what run_vcpu_benchmark uses (this changes nothing)"
     room = max(len(need.name) for need in needs)
     yield from (f"{need.state:<8} {need.name:<{room}}  {need.found}" for need in needs)
@@ -203,7 +202,7 @@ RESULTS = Path("results")
 
 @helpful(BENCHMARK_HELP)
 def run_benchmark(arguments: Sequence[str], where: Where) -> int:
-    """Measures, shows and keeps a run."""
+    """Carries out run_vcpu_benchmark: measures, shows the results and keeps the run."""
     configuration, largest = parse_benchmark(arguments)
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(
@@ -231,7 +230,7 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
 
 
 def parse_benchmark(arguments: Sequence[str]) -> tuple[str, int | None]:
-    """The configuration's name, and the bytes of the largest message. Raises UsageError."""
+    """Returns the configuration's name, and the bytes of the largest message. Raises UsageError."""
     parser = Parser((ToolOption("--nccl-max-msg SIZE", read=str),))
     parser.add_argument("config")
     given = parser.given(arguments)
@@ -257,7 +256,7 @@ Writes a report of all configurations below results_dir (default: results), grou
 
 @helpful(REPORT_HELP)
 def run_report(arguments: Sequence[str], _where: Where) -> int:
-    """Writes the report."""
+    """Carries out generate_report: writes the report."""
     folder, output = parse_report(arguments)
     with Drawer() as drawer:
         write_page(output, page_of([folder]), drawer)
@@ -266,7 +265,8 @@ def run_report(arguments: Sequence[str], _where: Where) -> int:
 
 
 def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
-    """The folder of results and the report's file. Raises UsageError."""
+    """Returns the folder of results and the report's file. Raises UsageError if there is no such
+    folder."""
     parser = Parser((ToolOption("-o, --output FILE", read=str),))
     parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
     given = parser.given(arguments)

@@ -1,4 +1,5 @@
-"""Metrics for Prometheus: the last results of each label, and the devices' current state."""
+"""Exports metrics for Prometheus: the last results of each label, and the devices' current
+state."""
 
 from linkgauge.registry import Room
 

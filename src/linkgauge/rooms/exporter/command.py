@@ -1,4 +1,4 @@
-"""The command `linkgauge exporter`: metrics for Prometheus."""
+"""The command `linkgauge exporter`: serves metrics to Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families of metrics, and their text for Prometheus, which prometheus-client writes."""
+"""Collects families of metrics. prometheus-client writes their text for Prometheus."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PREFIX = "linkgauge_"
 
 
 class Families:
-    """Families by name, in the order of their declaration. A sample with a null value is left out,
-    because absent is not 0."""
+    """Families of metrics by name, in the order of their declaration. A sample with a null value is
+    left out, because a missing value is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
@@ -40,18 +40,18 @@ class Families:
         self._found[name] = make(PREFIX + name, help, labels=labels), tuple(labels)
 
     def add(self, name: str, value: float | None, *labels: str) -> None:
-        """A sample of a declared family, with a text for each of its labels."""
+        """Adds a sample to a declared family, with a text for each of its labels."""
         if value is not None:
             self._found[name][0].add_metric([printable(one) for one in labels], value)
 
     def add_state(self, name: str, state: str, states: Iterable[str], *labels: str) -> None:
-        """Adds a sample for each state, with its name as the last label: 1 for the current state,
-        else 0."""
+        """Adds a sample for each state, with the state's name as the last label. The value is 1 for
+        the current state, and 0 for others."""
         for one in states:
             self.add(name, float(one == state), *labels, one)
 
     def text(self) -> bytes:
-        """All families in text format 0.0.4."""
+        """Returns all families in text format 0.0.4."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([family for family, _ in self._found.values() if family.samples]))
@@ -59,7 +59,7 @@ class Families:
 
 
 class _Fixed:
-    """A collector of fixed families."""
+    """A collector for prometheus-client that returns fixed families."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
@@ -84,13 +84,13 @@ REASONS = (
     "software thermal slowdown", "hardware thermal slowdown", "power brake",
     "display clock setting",
 )  # fmt: skip
-"""The reasons for low clocks. All are always shown, so that an alert sees 0 before it sees 1."""
+"""The reasons for low clocks. All reasons are always shown, so that an alert sees 0 before 1."""
 _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "accelerator",
           0x12: "accelerator"}  # fmt: skip
 
 
 def live_text(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> bytes:
-    """The metrics of a machine's current readings."""
+    """Returns the metrics of a machine's current readings."""
     families = Families()
     _declare_pci(families)
     _declare_devices(families)
@@ -135,7 +135,7 @@ def _add_function(
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """The value that both ends support, or the one that is known."""
+    """Returns the value that both ends support: the lower value, or the only known value."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -239,7 +239,7 @@ FIGURES = {
     "requests/s": ("requests_per_second", "requests a second that are answered"),
     "s (step)": ("step_seconds", "seconds of one training step of all devices"),
 }
-"""By the unit of a result, the end of a metric's name and the meaning of its values."""
+"""The end of a metric's name and the meaning of its values, by the unit of a result."""
 STATUSES: tuple[Status, ...] = get_args(Status)
 VERDICTS: dict[Verdict, float] = {"low": -1.0, "ok": 0.0, "high": 1.0}
 RUN = ("host", "simulated", "label")
@@ -252,7 +252,7 @@ _KINDS = {
 
 
 def result_text(results: Results) -> bytes:
-    """The metrics of results, without ages, which change by themselves."""
+    """Returns the metrics of results. Ages are not included, because they change all the time."""
     families = Families()
     _add_runs(families, results)
     _declare_cells(families)
@@ -322,7 +322,8 @@ def _declare_cells(families: Families) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Adds the ages of the last runs: the time since each ended (or, if interrupted, began)."""
+    """Adds the ages of the last runs: the time since the end of a run, or since the beginning of an
+    interrupted run."""
     families.gauge("last_run_age_seconds", "Time since the last run ended.", RUN)
     for run in results.runs:
         age = max(0.0, now - (run.finished or run.started))

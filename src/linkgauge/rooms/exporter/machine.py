@@ -1,4 +1,5 @@
-"""Readings that may hang: a separate thread takes them on request, and the last values are kept."""
+"""Takes readings that may hang. A separate thread reads on request, and the last values are
+kept."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from linkgauge.model.settings import EngineSettings, Simulation
 
 T = TypeVar("T")
 PATIENCE = 0.5
-"""The seconds that a scrape waits for readings in progress. Readings that took longer are not
-waited for again."""
+"""The seconds that a scrape waits for readings in progress. A reading that has taken longer is no
+longer waited for."""
 HANGS = 5.0
 """Seconds after which a reading that does not return makes its source stale."""
 FORGET = 300.0
@@ -27,8 +28,8 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """The last reading (null: none yet, or too old), taken `age` seconds ago. `stale` says that a
-    later reading has failed or hangs; `version` changes with the value."""
+    """The last reading, taken `age` seconds ago (null: no reading yet, or too old). `stale` means
+    that a later reading failed or hangs. `version` changes with the value."""
 
     value: T | None
     age: float | None
@@ -37,13 +38,13 @@ class TimedReading(NamedTuple, Generic[T]):
 
 
 IDLE = 10.0
-"""The seconds without a question after which a reader's thread ends."""
+"""A reader's thread ends after this many seconds without a request."""
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` on request, at most once a `period` (seconds) and one call at a time, always in
-    the same separate thread, since each thread would keep its own memory. A call that never returns
-    blocks only that thread. `say` receives each new failure."""
+    """Calls `read` on request, at most once in `period` seconds, and one call at a time. All calls
+    are made in one separate thread, since each further thread would keep memory. A call that never
+    returns blocks only that thread. `say` receives each new failure."""
 
     def __init__(
         self,
@@ -80,8 +81,8 @@ class PeriodicReader(Generic[T]):
                 self._runs = True
 
     def wait(self, until: float, patience: float) -> None:
-        """Waits for a reading in progress, up to this moment of the monotonic clock, unless it
-        has taken more than `patience` seconds already."""
+        """Waits for a reading in progress, until the moment `until` of the monotonic clock. Does
+        not wait for a reading that has already taken more than `patience` seconds."""
         began, now = self._began, time.monotonic()
         if self._under_way and began is not None and now <= began + patience:
             self._over.wait(max(0.0, until - now))
@@ -134,8 +135,8 @@ Say = Callable[[str], object]
 
 
 class MachineSource(Protocol):
-    """A machine to monitor: its name, whether it is simulated, and its readers, whose number may
-    grow."""
+    """A machine to monitor: its name, whether it is simulated, and its readers. More readers may be
+    added later."""
 
     host: str
     simulated: bool
@@ -144,7 +145,7 @@ class MachineSource(Protocol):
 
 
 class Gpus(Protocol):
-    """A management library's devices (`LiveGpus`)."""
+    """The devices that a management library reports (`LiveGpus`)."""
 
     @property
     def count(self) -> int: ...
@@ -153,8 +154,8 @@ class Gpus(Protocol):
 
 
 class ThisMachine:
-    """This machine: PCI functions by sysfs, and a reader for each NVIDIA GPU, so that a GPU that
-    hangs makes no other stale."""
+    """Monitors this machine: PCI functions by sysfs, and NVIDIA GPUs. Each GPU has its own reader,
+    so that a hanging GPU does not make other GPUs stale."""
 
     simulated = False
 
@@ -182,7 +183,7 @@ class ThisMachine:
 
 
 def open_gpus() -> Gpus:
-    """The GPUs. Raises Unsupported if there is no management library."""
+    """Returns the GPUs of this machine. Raises Unsupported if there is no management library."""
     from linkgauge.backends.cuda.nvml.live import LiveGpus
 
     return LiveGpus()
@@ -197,7 +198,7 @@ def _device(gpus: Gpus, number: int) -> InventoryReading:
 
 
 class SimulatedMachine:
-    """A described machine with faults from the start."""
+    """A simulated machine. Its faults exist from the start."""
 
     simulated = True
 

@@ -1,5 +1,5 @@
-"""The results to export, from the history or a folder. The history has figures and verdicts;
-expectations come from the files of kept runs."""
+"""Reads the results to export from the history or from a folder. Figures and verdicts come from the
+history, expectations from the files of kept runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Expectations = dict[CellId, Expected]
 
 
 class _ResultCell(msgspec.Struct):
-    """The needed part of a cell; reading all fields would take far longer."""
+    """The needed fields of a cell. Reading all fields would take far longer."""
 
     row: str
     column: str
@@ -39,7 +39,7 @@ class _ResultCell(msgspec.Struct):
 
 
 class _ResultFields(msgspec.Struct, frozen=True):
-    """The values for cells that do not have their own."""
+    """The values of a result for cells that do not have their own."""
 
     expected: Expected | None = None
 
@@ -61,8 +61,8 @@ _decoder = msgspec.json.Decoder(_Run)
 
 
 def expectations_in(folder: Path, run: str) -> Expectations:
-    """The expectations of the run with this id in this folder; none if its run.json is missing,
-    belongs to another run, or cannot be read."""
+    """Returns the expectations of the run with this id in this folder. Empty if run.json is
+    missing, belongs to another run, or cannot be read."""
     path = folder / RUN_FILE
     try:
         of = path.stat()
@@ -93,15 +93,15 @@ def _read(path: Path, run: str, _changed: int, _size: int) -> Expectations:
 SECOND = 1e-6
 """The seconds in a microsecond."""
 DAYS = 30
-"""The most days of age of an earlier run from which cells are shown that the last run with the same
-label did not measure."""
+"""The most days between the last run of a label and an earlier run. Cells that only the earlier run
+measured are still shown."""
 EACH = 500
 MOST_FIGURES = 20_000
-"""The most figures, in earlier runs with a label, that are searched."""
+"""The most figures of earlier runs with a label that are searched."""
 
 
 class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run; times are seconds since 1970, and `finished` is null if it was interrupted."""
+    """A run to show. Times are seconds since 1970; `finished` is null for an interrupted run."""
 
     id: str
     label: str
@@ -129,8 +129,8 @@ class Results(NamedTuple):
 
 
 class Which(NamedTuple):
-    """The filter for runs: a host, real or simulated machines, a label, and benchmarks that a run
-    must have measured. None matches all."""
+    """A filter for runs: a host, real or simulated machines, a label, and benchmarks that a run
+    must have measured. None matches everything."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -138,7 +138,7 @@ class Which(NamedTuple):
     benchmarks: tuple[str, ...] = ()
 
     def takes(self, run: ShownRun) -> bool:
-        """Whether a run's host and label match."""
+        """Whether host, kind of machine and label of a run match."""
         return (
             self.host in (None, run.host)
             and self.simulated in (None, run.simulated)
@@ -163,8 +163,8 @@ def _group(run: PastRun | ShownRun) -> _Group:
 
 
 class FromHistory:
-    """The results of the history at an address. It is read again only after its file (or, on a
-    server, its list of runs) has changed, and then only for new runs."""
+    """Reads results from the history at an address. The history is read again only after its file
+    (on a server: its list of runs) has changed, and then only for new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -190,8 +190,8 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """The state of the file and of its write-ahead log; () if there is none. It is taken before
-        reading, so that later changes are read the next time."""
+        """Returns the state of the file and of its write-ahead log; () without a file. The state is
+        taken before the file is read, so that later changes are noticed."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -234,14 +234,14 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """A sort key for a cell's figures, whose last one is shown. Skipped cells come first, because
-    they were not measured."""
+    """Returns a sort key for a cell's figures; the last figure is shown. Skipped cells come first,
+    because they were not measured."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """The runs whose cells are shown: the last of each label, and earlier ones within limits. Runs
-    must come with the latest first."""
+    """Returns the runs whose cells are shown: the last run of each label, and earlier runs within
+    limits. The latest run must come first."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
@@ -274,7 +274,8 @@ def _shown_run(run: PastRun) -> ShownRun:
 
 
 def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown]:
-    """The figures with the expectations in their runs' files, as far as these still exist."""
+    """Yields the figures with the expectations from their runs' files, as far as these files still
+    exist."""
     known: dict[int, Expectations] = {}
     for run, (of, figure) in shown:
         if run.number not in known:
@@ -284,7 +285,8 @@ def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown
 
 
 class FromFolder:
-    """The last run of each label below a folder, read again when a run is added or changes."""
+    """Reads the last run of each label below a folder. The folder is read again when a run is added
+    or changes."""
 
     period = 5.0
 

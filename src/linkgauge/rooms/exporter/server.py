@@ -1,5 +1,5 @@
-"""The page that Prometheus scrapes. Parts that are slow to make are kept, and a scrape only joins
-them."""
+"""Serves the page that Prometheus scrapes. Slow parts of the page are kept, so that a scrape only
+joins the parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Part(NamedTuple):
-    """A part of the page, plain and packed by gzip; both forms can be joined."""
+    """A part of the page, plain and packed by gzip. Parts can be joined in both forms."""
 
     plain: bytes
     packed: bytes
@@ -50,7 +50,7 @@ _NOTHING = _Written(Results(), _part(b""))
 
 
 class _Writer:
-    """Formats results, once until they change."""
+    """Formats results once, and again only after a change."""
 
     def __init__(self, source: ResultSource) -> None:
         self._source = source
@@ -64,7 +64,7 @@ class _Writer:
 
 
 class MetricsPage:
-    """The page of a machine and a source of results."""
+    """The metrics page of a machine and a source of results."""
 
     def __init__(self, machine: MachineSource, results: ResultSource, say: Say) -> None:
         self._machine = machine
@@ -73,8 +73,8 @@ class MetricsPage:
         self._of_machine: tuple[tuple[int, ...], _Part] = (), _part(b"")
 
     def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
-        """The current metrics, `packed` by gzip or not. Waits for readings that are due, at most
-        `patience` seconds in all; slower readings keep their last values."""
+        """Returns the current metrics, optionally `packed` by gzip. Waits at most `patience`
+        seconds in all for readings that are due. Slower readings keep their last values."""
         readers = self._readers(patience)
         results = self._results.taken()
         readings: dict[str, TimedReading[Any]] = {"results": results}
@@ -98,7 +98,7 @@ class MetricsPage:
         return self._of_machine[1]
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
-        """The machine's readers, after all were started and waited for."""
+        """Starts all readers of the machine, waits for them, and returns them."""
         until = time.monotonic() + patience
         asked: list[PeriodicReader[InventoryReading]] = []
         self._results.ask()
@@ -133,10 +133,10 @@ PORT = 9410
 """The default port; NVIDIA's dcgm-exporter has 9400."""
 LOOPBACK = "127.0.0.1"
 MOST_CONNECTIONS = 256
-"""The most connections at the same time; they are at most a quarter of the files that the process
-may open."""
+"""The most connections at the same time. They also use at most a quarter of the files that the
+process may open."""
 SECONDS = 30.0
-"""The most seconds of a request and its answer, including the time before the request."""
+"""The most seconds of a request and its answer, including the time before the request arrives."""
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]*):)?(?P<port>[0-9]{1,5})")
 _INDEX = b"""<!doctype html><html lang="en"><title>linkgauge exporter</title>
 <h1>linkgauge exporter</h1><p><a href="/metrics">Metrics</a></p></html>
@@ -151,7 +151,7 @@ class Address(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach the address."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -162,8 +162,8 @@ class Address(NamedTuple):
 
 
 def parse_listen(text: str) -> Address:
-    """The address in `127.0.0.1:9410`, `[::1]:9410`, or a bare port (this machine only). Raises
-    InputError."""
+    """Parses `127.0.0.1:9410`, `[::1]:9410`, or a bare port (this machine only). Raises InputError
+    for any other text."""
     match = _LISTEN.fullmatch(text.strip())
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"--listen {text!r}: give ADDRESS:PORT, such as 127.0.0.1:{PORT}")
@@ -171,7 +171,8 @@ def parse_listen(text: str) -> Address:
 
 
 class _Connections:
-    """The open connections, and since when each has waited for its request or its answer."""
+    """The open connections, and the time since which each connection has waited for its request or
+    its answer."""
 
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
@@ -181,8 +182,8 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Registers a connection that is new or has had an answer. If there are too many, the
-        slowest one is ended, since a scrape takes milliseconds."""
+        """Registers a connection that is new or has had an answer. If there are too many
+        connections, the slowest connection is ended, since a scrape takes only milliseconds."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:
@@ -202,21 +203,22 @@ class _Connections:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """Shuts a connection down; its thread then closes it."""
+        """Shuts a connection down. The connection's own thread then closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
 
 
 class MetricsServer(ThreadingTCPServer):
-    """A server of the page at /metrics. Raises InputError if it cannot listen."""
+    """Serves the page at /metrics. Raises InputError if the server cannot listen at the address."""
 
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
-        """`page` returns the page; its argument says whether to pack it by gzip."""
+        """Listens at the address. `page` returns the page; its argument says whether to pack the
+        page by gzip."""
         self.page = page
         self.connections = _Connections()
         try:
@@ -239,7 +241,7 @@ class MetricsServer(ThreadingTCPServer):
         self.connections.end_slow()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignores errors of a scraper that goes away."""
+        """Ignores errors of a scraper that disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,5 +1,5 @@
-"""Comparisons of runs: the differences, a baseline of several runs, and a gate that fails after a
-loss."""
+"""Compares runs: shows differences, makes a baseline of several runs, and fails after a loss (the
+gate)."""
 
 from linkgauge.registry import Room
 

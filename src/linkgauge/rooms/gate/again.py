@@ -1,4 +1,4 @@
-"""Repeated measurements for the gate, and the limits that it applies."""
+"""Measures cells again for the gate, and applies limits to runs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from linkgauge.report.files import write_run
 
 
 def all_limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
-    """The run with its cells beyond a limit failed. Raises InputError for a limit that fits
-    nothing."""
+    """Judges the run by the limits: a cell beyond a limit fails. Raises InputError for a limit that
+    fits no cell."""
     refuse_unmatched(run.results, run.machine, bounds)
     return limited(run, bounds)
 
 
 def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
-    """The run with its cells beyond a limit failed."""
+    """Judges the run by the limits: a cell beyond a limit fails."""
     return apply(judge(run), bounds) if bounds else run
 
 
 def measured_again(
     of: tuple[Path, Run], cells: Collection[CellId], times: int, out: Path, *, wait: bool
 ) -> Iterator[Run]:
-    """Yields `times` new runs of these cells of the run at this path, each kept below `out`. Raises
-    KeyboardInterrupt after Ctrl-C; finished measurements are kept."""
+    """Yields `times` new runs with these cells of the run at this path; each run is kept below
+    `out`. Raises KeyboardInterrupt after Ctrl-C; finished runs stay."""
     console = make_console(stderr=True)
     path, first = of
     for number in range(1, times + 1):

@@ -1,4 +1,5 @@
-"""The command `linkgauge baseline`: several runs as a baseline for later ones."""
+"""The command `linkgauge baseline`: makes a baseline of several runs, for comparison with later
+runs."""
 
 from __future__ import annotations
 
@@ -34,14 +35,13 @@ class BaselineOptions(Options):
 def baseline(asked: BaselineOptions) -> int:
     """Make a baseline of several runs, or of alike machines.
 
-    The file keeps each run's figures; the text names how much they vary, and the outliers. Five
-    runs or more make a good baseline.
+    The file keeps each run's figures. The text says how much they vary, and names the outliers.
+    Five runs or more make a good baseline.
 
     Examples:
         linkgauge baseline results/nvidia-h200/before
         linkgauge baseline before after -o two.json
-        linkgauge baseline before --write-limits limits.yml
-    """
+        linkgauge baseline before --write-limits limits.yml"""
     from linkgauge.cli.sides import side_of
     from linkgauge.engine.controller import now
     from linkgauge.judge.compare.baseline import baseline_of

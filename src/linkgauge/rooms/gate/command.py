@@ -77,16 +77,15 @@ class GateOptions(Options):
 def gate(asked: GateOptions) -> int:
     """Fail if a run has lost against a baseline.
 
-    Exits with 1 if a cell has lost, is missing or ends worse; with 3 if none has, but some are
-    inconclusive, because the machine was loaded differently, or its virtual CPUs were moved, or
-    some vary so much that a loss of half their figure may be unseen; with 2 where machines or
-    settings are unlike.
+    Exits with 1 if a cell has lost, is missing or ends worse. Exits with 3 if no cell has lost, but
+    some are inconclusive: the machine was loaded differently, its virtual CPUs were moved, or
+    figures vary so much that a loss of half may be unseen. Exits with 2 if machines or settings are
+    unlike.
 
     Examples:
         linkgauge gate --baseline baseline.json --current after
         linkgauge gate --baseline before --current after --rerun 2
-        linkgauge gate --baseline before --junit -o gate.xml
-    """
+        linkgauge gate --baseline before --junit -o gate.xml"""
     from linkgauge.cli import streams
     from linkgauge.cli.earlier_runs import history_of
     from linkgauge.cli.sides import aim_of, only, refuse_unlike, runs_of, side_of

@@ -1,4 +1,4 @@
-"""The command `linkgauge compare`: the differences between runs, cell by cell."""
+"""The command `linkgauge compare`: shows the differences between runs, cell by cell."""
 
 from __future__ import annotations
 
@@ -47,14 +47,13 @@ class CompareOptions(Options):
 def compare(asked: CompareOptions) -> int:
     """Compare runs, cell by cell.
 
-    A side of several runs (a folder, a baseline) shows how much runs vary; of single runs, earlier
-    runs on the same machine do. Exits with 0 whatever differs: gate fails.
+    A side of several runs (a folder, a baseline) shows how much runs vary. For single runs, earlier
+    runs on the same machine show the variation. Exits with 0 whatever differs; use gate to fail.
 
     Examples:
         linkgauge compare before after
         linkgauge compare before after --benchmark 'host_*'
-        linkgauge compare baseline.json after --json
-    """
+        linkgauge compare baseline.json after --json"""
     from linkgauge.cli.earlier_runs import history_of
     from linkgauge.cli.sides import aim_of, only, side_of
     from linkgauge.judge.compare.run_comparison import compare_runs

@@ -1,4 +1,4 @@
-"""Comparisons of runs, verdicts of the gate, and baselines, as people see them."""
+"""Formats comparisons of runs, verdicts of the gate, and baselines for people."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from linkgauge.report.words.figures import SAME, TONES, said_of, signed, with_re
 from .words import a_loss, lacking, more_runs, p_value, why
 
 FEW = 16
-"""The number of cells that are shown without a request for more."""
+"""The most cells that are shown by default."""
 MOST_JUDGED, MOST_LACKING, MOST_OUTLIERS = 20, 3, 10
-"""The most cells with each verdict, and the most cells that lack runs, that a terminal shows; the
+"""The most cells with each verdict that a terminal shows, the most cells that lack runs, and the
 most cells of an outlier."""
 SHORT = 12
 """The characters of a side's name if there is little space."""
@@ -50,8 +50,8 @@ _UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
-    """The blocks of a comparison: changes, its power, other differences between sides, and the
-    cells if they are few."""
+    """Yields the blocks of a comparison: changes, the smallest losses that would be found, and
+    other differences between sides. The cells follow if they are few."""
     is_whole = len(one.cells) <= FEW
     yield from _compared(one, one.cells if is_whole else ())
     if not is_whole:
@@ -59,7 +59,7 @@ def few_cells(one: RunComparison) -> Iterator[Block]:
 
 
 def every_cell(one: RunComparison) -> Iterator[Block]:
-    """The blocks of a comparison, with all cells."""
+    """Yields the blocks of a comparison, with all cells."""
     return _compared(one, one.cells)
 
 
@@ -77,8 +77,8 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:
-    """A side's outcome: `after (3 runs) against before (4 runs): 1 worse, 0 better, 1 unchanged, 0
-    undecided`."""
+    """Returns a side's outcome: `after (3 runs) against before (4 runs): 1 worse, 0 better, 1
+    unchanged, 0 undecided`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
     tiles = [
@@ -94,13 +94,14 @@ def _outcome(one: RunComparison, number: int) -> Tiles:
 
 
 def _sides(one: RunComparison, number: int) -> str:
-    """The names of two sides: `after (3 runs) against before (4 runs)`."""
+    """Returns the names of two sides: `after (3 runs) against before (4 runs)`."""
     of = (one.sides[number], one.sides[0])
     return " against ".join(f"{side.name} ({count_of(len(side.runs), 'run')})" for side in of)
 
 
 def _changed(one: RunComparison, number: int) -> Iterator[Line]:
-    """A line for each group of cells that changed alike, and the number of other changed cells."""
+    """Yields a line for each group of cells that changed alike, and a line with the number of other
+    changed cells."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
         yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
@@ -110,7 +111,8 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _power(one: RunComparison, number: int) -> Iterator[Line]:
-    """Lines on the losses that would be found, and the number of further runs that are needed."""
+    """Yields lines on the smallest losses that would be found, and on the number of further runs
+    that are needed."""
     found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
     losses = [each.detectable for each in found]
     if losses:
@@ -130,7 +132,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _basis(one: RunComparison) -> Iterator[Line]:
-    """Lines on the evidence that changes were judged by."""
+    """Yields lines on the evidence by which changes were judged."""
     bases = Counter(c.change.basis for cell in one.cells for c in cell.changes if c.change)
     history = f" and of {one.history} more in the history" if one.history else ""
     if bases["runs"]:
@@ -141,7 +143,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
-    """A table of one benchmark's cells, on a side and on the first."""
+    """Returns a table of one benchmark's cells, with their figures on this side and on the first
+    side."""
     first = cells[0]
     size = f"  {format_size(first.size)}" if first.size else ""
     better = f"{unit_of(first.unit).shown}, {first.better} is better"
@@ -178,8 +181,8 @@ def _row(one: RunComparison, cell: RunCell, number: int) -> Iterator[Entry]:
 
 
 def _figure(side: SideFigure | None, unit: str) -> str:
-    """A figure with the wider half of its interval, `55.40 ±0.5%`, or the reason why there is
-    none."""
+    """Formats a figure with the wider half of its interval, `55.40 ±0.5%`. Returns the status if
+    there is no figure."""
     if side is None or side.figure is None:
         return "-" if side is None else side.status
     return with_reach(side.figure, side.low, side.high, unit)
@@ -189,8 +192,8 @@ _Sides = Sequence[SideFigure | None]
 
 
 def _moved(sides: _Sides, name: str, found: RunChange | None, significance: float) -> str:
-    """The change of a figure: `~` if it may be noise, in parentheses if the variation is
-    unknown."""
+    """Formats the change of a figure: `~` if the change may be noise, in parentheses if the
+    variation is unknown."""
     if found is not None:
         return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)
@@ -198,7 +201,7 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
 
 
 def _said(one: CellChange, sides: _Sides) -> str:
-    """Whether a cell changed, or the number of runs needed to find out."""
+    """Says whether a cell changed, or how many further runs are needed to find out."""
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
@@ -210,7 +213,7 @@ def _said(one: CellChange, sides: _Sides) -> str:
 
 
 def gate(one: GateDocument) -> Iterator[Block]:
-    """The blocks of a gate: the verdict, the first failures, then what is unknown."""
+    """Yields the blocks of a gate: the verdict, the first failures, then what is unknown."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
@@ -233,7 +236,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
 
 
 def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
-    """The facts behind the verdict, each with a name."""
+    """Yields the facts behind the verdict, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"
@@ -248,7 +251,7 @@ def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
 
 
 def baseline(one: Baseline) -> Iterator[Block]:
-    """The blocks of a baseline: its runs, how much they vary, and the outliers."""
+    """Yields the blocks of a baseline: its runs, how much they vary, and the outliers."""
     hosts = {run.machine.host.hostname for run in one.runs}
     several = f" on {len(hosts)} machines" if len(hosts) > 1 else ""
     runs, cells = count_of(len(one.runs), "run"), count_of(len(one.cells))

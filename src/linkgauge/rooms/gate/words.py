@@ -1,4 +1,4 @@
-"""Sentences on cells, for comparisons and the gate."""
+"""Describes cells in sentences, for comparisons and the gate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_P = 1e-99
 
 
 def why(one: GateCell) -> str:
-    """The problem of a cell, or what is unknown about it, in one line."""
+    """Returns one line on a cell: its problem, or what is unknown about it."""
     current = one.current
     match one.verdict:
         case "missing":
@@ -44,7 +44,7 @@ def why(one: GateCell) -> str:
 
 
 def _lost(one: GateCell) -> str:
-    """A loss in words: `5.1 % less: 55.40 → 52.60 GB/s (p 0.0002)`."""
+    """Describes a loss in words: `5.1 % less: 55.40 → 52.60 GB/s (p 0.0002)`."""
     change = one.cell.changes[0].change
     if one.loss is None or change is None or one.current is None:
         return "no figure on both sides"
@@ -62,7 +62,7 @@ def _digits(figure: float | None, one: GateCell) -> str:
 
 
 def _disturbed(one: Disturbance) -> str:
-    """The cause of a disturbance, and what it disturbed."""
+    """Describes a disturbance: its cause, and what was disturbed."""
     if one.apart is not None:
         before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
         return f"its host ran virtual CPUs {after} apart, {before} in the baseline"
@@ -74,7 +74,7 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange) -> str:
-    """The number of further runs needed for a cell, in words; empty if none."""
+    """Returns the number of further runs that a cell needs, in words; empty if it needs none."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -83,19 +83,21 @@ def lacking(one: CellChange) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """The number of further runs: `3 more`, or for both sides if the second side's alone do not
-    suffice."""
+    """Returns the number of further runs in words: `3 more`. Names runs for both sides if more runs
+    of the second side are not enough."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def a_loss(fraction: float) -> str:
-    """A loss in percent, as `over 1000%` from 10 on, since the loss of a time has no limit."""
+    """Formats a loss in percent. From 1000 % on the text is `over 1000%`, since the loss of a time
+    has no limit."""
     return percent(fraction) if fraction < 10 else "over 1000%"
 
 
 def p_value(p: float) -> str:
-    """A p-value: `0.003`, `2e-05`, or `< 1e-99` below the range of floating-point numbers."""
+    """Formats a p-value: `0.003`, `2e-05`, or `< 1e-99` below the range of floating-point
+    numbers."""
     if p < _LEAST_P:
         return f"< {_LEAST_P:.0e}"
     return f"{p:.2g}" if p >= 1e-3 else f"{p:.0e}"
@@ -120,12 +122,12 @@ _FAR = 3.0
 
 
 def comparison_json(one: RunComparison) -> str:
-    """A comparison as JSON, in base units."""
+    """Returns a comparison as JSON, in base units."""
     return json_document({"schema": "linkgauge.runs-compared/1", **msgspec.to_builtins(one)})
 
 
 def comparison_csv(one: RunComparison) -> str:
-    """A comparison as CSV, a line for each cell and side."""
+    """Returns a comparison as CSV, with a line for each cell and side."""
     return csv_text((_COMPARED, *(row for cell in one.cells for row in _rows(one, cell))))
 
 
@@ -150,12 +152,12 @@ def _fields(one: CellChange | None) -> Sequence[object]:
 
 
 def gate_json(gate: GateDocument) -> str:
-    """A gate's verdict as JSON, in base units."""
+    """Returns a gate's verdict as JSON, in base units."""
     return json_document(gate)
 
 
 def gate_csv(gate: GateDocument) -> str:
-    """A gate's verdict as CSV, a line for each cell of the baseline."""
+    """Returns a gate's verdict as CSV, with a line for each cell of the baseline."""
     return csv_text((_GATE, *map(_judged, gate.cells)))
 
 
@@ -170,8 +172,8 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 
 def gate_junit(gate: GateDocument) -> str:
-    """A gate's verdict as JUnit XML, with a suite for each benchmark and a case for each cell.
-    Cells that failed are failures; cells that are inconclusive, blind or lack runs are skipped."""
+    """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
+    cell. Failed cells are failures. Cells that are inconclusive, blind or lack runs are skipped."""
     suites = Element("testsuites", name="linkgauge gate")
     for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
@@ -187,9 +189,9 @@ def gate_junit(gate: GateDocument) -> str:
 
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
-    """A gate's verdict as GitHub's workflow commands: an error for each failure, a warning for each
-    inconclusive cell, and one warning for all blind cells (docs.github.com: Workflow commands for
-    GitHub Actions, setting an error message)."""
+    """Yields a gate's verdict as GitHub's workflow commands: an error for each failure, a warning
+    for each inconclusive cell, and one warning for all blind cells (docs.github.com: Workflow
+    commands for GitHub Actions, setting an error message)."""
     for one in gate.of(*FAILURES, "inconclusive"):
         level = "warning" if one.verdict == "inconclusive" else "error"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
@@ -198,14 +200,16 @@ def gate_annotations(gate: GateDocument) -> Iterator[str]:
 
 
 def _annotation(level: str, title: str, message: str) -> str:
-    """A workflow command, escaped as @actions/core does; in a property also colons and commas."""
+    """Formats a workflow command with the escapes of @actions/core. In a property, colons and
+    commas are escaped as well."""
     message = printable(message).replace("%", "%25")
     return f"::{level} title=linkgauge%3A {title}::{message}"
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """The limits.yml of a baseline: for each benchmark its worst cell's median, reduced by the
-    smallest loss that counts or by the variation of its runs, whichever is larger."""
+    """Returns the limits.yml of a baseline. The limit of a benchmark is its worst cell's median,
+    reduced by a loss: the smallest loss that counts or the variation of the cell's runs, whichever
+    is larger."""
     lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
     for cell in baseline.cells:

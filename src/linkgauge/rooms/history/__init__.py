@@ -1,4 +1,4 @@
-"""The history of runs: lists, and trends of figures."""
+"""Shows the history of runs: lists, and trends of figures."""
 
 from linkgauge.registry import Room
 

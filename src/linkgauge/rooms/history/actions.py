@@ -1,4 +1,4 @@
-"""The actions of `linkgauge history`: list, trend, import and prune."""
+"""Carries out the actions of `linkgauge history`: list, trend, import and prune."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """The microseconds since 1970 of a date, of a time (UTC by default), or of an age such as
-    `30d`. Raises InputError."""
+    """Returns the microseconds since 1970 of a date, of a time (UTC by default), or of an age such
+    as `30d`. Raises InputError for any other text."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -48,7 +48,8 @@ def _ago(hours: int) -> int:
 
 @contextmanager
 def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
-    """The history. Raises InputError if there is none."""
+    """Opens the history, and yields it. Raises InputError if there is no history, or if it is
+    turned off."""
     url = address(asked)
     if url is None:
         raise InputError(f"the history is turned off ({VARIABLE}=none): give --history URL")
@@ -61,7 +62,7 @@ LATEST = 20
 
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
-    """Shows the list of runs, the oldest first, so that the latest is next to the prompt."""
+    """Shows the list of runs, the oldest first, so that the latest run is next to the prompt."""
     from .trends import HistoryDocument
 
     with _store(asked) as store:
@@ -116,8 +117,8 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 
 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
-    """Adds runs below the folders that the history lacks. Returns exit code 3 if some could not be
-    read."""
+    """Adds runs below the folders that the history lacks. Returns exit code 3 if any run could not
+    be read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.report.console import make_console
@@ -147,7 +148,7 @@ def bring_in(folders: Sequence[Path], asked: str | None) -> int:
 
 
 def _runs_below(folder: Path) -> list[Path]:
-    """The runs below the folders. Raises InputError if there are none."""
+    """Returns the folders of runs below this folder. Raises InputError if there are none."""
     from linkgauge.engine.kept.runs import is_run, run_folders
 
     if not folder.exists():
@@ -159,8 +160,8 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
-    """Deletes runs that are older than `keep` says, after a confirmation; folders stay as they
-    are."""
+    """Deletes runs that are older than `keep` says from the history, after a confirmation. The
+    folders of runs stay as they are."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 
@@ -187,7 +188,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
 
 
 def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
-    """The runs to delete; `found` has the latest first."""
+    """Returns the runs to delete; `found` has the latest run first."""
     if keep.isascii() and keep.isdecimal():
         seen: dict[int, int] = {}
         old = []

@@ -1,4 +1,5 @@
-"""The command `linkgauge history`: the kept runs, trends of figures, and their maintenance."""
+"""The command `linkgauge history`: shows the kept runs and trends of figures, and maintains the
+history."""
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def _filter(asked: HistoryOptions) -> Filter:
 
 
 def _check(action: str, **given: bool) -> None:
-    """Raises InputError for options of another action."""
+    """Raises InputError for options that belong to another action."""
     options = {
         "least": ("--least is", ("trend",)),
         "whole": ("--all is", ("list", "trend")),

@@ -1,5 +1,5 @@
-"""Trends of a benchmark's cells over the runs of a machine: where they changed, and what changed in
-the machine then."""
+"""Shows the trends of a benchmark's cells over the runs of a machine: where figures changed, and
+what changed in the machine at the same time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
 
 
 def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Block]:
-    """The blocks of each machine's trends."""
+    """Yields the blocks of each machine's trends."""
     for trend in trends.trends:
         yield _cells(trend, most)
         yield from (_change(change, trend) for change in trend.changes)
@@ -59,7 +59,7 @@ def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Blo
 
 
 def all_blocks(trends: TrendDocument) -> Iterator[Block]:
-    """The blocks of each machine's trends, with every cell."""
+    """Yields the blocks of each machine's trends, with every cell."""
     return blocks(trends, None)
 
 
@@ -75,8 +75,8 @@ def _caption(trend: Trend) -> Line:
 
 
 def _cells(trend: Trend, most: int | None) -> Table:
-    """A table with a row for each cell; if not all are shown, those that changed the most come
-    first."""
+    """Returns a table with a row for each cell. If only some cells are shown, those with the
+    largest changes come first."""
     series = list(trend.series)
     if most is not None and len(series) > most:
         ratios = {cell.cell: cell.ratio for change in trend.changes for cell in change.cells}
@@ -102,7 +102,8 @@ def _figure(value: float, unit: str) -> Entry:
 
 
 def _name(cell: SeriesId, series: Sequence[Series]) -> str:
-    """The name of a cell: its place, and whatever tells it apart from the others."""
+    """Returns the name of a cell: its place, and whatever distinguishes it from other cells of the
+    trend."""
     name = str(cell.place)
     if len({one.size for one in series}) > 1:
         name += f" {format_size(cell.size)}"
@@ -115,8 +116,8 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
 
 
 def _change(change: SharedChange, trend: Trend) -> Problem:
-    """A change as a problem: `worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`, with the run and
-    what changed then."""
+    """Returns a change as a problem: `worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`. The problem
+    names the run, and what changed with it."""
     ratios = sorted(cell.ratio for cell in change.cells)
     found = f"{signed(ratios[0])} to {signed(ratios[-1])}"
     where = f" ({found}) in {len(ratios)} of {count_of(len(trend.series))}"
@@ -140,8 +141,8 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """The trends as CSV, a line for each run and cell; `change` says better or worse where a new
-    level begins."""
+    """Returns the trends as CSV, a line for each run and cell. The column `change` says better or
+    worse where a new level begins."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -201,15 +202,15 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
 
 
 def _near(path: str) -> str:
-    """The path, relative to the current folder if it is below that."""
+    """Returns the path, relative to the current folder if the path is below that folder."""
     with suppress(OSError, ValueError):
         return str(Path(path).relative_to(Path.cwd()))
     return path
 
 
 def _history_cells(run: PastRun) -> str:
-    """The cells of a run in words: `120 of 120 cells passed`, `118 of 120 cells passed, 3 low`, and
-    how it ended."""
+    """Describes the cells of a run, and how it ended: `120 of 120 cells passed`, `118 of 120 cells
+    passed, 3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
@@ -224,7 +225,7 @@ def _history_cells(run: PastRun) -> str:
 
 
 def history_csv(history: HistoryDocument) -> str:
-    """The runs as CSV, a line for each; its benchmarks are separated by blanks."""
+    """Returns the runs as CSV, a line for each run. Names of benchmarks are separated by blanks."""
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

@@ -1,4 +1,4 @@
-"""Network interfaces that move bytes between ranks, by TCP, UCX and RDMA (backend `net`)."""
+"""Moves bytes between ranks by network interfaces, with TCP, UCX and RDMA (backend `net`)."""
 
 from linkgauge.registry import Room
 

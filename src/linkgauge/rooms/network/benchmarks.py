@@ -1,9 +1,9 @@
-"""Benchmarks of network interfaces between the memories of ranks: single pairs, and TransferBench's
-patterns of all interfaces at once.
+"""Defines the benchmarks of network interfaces between the memories of ranks: single pairs, and
+TransferBench's patterns of all interfaces at once.
 
-The patterns are those of TransferBench 1.66 (nicrings and nica2a, with its planes and groups):
-interfaces are listed rank by rank, reordered by a stride, and divided into groups; in a group, each
-interface sends to all others."""
+The patterns are those of TransferBench 1.66 (nicrings and nica2a, with planes and groups).
+Interfaces are listed rank by rank, reordered by a stride, and divided into groups. Within a group,
+each interface sends to all others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 SIZE = 64 << 20
-"""The default bytes of a transfer: a network of 10 Gb/s takes 54 ms for them."""
+"""The default bytes of a transfer, which take 54 ms on a network of 10 Gb/s."""
 STREAMS = 8
 PERFTEST_BYTES, PERFTEST_FLAG_BYTES = 1 << 20, 8
 PERFTEST_MEMORIES = (
@@ -51,9 +51,9 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark over the interfaces of all ranks, which copy by `kind` between host memories, or
-    between GPU memories if `gpus`. Its cells are measured `at_once`, or one after another; a copy
-    has `streams` streams."""
+    """A benchmark over the interfaces of all ranks. Engines of type `kind` copy between host
+    memories, or between GPU memories if `gpus`. The cells are measured all `at_once`, or one after
+    another. A copy has `streams` streams."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -75,7 +75,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """The ranks, with their GPUs as devices if the benchmark is between GPUs."""
+        """Returns the ranks. If the benchmark is between GPUs, the devices of the ranks are their
+        GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -100,7 +101,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Why the benchmark cannot be measured over these devices; None if it can."""
+        """Returns the reason why the benchmark cannot be measured over these devices; None if it
+        can."""
         if fabric.backend != NETWORK:
             several = f"mpiexec -n 2 linkgauge run {self.name}"
             return f"needs several processes, and no other kind of benchmark beside it: {several}"
@@ -125,8 +127,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             yield Cell(row, column, transfers, self.report, operation=self.operation)
 
     def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """The variants of perftest: host memory, and GPU memory with GPUDirect by the driver's
-        module or by DMA buffers."""
+        """Yields the cells of perftest for host memory, and for GPU memory with GPUDirect (by the
+        driver's module, or by DMA buffers)."""
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
             for memory, option in PERFTEST_MEMORIES:
@@ -140,8 +142,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """The interface by which each rank usually reaches others; between GPUs, the one nearest to the
-    rank's GPU."""
+    """Returns the interface by which each rank usually reaches other ranks. Between GPUs, returns
+    the interface nearest to the rank's GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
@@ -151,7 +153,7 @@ def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list
 
 
 def _all(fabric: DeviceSet) -> list[list[Port]]:
-    """The interfaces of each rank that reach others, equally many for all ranks."""
+    """Returns the interfaces of each rank that reach other ranks, equally many for all ranks."""
     able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
     count = min(map(len, able))
 
@@ -178,8 +180,8 @@ def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, 
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """The pairs of a ring for each interface: from each rank to the one `step(ranks)` further
-    on."""
+    """Returns a function that yields, for each interface, the pairs of a ring. Each rank sends to
+    the rank `step(ranks)` further on."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)
@@ -191,14 +193,15 @@ def ring(step: Callable[[int], int]) -> Pairs:
 
 
 def strided(ports: Sequence[Port], stride: int) -> list[Port]:
-    """All ports once, reordered: every `stride`-th from the first on, then from the second on, and
-    so on."""
+    """Returns all ports, reordered: every `stride`-th port from the first, then every `stride`-th
+    from the second, and so on."""
     return [port for begin in range(stride) for port in ports[begin::stride]]
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """The pairs from each interface to each interface of other ranks in its group. All form one
-    group or, with `rails`, the first of each rank form one, the second another, and so on."""
+    """Returns a function that yields the pairs from each interface to each interface of other ranks
+    in its group. All interfaces form one group. With `rails`, the first interfaces of all ranks
+    form a group, the second interfaces another, and so on."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

@@ -1,4 +1,4 @@
-"""Copies by network interfaces, as one rank carries out its part."""
+"""Carries out one rank's part of copies by network interfaces."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """TCP streams and UCX parts that begin at the same time. The calling thread uses UCX, after
-    `enter`, and other threads use the connections; `made` closes these. Copies fail after `silent`
-    seconds without progress."""
+    """TCP streams and UCX parts that begin at the same time. The calling thread uses UCX after
+    calling `enter`; other threads use the TCP connections. Closing `made` closes the connections.
+    Copies fail after `silent` seconds without progress."""
 
     pace = PACE
 
@@ -41,7 +41,7 @@ class NetGroup(Gated):
         self.open_at(None)
 
     def open_at(self, at: float | None) -> float:
-        """Opens the gate; each thread waits by itself until the time `at`."""
+        """Opens the gate. Each thread waits by itself until the time `at`."""
         super().open()
         self._at, self._began = at, max(time.monotonic(), at or 0.0)
         return self._began
@@ -61,7 +61,7 @@ class NetGroup(Gated):
         )
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
-        """Moves the bytes, and returns when the first copy began and when each copy that this rank
+        """Moves the bytes. Returns when the first copy began, and when each copy that this rank
         times ended, by place."""
         if not self._parts:
             return carry_out(self._streams, loops, self._at)

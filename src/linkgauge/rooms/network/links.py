@@ -1,9 +1,9 @@
 """TCP connections between ranks, each between the addresses of two network interfaces.
 
-Every rank listens on a port of its own; buffers carry its number, a secret and the interfaces'
-addresses to the other ranks. A copy's source connects to its destination, once for each stream, and
-says which stream it is; the destination answers with a word, so that no rank sends into an
-abandoned connection."""
+Every rank listens on its own port. The handles of buffers tell other ranks the port, a secret and
+the interfaces' addresses. The source of a copy connects to the destination once for each stream,
+and names the stream. The destination answers, so that no rank sends into an abandoned
+connection."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ SILENT_SECONDS = 15.0
 """The seconds without a byte in either direction after which a connection is dead."""
 _HELLO = struct.Struct(f"={TOKEN_BYTES}sQII")
 """The first message of a connection: the secret of the listening rank, the number of the copy's
-source, its place and its stream."""
+source, the copy's place and the stream."""
 _WORD = b"\x01"
 _TIMEVAL = struct.Struct("@ll")
 
 Key = tuple[int, int, int]
-"""A stream of a copy: the number of its source, its place in the cell, and the stream's."""
+"""The key of a stream: the number of the copy's source, the copy's place in the cell, and the
+number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """All that other ranks need to reach this one: its port, its secret `token`, and the addresses
-    of its interfaces, by number; the memory that UCX reaches, if any; the port at which another
-    tool listens; and the buffer's number, which is unique in the run."""
+    """The address of a rank's buffer for other ranks: `port`, secret `token`, and the addresses of
+    the rank's interfaces by number. `mapped` is memory that UCX reaches, if any. `outside` is the
+    port at which another tool listens. The buffer's number is unique in the run."""
 
     port: int
     token: bytes
@@ -60,13 +61,13 @@ _decode = msgspec.msgpack.Decoder(RankAddress).decode
 
 
 def reached(buffer: Buffer | None) -> RankAddress:
-    """The address of the rank that has the buffer."""
+    """Returns the address of the rank that has the buffer."""
     return _decode(spanned(buffer).handle)
 
 
 class Way(NamedTuple):
-    """The ends of a connection: two addresses of one family, and the interfaces that they belong
-    to."""
+    """The ends of a connection: two addresses of one family, and the interfaces that have these
+    addresses."""
 
     own: str
     far: str
@@ -75,8 +76,8 @@ class Way(NamedTuple):
 
 
 class Door:
-    """A rank's listening socket, and the connections to other ranks. A connection that is `silent`
-    for this many seconds is dead."""
+    """A rank's listening socket, and the rank's connections to other ranks. A connection without
+    bytes for `silent` seconds is dead."""
 
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
@@ -92,14 +93,14 @@ class Door:
         self._own = {address for nic in nics for address in nic.addresses}
 
     def handle(self, number: int = 0, mapped: Mapped | None = None) -> bytes:
-        """The handle by which other ranks reach this rank's buffer of this number."""
+        """Returns the handle by which other ranks reach this rank's buffer of this number."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
         """Makes the connections of this rank's part in these copies. All ranks connect before they
-        accept, so that none waits for one that waits. Raises BackendError."""
+        accept, so that no two ranks wait for each other. Raises BackendError."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -142,9 +143,10 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """The address where another tool listens for a copy's destination: its interface's address
-        or, if that has none (InfiniBand without IP), the rank's first other address; for perftest
-        an IPv4 address, over which its two ends agree. Raises BackendError."""
+        """Returns the address where another tool listens for a copy's destination. The address is
+        the interface's or, if the interface has none (InfiniBand without IP), the rank's first
+        other address. For perftest, it is an IPv4 address, over which both ends of perftest agree.
+        Raises BackendError if there is no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -171,7 +173,7 @@ class Door:
         raise BackendError("connect", f"{words}: they have no addresses of one kind (IPv4, IPv6)")
 
     def _accept(self, expected: Mapping[Key, Copy], made: dict[Key, socket.socket]) -> None:
-        """Adds the connections that other ranks make."""
+        """Accepts the connections that other ranks make, and adds them to `made`."""
         deadline = time.monotonic() + self._patience
         missing = dict(expected)
         while missing:
@@ -190,7 +192,8 @@ class Door:
                 connection.sendall(_WORD)
 
     def _key_of(self, connection: socket.socket) -> Key | None:
-        """The stream that a connection announces; None if it does not know the secret."""
+        """Returns the stream that a connection announces; None if the connection does not show the
+        secret."""
         try:
             said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
@@ -201,7 +204,8 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes connections for a cell that failed; does nothing if the socket is closed."""
+        """Closes connections that other ranks made for a cell that failed. Does nothing if the
+        socket is closed."""
         while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
 
@@ -210,7 +214,7 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """A port that is free at the moment, for a tool that cannot take an open socket."""
+    """Returns a port that is free at the moment, for a tool that cannot take an open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])

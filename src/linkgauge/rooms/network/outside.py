@@ -1,8 +1,8 @@
-"""Other tools that measure between two ranks, with a server at the destination and a client at the
-source.
+"""Runs other tools that measure between two ranks. The destination runs the tool's server, the
+source its client.
 
-Each sample is one run of the tool. The server listens before the client starts; both have a
-deadline, after which they are killed."""
+Each sample is one run of the tool. The server listens before the client starts. Both are killed at
+a deadline."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 LEAST_RATE = 100e6
-"""The rate in bytes/s at which a tool's run must proceed, in addition to the seconds that any run
-may take."""
+"""The least rate in bytes/s of a tool's run. The run's time limit is the time at this rate, plus
+the seconds that any run may take."""
 PACE = Pace(seconds=0.5, loops=2, most=4)
-"""The pace of measurements with tools: a run costs a few tenths of a second in addition to the
+"""The pace of measurements with tools. A run takes a few tenths of a second longer than the
 measurement."""
 _POLL = 0.01
 _MOST_SAID = 300
@@ -33,9 +33,9 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """The arguments of one run of a tool: `loops` times `size` bytes over `streams` streams, the
-    `device` with RDMA, the server's `host` (for a client) and `port`, and the `file` that it
-    writes."""
+    """The arguments of one run of a tool: `loops` times `size` bytes over `streams` streams, and
+    the RDMA `device`. The server listens at `host` (null on the server) and `port`. The tool writes
+    `file`."""
 
     size: int
     loops: int
@@ -47,9 +47,9 @@ class ToolCall(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """An external program, and its Debian package. `command` returns its arguments; `seconds`
-    computes the seconds of all loops from the client's output or file. `needs` is a text that its
-    help must contain."""
+    """An external program, and its Debian package. `command` returns the program's arguments.
+    `seconds` returns the seconds of all loops from the client's output or file. `needs` is a text
+    that the program's help must contain."""
 
     program: str
     package: str
@@ -60,7 +60,8 @@ class Tool(NamedTuple):
 
 
 def find(tool: Tool) -> str:
-    """The path of the program. Raises Unsupported if it is missing or lacks what is needed."""
+    """Returns the path of the program. Raises Unsupported if the program is missing, or if its help
+    lacks the needed text."""
     path = shutil.which(tool.program)
     if path is None:
         raise Unsupported(f"{tool.program} is missing: apt install {tool.package}")
@@ -77,8 +78,8 @@ def find(tool: Tool) -> str:
 
 
 class Outside(Gated):
-    """A rank's part of a tool's measurement: the client's part, which has the time, or the server's
-    part if `host` is None."""
+    """A rank's part of a tool's measurement. The client's part has the time; a null `host` makes it
+    the server's part."""
 
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
@@ -93,7 +94,7 @@ class Outside(Gated):
         return self._call.host is not None
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Starts the server, which listens on return."""
+        """Starts the server, which listens when this returns. Does nothing for a client."""
         super().arm(loops, laps)
         self._call = self._call._replace(loops=loops * laps)
         if self.is_client:
@@ -162,8 +163,8 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether any process in this network namespace listens at a TCP port, as the kernel reports
-    it: the tool would take a test connection for its client."""
+    """Whether any process in this network namespace listens at a TCP port, as the kernel reports. A
+    test connection is no alternative, because the tool would take it for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

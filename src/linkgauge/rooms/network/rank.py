@@ -1,9 +1,9 @@
 """Backend `net`: network interfaces move bytes between the host memories of several ranks (by TCP
 or UCX) and between their GPUs (by UCX).
 
-With TCP, the engine's rank times from before its first call until the last byte has arrived, which
-the destination confirms by a word if the source has the engine. A copy of several streams has as
-many connections, each for a part of the buffer."""
+With TCP, the engine's rank measures the time from its first call until the last byte has arrived.
+If the source has the engine, the destination confirms the arrival by a message. Each stream of a
+copy has its own connection and its part of the buffer."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """Memory of this rank's host or GPU that interfaces reach at its address. For UCX, its `worker`
-    has a `handle` of it, and other ranks reach it as `mapped`."""
+    """Memory of this rank's host or GPU that interfaces reach at its address. For UCX, `worker` has
+    a `handle` of the memory, and other ranks reach the memory as `mapped`."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -70,8 +70,9 @@ class NetBuffer:
 
 
 class NetRank(RankBackend):
-    """This process, its host's memory, its GPU if it measures with one, and the interfaces `nics`
-    of its network namespace. A rank that is `silent` for this many seconds counts as lost."""
+    """This process as a rank: its host's memory, its GPU if GPUs take part, and the interfaces
+    `nics` of its network namespace. A rank that is `silent` for this many seconds counts as
+    lost."""
 
     name = NETWORK
 
@@ -101,8 +102,8 @@ class NetRank(RankBackend):
         return Inventory() if self._gpu is None else self._gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Why no interface can carry out this transfer; None otherwise. Rank 0, which knows both
-        ends, decides whether these interfaces can."""
+        """Returns the reason why no interface can carry out this transfer, or None if interfaces
+        may be able to. Rank 0 knows both ends, and decides whether these interfaces can."""
         if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
             return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         by_ucx = transfer.engine.kind in BY_UCX
@@ -125,18 +126,19 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """The key of engines that can share a buffer, because UCX maps memory for the interfaces
-        that it uses."""
+        """Returns a key for engines that can share a buffer. UCX maps memory for the interfaces in
+        use, so each engine of UCX has its own key."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:
-        """Makes the GPU's context current for the calling thread, since UCX uses the current
-        one."""
+        """Makes the GPU's context current for the calling thread, because UCX uses the current
+        context."""
         if self._gpu is not None:
             self._gpu.home.enter()
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NetBuffer:
-        """Allocates memory. Raises AllocationError, and Unsupported if it cannot be placed."""
+        """Allocates memory. Raises AllocationError, or Unsupported if the memory cannot be placed
+        as requested."""
         by: HostRank | GpuOfRank | None = self._host if memory.is_host else self._gpu
         if by is None or (by is self._gpu and by.local(memory) != by.place):
             raise BackendError("allocate", f"{memory} is not here")
@@ -176,8 +178,8 @@ class NetRank(RankBackend):
         return own.by.checksum(own.inner, size)
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Prepares a group and connects it to other ranks, which may have connected before. Raises
-        BackendError if that fails."""
+        """Prepares a group and connects it to other ranks, which may have connected already. Raises
+        BackendError if the group cannot be prepared."""
         does = named(operation)
         if does.outside is not None:
             check_alone(copies)
@@ -209,7 +211,7 @@ class NetRank(RankBackend):
             return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
 
     def _outside(self, copy: Copy, tool: Tool) -> Outside:
-        """The part of another tool at this rank; the tool has its own buffers."""
+        """Returns this rank's part of a copy by another tool. The tool has its own buffers."""
         near, far = nic_ends(copy.transfer)
         is_client = near.rank == self.rank
         own = self.nics[near.nic if is_client else far.nic]
@@ -222,7 +224,7 @@ class NetRank(RankBackend):
         return Outside(tool, copy.transfer, call, self._silent)
 
     def _part(self, place: int, copy: Copy) -> UcxPart:
-        """This rank's part of a copy by UCX."""
+        """Returns this rank's part of a copy by UCX."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         ends = copy.source, copy.destination
         own, other = ends if sends else ends[::-1]
@@ -237,7 +239,7 @@ class NetRank(RankBackend):
     def _streams_of(
         self, place: int, copy: Copy, connections: Mapping[Key, socket]
     ) -> list[TcpConnection]:
-        """This rank's ends of a copy's streams; each stream has a part of the bytes."""
+        """Returns this rank's ends of a copy's streams. Each stream has a part of the bytes."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         address = _own(held(copy.source if sends else copy.destination)).address
         keys = list(keys_of(place, copy))
@@ -275,8 +277,8 @@ def _is_joined(memory: Memory, by_ucx: bool) -> bool:
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:
-    """The backend of this rank. The settings' limit for answers, if given, is also the limit for
-    silence."""
+    """Returns the backend of this rank. A timeout in the settings also limits how long a connection
+    may be silent."""
     silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
     gpu, lacks = None, None
     if with_gpu:

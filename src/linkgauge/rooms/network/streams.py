@@ -1,5 +1,5 @@
-"""A rank's work over its TCP connections: streams of a copy, and flags that bounce. The native loop
-sends and receives."""
+"""Carries out a rank's work over its TCP connections: streams of a copy, and flags that bounce. The
+native loop sends and receives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from linkgauge.model.ranks import nic_ends
 from linkgauge.model.transfer import Transfer
 
 _WORD = 1
-"""The bytes of the word that ends a copy, or requests one."""
+"""The bytes of the message that ends a copy, or requests a copy."""
 
 
 class TcpConnection(NamedTuple):
@@ -40,9 +40,9 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Carries out all streams at the same time, from when the monotonic clock reads `at`. Returns
-    when the first one began, and when each copy that this rank times ended, by place. Raises the
-    first stream's error, once all have ended."""
+    """Carries out all streams at the same time, from the time `at` of the monotonic clock on.
+    Returns when the first stream began, and when each copy that this rank times ended, by place.
+    Raises the first stream's error, once all streams have ended."""
     if not streams:
         return await_time(at), {}
 
@@ -68,9 +68,9 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Carries out one stream, and returns when it began and ended. With the source's engine, a word
-    of the destination ends it once everything has arrived; with the destination's engine, a word of
-    the destination starts it."""
+    """Carries out one stream, and returns when it began and ended. If the source has the engine,
+    the stream ends with the destination's message that everything has arrived. If the destination
+    has the engine, the stream starts with a message of the destination."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -94,7 +94,7 @@ def _make(stream: TcpConnection, calls: Sequence[Call], count: int, last: Sequen
 
 
 def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeError:
-    """The exception for the result of a native call, with the interfaces that it concerns."""
+    """Returns the exception for the status of a native call. Its text names the interfaces."""
     ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(transfer))
     way = " to ".join(ends)
     call = "send" if sends else "recv"
@@ -105,8 +105,9 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """A group whose flag goes there and back over one connection, which `made` closes; the side
-    that begins times each round trip. The group raises TookTooLong if the other side is silent."""
+    """Returns a group whose flag goes there and back over one connection. Closing `made` closes the
+    connection. The side that begins times each round trip. The group raises TookTooLong if the
+    other side is silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

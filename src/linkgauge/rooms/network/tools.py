@@ -1,7 +1,7 @@
-"""The arguments of iperf3 and of perftest's programs, and the parsers of their answers.
+"""Makes the arguments of iperf3 and of perftest's programs, and parses their answers.
 
-perftest writes JSON to a file (--out_json, of version 4.5 and later). Its first versions did not
-quote words in it, so it is read as YAML, which includes JSON."""
+perftest 4.5 and later write JSON to a file (--out_json). The first of these versions did not quote
+words. The file is therefore read as YAML, which includes JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .outside import Tool, ToolCall
 LEAST_LOOPS = 5
 """The fewest loops that perftest accepts."""
 IPERF_SECONDS = 1
-"""The seconds of a run of iperf3. A run of a few bytes ends before its server has counted any."""
+"""The seconds of a run of iperf3. A run of a few bytes would end before the server counts any."""
 _BY_TIME = Pace(seconds=0.0, loops=1, most=4)
 _MIB = 1 << 20
 
@@ -36,7 +36,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """The needed part of iperf3's --json: the server's sum, or the error."""
+    """The needed part of iperf3's JSON: the server's sum, or the error."""
 
     end: _End = _End()
     error: str | None = None
@@ -47,7 +47,7 @@ class _Results(msgspec.Struct, frozen=True):
     average: float | str | None = msgspec.field(name="BW_average", default=None)
     """The average rate in MiB/s. Texts are inf, nan and the like."""
     t_avg: float | str | None = None
-    """The average latency in microseconds; for writes and sends, half of a round trip."""
+    """The average latency in microseconds. For writes and sends, it is half of a round trip."""
 
 
 class PerftestReport(msgspec.Struct, frozen=True):
@@ -71,7 +71,8 @@ def tool_of(operation: OutsideOperation) -> Tool:
 
 
 def iperf_command(call: ToolCall) -> Sequence[str]:
-    """The arguments of a server for one client, or of a client that sends for IPERF_SECONDS."""
+    """Returns the arguments of a server for one client, or of a client that sends for
+    IPERF_SECONDS."""
     port = ("--port", str(call.port))
     if call.host is None:
         return "--server", "--one-off", *port
@@ -80,8 +81,8 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """The seconds of all loops at the rate at which the server received. Raises BackendError:
-    iperf3 reports errors in its answer, with exit code 0."""
+    """Returns the seconds of all loops at the rate at which the server received. Raises
+    BackendError, because iperf3 reports errors in its answer, with exit code 0."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -93,8 +94,9 @@ def iperf_seconds(call: ToolCall, said: bytes) -> float:
 
 
 def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]:
-    """The arguments for either end, with the server's address for the client: the device, the size,
-    the number of loops, and the memory (`--use_cuda`, `--use_cuda_dmabuf`, on GPU 0)."""
+    """Returns the arguments for either end: the device, the size, the number of loops, and the
+    memory (`--use_cuda`, `--use_cuda_dmabuf`, on GPU 0). The client also gets the server's
+    address."""
     words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
     words += ["--iters", str(max(call.loops, LEAST_LOOPS))]
     if call.device is not None:
@@ -110,8 +112,8 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall) -> float:
-    """The seconds of all loops at the rate or latency that the client wrote. Raises
-    BackendError."""
+    """Returns the seconds of all loops at the rate or latency in the client's file. Raises
+    BackendError if the file cannot be read."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -124,8 +126,8 @@ def perftest_seconds(program: str, call: ToolCall) -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """The figure of a report. perftest divides by the rate of the CPU's clock, which is 0 if it
-    could not find it out."""
+    """Returns a figure of a report. Raises BackendError if it is 0 or missing: perftest divides by
+    the CPU's clock rate, which is 0 if perftest could not measure it."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

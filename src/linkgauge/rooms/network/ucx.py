@@ -1,9 +1,9 @@
-"""UCX by its C functions: contexts, workers, memory that other ranks reach, and endpoints to other
+"""Calls UCX's C functions: contexts, workers, memory that other ranks reach, and endpoints to other
 workers.
 
-UCX's own Python package (ucxx) needs CUDA's and RAPIDS' packages for its import, but its library
-needs nothing: libucp.so.0 of the wheel libucx, or of the system. Layouts and values are those of
-ucp/api/ucp.h of UCX 1.12, which later versions extend at the end."""
+UCX's own Python package (ucxx) cannot be imported without CUDA's and RAPIDS' packages. The library
+libucp.so.0, from the wheel libucx or from the system, needs no other package. Layouts and values
+are those of ucp/api/ucp.h of UCX 1.12. Later versions extend them at the end."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ from linkgauge.model.errors import BackendError, Unsupported, pip_install
 _API = (1, 12)
 _TAG, _RMA = 1 << 0, 1 << 1
 _ADDRESS, _LENGTH, _MEMORY_TYPE = 1 << 0, 1 << 1, 1 << 4
-"""Fields of ucp_mem_map_params_t."""
+"""Bits for fields of ucp_mem_map_params_t."""
 _MEMORY_TYPES = {"host": 0, "cuda": 1}
-"""ucs_memory_type_t, by the space of a memory."""
+"""Values of ucs_memory_type_t, by the space of a memory."""
 MISSING = f"no UCX here (libucp.so.0): {pip_install('linkgauge[ucx]')}"
 _OF_SYSTEM = "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY"
-"""The wheel's own variable that selects the system's library in its place."""
+"""The wheel's variable that selects the system's library in place of its own."""
 NO_RDMA = f"the wheel's UCX has no RDMA: {_OF_SYSTEM}=true uses the system's (Debian: libucx0)"
 
 _TELLS_IPV4 = (1, 19)
-"""The first version that sends packets over IPv4 correctly on all devices. Earlier versions mistake
-them on all but NVIDIA's: they drop them, and at last end the process (UCX's commit 7de57ad9),
+"""The first version of UCX that handles IPv4 packets correctly on all devices. On devices that are
+not NVIDIA's, earlier versions drop the packets and at last end the process (UCX's commit 7de57ad9),
 unless destinations are not compared."""
 
 
 class _Params(ctypes.Structure):
-    """The leading fields of ucp_params_t; `rest` stands for all others, which are not read."""
+    """The leading fields of ucp_params_t. `rest` stands for all other fields, which are not
+    read."""
 
     _fields_ = (("mask", c_uint64), ("features", c_uint64), ("rest", c_uint64 * 14))
 
 
 class _WorkerParams(ctypes.Structure):
-    """The structure ucp_worker_params_t; without fields, a worker is used by one thread."""
+    """The structure ucp_worker_params_t. Without set fields, only one thread may use a worker."""
 
     _fields_ = (("mask", c_uint64), ("rest", c_uint64 * 31))
 
@@ -89,7 +90,8 @@ _TIMED = (
 
 @cache
 def library() -> ctypes.CDLL:
-    """The library of UCX, with the types of its functions. Raises Unsupported if there is none."""
+    """Loads UCX's library and declares the types of its functions. Raises Unsupported if there is
+    no library."""
     os.environ.setdefault("UCX_LOG_FILE", "stderr")  # stdout is for results
     spec = importlib.util.find_spec("libucx")
     of_system = os.environ.get(_OF_SYSTEM, "false").lower() != "false"
@@ -116,14 +118,15 @@ def _numbers(lib: ctypes.CDLL) -> tuple[int, ...]:
 
 
 def lacks_rdma() -> bool:
-    """Whether the library is a wheel's that has no module for RDMA."""
+    """Whether the library is a wheel's without the module for RDMA."""
     path = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     return path.is_absolute() and not any(path.parent.glob("ucx/libuct_ib*"))
 
 
 @cache
 def _words() -> Callable[[int], bytes]:
-    """The function that puts a status into words, from UCX's other library in the same folder."""
+    """Returns the function that describes a status in words. UCX's other library in the same folder
+    has the function."""
     name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
     function.argtypes, function.restype = (c_int,), c_char_p
@@ -136,20 +139,20 @@ def version() -> str:
 
 @cache
 def timed() -> Mapping[str, int]:
-    """The addresses of the functions that the native core calls."""
+    """Returns the addresses of the functions that the native core calls."""
     return {name: address_of(library(), name) for name in _TIMED}
 
 
 def check(call: str, status: int, about: str = "") -> None:
-    """Raises BackendError for a status that is an error; `about` says what the call was for."""
+    """Raises BackendError if the status is an error. `about` describes the purpose of the call."""
     if status < 0:
         words = _words()(status).decode()
         raise BackendError(call, f"{about}: {words}" if about else words)
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """Memory that other ranks reach: the address of the worker that serves it, its key, and where
-    it begins."""
+    """Memory that other ranks can reach: the address of the worker that serves it, its key, and its
+    first address."""
 
     worker: bytes
     key: bytes
@@ -157,7 +160,7 @@ class Mapped(msgspec.Struct, frozen=True):
 
 
 class UcxEndpoint:
-    """An endpoint: the way to another rank's worker."""
+    """An endpoint: a connection to another rank's worker."""
 
     def __init__(self, worker: int, address: bytes) -> None:
         self._keys: dict[bytes, c_void_p] = {}
@@ -167,7 +170,7 @@ class UcxEndpoint:
         self.handle = made.value or 0
 
     def key(self, packed: bytes) -> int:
-        """The key for the memory that another rank packed in this form."""
+        """Returns the key for another rank's memory, from the packed form that the rank sent."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
@@ -176,14 +179,14 @@ class UcxEndpoint:
         return self._keys[packed].value or 0
 
     def close(self) -> None:
-        """Frees its keys; the endpoint itself belongs to the worker."""
+        """Frees the keys. The endpoint itself belongs to the worker."""
         for key in self._keys.values():
             library().ucp_rkey_destroy(key)
 
 
 class Worker:
-    """A context with these settings in addition to the environment's (`NET_DEVICES`, `TLS`), and
-    its only worker, which the thread that opened it uses."""
+    """A UCX context with its only worker. The settings (`NET_DEVICES`, `TLS`) add to those of the
+    environment. Only the thread that opened the worker uses it."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
@@ -213,8 +216,8 @@ class Worker:
         return self._worker.value or 0
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
-        """The memory's handle here, and what other ranks reach it by. UCX takes GPU memory whose
-        allocation it has not seen for host memory, so `space` must be given."""
+        """Maps memory. Returns its handle, and the form in which other ranks reach it. `space` must
+        be given: UCX takes GPU memory for host memory if it has not seen the allocation."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,
@@ -235,7 +238,7 @@ class Worker:
         return self._ends[address]
 
     def close(self) -> None:
-        """Closes the endpoints without telling the other ranks, which may be gone."""
+        """Closes the endpoints without a message to the other ranks, which may be gone."""
         for end in self._ends.values():
             end.close()
         library().ucp_worker_destroy(self._worker)

@@ -1,5 +1,6 @@
-"""A rank's part of copies by UCX: the engine's rank puts or gets, and flushes; the other rank lets
-UCX make progress until a word says that all is there. The native core makes the calls."""
+"""Carries out a rank's part of copies by UCX, with calls from the native core. The engine's rank
+puts or gets, and flushes. The other rank lets UCX make progress until a message says that
+everything has arrived."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from .ucx import Mapped, Worker, check, timed
 BY_UCX = ("ucx", "rdma")
 """The kinds of engines that UCX carries out."""
 WINDOW = 128
-"""The copies of one buffer that are under way at once: enough that the sender rarely waits for one
-to end."""
+"""The copies of one buffer that are under way at the same time. With this many, the sender rarely
+waits for a copy to end."""
 BESIDE_GPUS = "cuda_copy"
-"""The transport with which UCX reaches GPU memory, in addition to one of the network; cuda_ipc
-would bypass the network."""
+"""The transport for GPU memory, used together with a transport of the network. cuda_ipc would
+bypass the network."""
 
 
 class UcxWorkers:
-    """UCX workers, one for each choice of devices, opened when needed in the thread that uses
-    it."""
+    """UCX workers, one for each choice of devices. The thread that uses a worker opens it when
+    needed."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
@@ -33,7 +34,7 @@ class UcxWorkers:
         self._opened: dict[int | None, Worker] = {}
 
     def of_engine(self, engine: Engine, rank: int) -> Worker:
-        """The worker that serves this rank's memory to the engine."""
+        """Returns the worker that serves this rank's memory to the engine."""
         if not engine.owner.is_nic:
             return self._at(None, engine)
         own = engine.owner.rank == rank or engine.far is None
@@ -46,7 +47,8 @@ class UcxWorkers:
         return self._opened[key]
 
     def _settings(self, number: int | None, engine: Engine) -> dict[str, str]:
-        """The settings that limit UCX to one interface; without any, UCX chooses by itself."""
+        """Returns the settings that limit UCX to one interface. Without settings, UCX chooses the
+        interfaces."""
         if number is None:
             return {}
         nic = self._nics[number]
@@ -60,8 +62,8 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of the copy at `place`: its own memory, of which UCX has a `handle`, and the
-    other rank's memory. The rank with the engine `moves`."""
+    """A rank's part of the copy at `place`: its own memory with UCX's `handle`, and the other
+    rank's memory. `moves` is true on the rank with the engine."""
 
     place: int
     transfer: Transfer
@@ -76,8 +78,8 @@ class UcxPart(NamedTuple):
 
 
 class Copies:
-    """All parts, to begin at the same time, with `loops` copies each. They fail after `silent`
-    seconds without progress."""
+    """All parts of this rank, which begin at the same time with `loops` copies each. They fail
+    after `silent` seconds without progress."""
 
     def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
@@ -86,8 +88,8 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Carries out the copies, and returns when each that this rank moves ended, by place.
-        Raises BackendError, and TookTooLong after too long a silence."""
+        """Carries out the copies. Returns when each copy that this rank moves ended, by place.
+        Raises BackendError, and TookTooLong if there is no progress for too long."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer
@@ -100,7 +102,7 @@ class Copies:
 
 
 def _fields(part: UcxPart) -> tuple[int, int, int, int, int, int, int, int, bool, bool]:
-    """The fields of a part for the native core."""
+    """Returns the fields of a part for the native core."""
     end = key = 0
     if part.moves:
         way = part.worker.end(part.there.worker)

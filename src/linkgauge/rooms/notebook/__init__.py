@@ -1,4 +1,4 @@
-"""Kept runs in Python and as tables."""
+"""Offers kept runs in Python and as tables."""
 
 from linkgauge.registry import Room
 

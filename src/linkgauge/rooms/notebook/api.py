@@ -1,6 +1,6 @@
 """The Python API: `linkgauge.load`, `load_all` and `measure`, which the package exports.
 
-Like the command line, it only calls the engine, judge/ and report/."""
+Like the command line, the API only calls the engine, judge/ and report/."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _log = logging.getLogger("linkgauge")
 
 
 class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
-    """A judged run, which `load` and `measure` return. `run` is everything in run.json, `outcome`
-    its verdict."""
+    """A judged run, as `load` and `measure` return it. `run` is everything in run.json, and
+    `outcome` is the verdict."""
 
     run: Run
     outcome: Outcome
@@ -57,7 +57,7 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def samples(self) -> tuple[SampleRow, ...]:
-        """A row for each raw sample, in the unit that it names."""
+        """A row for each raw sample, in the unit that the row names."""
         return tuple(sample_rows(self.run))
 
     @property
@@ -67,23 +67,26 @@ class MeasuredRun(msgspec.Struct, frozen=True, dict=True, eq=False):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command line for this run: 0 all passed, 1 a failure, 3 an error
-        cost results, 4 nothing was measured, 130 interrupted."""
+        """The exit code of the command line for this run: 0 if everything passed, 1 after a
+        failure, 3 after an error that cost results, 4 if nothing was measured, 130 if
+        interrupted."""
         return self.outcome.code
 
     def to_pandas(self, *, samples: bool = False) -> pd.DataFrame:
-        """A data frame with a row for each cell, or with `samples` for each raw sample; its columns
-        are the fields of CellRow or SampleRow. Raises MissingPackage without pandas."""
+        """Returns a data frame with a row for each cell, or with `samples` a row for each raw
+        sample. The columns are the fields of CellRow or SampleRow. Raises MissingPackage without
+        pandas."""
         return SAMPLES.frame(self.samples) if samples else CELLS.frame(self.cells)
 
     def save(self, folder: StrPath) -> Path:
-        """Writes run.json, samples.bin and samples.csv into a folder that exists, and returns the
-        path of run.json. Raises ResultsError."""
+        """Writes run.json, samples.bin and samples.csv into an existing folder, and returns the
+        path of run.json. Raises ResultsError if they cannot be written."""
         return write_run(Path(folder), self.run)
 
 
 def load(path: StrPath) -> MeasuredRun:
-    """Reads the run of a run.json, of a journal.jsonl or of a run's folder. Raises InputError."""
+    """Reads a run from a run.json, from a journal.jsonl or from a run's folder. Raises InputError
+    if there is no readable run."""
     path = Path(path)
     if path.is_dir() and not is_run(path):
         raise InputError(f"{path} is not a run's folder: load_all() reads all runs in it")
@@ -91,8 +94,8 @@ def load(path: StrPath) -> MeasuredRun:
 
 
 def load_all(path: StrPath) -> tuple[MeasuredRun, ...]:
-    """All runs below a folder, by path; for a run's own folder, that run. Runs that cannot be read
-    are left out with a warning. Raises InputError if there are none."""
+    """Reads all runs below a folder, sorted by path; for a run's own folder, reads that run. Runs
+    that cannot be read are left out with a warning. Raises InputError if there are no runs."""
     path = Path(path)
     found = [path] if is_run(path) else run_folders(path)
     runs = []
@@ -126,17 +129,18 @@ def measure(
 ) -> MeasuredRun:
     """Measures transfers now, all at the same time, as `linkgauge copy` does.
 
-    `transfers` are in the notation (`host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce`); `size` is
-    bytes, or text such as `256M` or a sweep. `samples` and `loops` are fixed counts (None: as many
-    as `precision`, a fraction, needs within `max_time` seconds of sampling); a cell that takes
-    longer than `timeout` seconds is given up. Where None, the `profile` decides. `machine` is
-    the name or the file of a simulated machine to measure instead of this one, which `faults`
-    strike. The run is kept below `out`, or nowhere; with `wait`, another run's end is waited for.
-    `say` takes messages for people.
+    `transfers` are in the notation (`host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce`). `size` is
+    bytes, or text such as `256M` or a sweep. `samples` and `loops` are fixed counts. If None, as
+    many are taken as the fraction `precision` needs within `max_time` seconds of sampling. A cell
+    that takes longer than `timeout` seconds is given up. For options that are None, the `profile`
+    decides. `machine` is the name or the file of a simulated machine to measure instead of this
+    machine, and `faults` are its faults. The run is kept below `out`, or not at all if None. With
+    `wait`, the call waits until another run has ended. `say` receives messages for people.
 
-    A transfer that cannot be carried out here is a cell with its status and reason. Raises
-    InputError for invalid arguments, DeviceBusy while another run measures a device, Interrupted
-    after Ctrl-C, with the journal kept below `out`, and ResultsError if nothing can be kept."""
+    A transfer that cannot be carried out here becomes a cell with its status and reason. Raises
+    InputError for invalid arguments, and DeviceBusy while another run measures a device. Raises
+    Interrupted after Ctrl-C (the journal stays below `out`), and ResultsError if nothing can be
+    kept."""
     counts = {"samples": samples, "loops": loops, "max_time": max_time, "timeout": timeout}
     for name, value in counts.items():
         if value is not None and not (math.isfinite(value) and value > 0):

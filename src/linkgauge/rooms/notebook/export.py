@@ -1,4 +1,4 @@
-"""The command `linkgauge export`: a kept run as a table for other programs."""
+"""The command `linkgauge export`: writes a kept run as a table for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collective over the first N devices of a backend, for several N."""
+"""Plans a collective over the first N devices of a backend, for several N."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def over_counts(
     *,
     by_node: bool = False,
 ) -> tuple[Benchmark, ...]:
-    """A benchmark for each count (by default 1, 2, 4, … and all), over the first device set that
-    carries out collectives; `by_node` takes one device of each node. Raises InputError for more
-    devices than there are, and for devices without nodes."""
+    """Returns a benchmark for each count of devices (by default 1, 2, 4, … and all). The first
+    device set that carries out collectives is used. With `by_node`, one device of each node is
+    used. Raises InputError for more devices than exist, and for devices without nodes."""
     able = collecting(fabrics)
     fabric = able[0] if able else fabrics[0]
     if by_node:
@@ -53,7 +53,7 @@ def over_counts(
 
 
 def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
-    """The devices of the first device's rail."""
+    """Returns one device of each node: the devices on the same rail as the first device."""
     rail = fabric.devices[0].rail if fabric.devices else None
     found = tuple(one for one in fabric.devices if one.node is not None and one.rail == rail)
     if not found:
@@ -63,19 +63,19 @@ def _one_of_each_node(fabric: DeviceSet) -> tuple[Device, ...]:
 
 
 def kind_of(devices: Sequence[Device]) -> Member:
-    """The kind of thing that each of the devices represents."""
+    """Returns what each of these devices stands for: a node or a GPU."""
     nodes = {device.node for device in devices} - {None}
     return "node" if devices and len(nodes) == len(devices) else "GPU"
 
 
 def default_counts(devices: int) -> tuple[int, ...]:
-    """The default numbers of devices: 1, 2, 4, … and all."""
+    """Returns the default numbers of devices: 1, 2, 4, … and all."""
     powers = [1 << step for step in range(devices.bit_length()) if 1 << step <= devices]
     return tuple(dict.fromkeys((*powers, devices)))
 
 
 def label_of(work: Collective, count: int, kind: Member) -> str:
-    """The row of a collective of this many devices: `float sum, 4 GPUs`."""
+    """Returns the row's label for a collective of this many devices: `float sum, 4 GPUs`."""
     return f"{row_of(work)}, {count_of(count, kind)}"
 
 
@@ -99,8 +99,8 @@ def _of(row: CollectiveSweep, count: int, fabric: DeviceSet) -> Benchmark:
 
 
 def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
-    """The sizes by factors of 4 for which the buffers of each device fit into half of its
-    memory."""
+    """Returns the sizes, by factors of 4, for which the buffers of each device fit into half of the
+    device's memory."""
     room = min((device.memory_bytes or 1 << 62 for device in devices), default=0) // 2
     ranks = len(devices)
     return tuple(
@@ -110,7 +110,7 @@ def _sizes(work: Collective, devices: Sequence[Device]) -> tuple[int, ...]:
 
 class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
     """A collective over the first N devices, for each N of `counts` (by default 1, 2, 4, … and
-    all); `by_node` takes one device of each of the first N nodes."""
+    all). With `by_node`, it runs on one device of each of the first N nodes."""
 
     collective: CollectiveName
     counts: tuple[int, ...] = ()
@@ -123,6 +123,6 @@ class ScalingBenchmark(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(request.backends, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """The benchmarks. Raises InputError for more devices than there are."""
+        """Returns the benchmarks. Raises InputError for more devices than exist."""
         over = request.over(machine)
         return over_counts(self.collective, self.counts, over, by_node=self.by_node)

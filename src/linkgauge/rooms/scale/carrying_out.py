@@ -58,8 +58,8 @@ class LiveScaling(LiveReport):
 
 
 def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
-    """The results without verdicts on single sizes of a collective, since each number of devices
-    has a verdict here."""
+    """Removes the verdicts on single sizes of a collective, because a scaling has one verdict for
+    each number of devices."""
 
     def without(result: Result) -> Result:
         return unjudged(result) if result.unit == COLLECTIVE.symbol else result
@@ -68,7 +68,7 @@ def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
 
 
 def carry_out(request: RunRequest, display: Display) -> int:
-    """Measures the scaling. Returns the exit code."""
+    """Measures the scaling, and shows and keeps the result. Returns the exit code."""
     with opened(request) as session, LiveScaling(display, remember, since_earlier) as report:
         plan = session.plan(report)
         try:

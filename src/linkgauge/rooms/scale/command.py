@@ -1,4 +1,4 @@
-"""The command `linkgauge scale`: a collective over more and more devices."""
+"""The command `linkgauge scale`: measures a collective over more and more devices."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def scale(asked: ScaleOptions) -> int:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """The numbers in `1,2,4`, each once, the smallest first. Raises InputError for any other
-    text."""
+    """Returns the numbers in `1,2,4`, each once, the smallest first. Raises InputError for any
+    other text."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

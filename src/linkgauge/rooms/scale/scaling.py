@@ -1,5 +1,6 @@
-"""The scaling of a collective with the number of devices: the measured figures, the limits by the
-machine's map, the knee, and its cause."""
+"""Computes the scaling of a collective with the number of devices: measured figures, limits from
+the map of the machine's links, the knee (the number of devices where scaling stops), and its
+cause."""
 
 from __future__ import annotations
 
@@ -25,16 +26,16 @@ from linkgauge.model.units import format_size
 from .benchmarks import kind_of, label_of
 
 FALLEN = 0.9
-"""The share of the best plateau so far below which a plateau is a knee; also the share of the
-median of equally expected pairs below which a pair is slow. The busbw of healthy rings of NCCL
-within one fabric varies by a few percent with their length."""
+"""A plateau below this share of the best plateau before it is a knee. A pair below this share of
+the median of pairs with the same expectation is slow. The busbw of healthy rings of NCCL within one
+fabric varies by a few percent with their length."""
 ALIKE = 0.8
-"""The share of the median of all pairs below which a pair without an expectation is slow."""
+"""A pair without an expectation is slow below this share of the median of all such pairs."""
 
 
 def scaling_of(run: Run) -> Scaling:
-    """The scaling that a judged run of `linkgauge scale` shows. Numbers of devices without figures
-    are left out."""
+    """Returns the scaling that a judged run of `linkgauge scale` shows. Numbers of devices without
+    figures are left out."""
     measured = [result for result in run.results if _work(result) is not None]
     backend = next((result.backend for result in run.results), "")
     work = next((work for result in measured if (work := _work(result))), Collective("all_reduce"))
@@ -74,8 +75,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """The pairs of devices to measure alone: those of the first number of devices that is low, or
-    that is a knee which the map does not explain."""
+    """Returns the pairs of devices to measure alone. They are pairs of the first N devices: N is
+    the smallest number of devices that is low, or that is a knee without a known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -86,7 +87,7 @@ def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
 
 
 def _problems(results: Sequence[Result]) -> Iterator[str]:
-    """The problems in lines: `fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
+    """Yields the problems in lines: `fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
     for result in results:
         if result.reason is not None and not result.cells:
             yield f"skip: {result.title}: {result.reason}"
@@ -96,7 +97,7 @@ def _problems(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _work(result: Result) -> Collective | None:
-    """The collective of a result; None for other results."""
+    """Returns the collective of a result; None for other results."""
     found = (c.operation for c in result.cells if isinstance(c.operation, Collective))
     return next(found, None)
 
@@ -128,8 +129,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _verdict(count: Count, least: float) -> Verdict:
-    """The verdict on a number of devices: low if below the `least` share of the achievable rate; if
-    only an upper limit is known, ok or nothing."""
+    """Returns the verdict on a number of devices: low if the rate is below the `least` share of the
+    achievable rate. If only an upper limit is known, the verdict is ok or unknown."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"
@@ -161,8 +162,9 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """The plateau without the time of the smallest size: with many devices, the steps of a ring
-    still count at sizes that fit into memory."""
+    """Returns the plateau of the busbw without the startup time (the time of the smallest size).
+    With many devices, the steps of a ring still take noticeable time at sizes that fit into
+    memory."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau
@@ -172,7 +174,8 @@ def _once_started(count: Count) -> float | None:
 def _knee(
     counts: Sequence[Count], pairs: Sequence[PairRate], rates: ExchangeRates, devices: Sequence[str]
 ) -> Knee | None:
-    """The first number of devices that is clearly below the best before it."""
+    """Returns the first number of devices whose plateau is clearly below the best plateau
+    before."""
     before: list[Count] = []
     for count in counts:
         if count.plateau is None:
@@ -186,8 +189,8 @@ def _knee(
 
 
 def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
-    """The cause of a knee: a link that is slow alone, or only the startup time; None if it is
-    neither."""
+    """Returns the cause of a knee: a link that is slow alone, or only the startup time. None if
+    neither explains the knee."""
     if slow := [one for one in pairs if one.slow]:
         return _slow(slow)
     now, then = _once_started(count), _once_started(best)
@@ -203,8 +206,8 @@ def _slow(pairs: Sequence[PairRate]) -> str:
 
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
-    """The pairs that were measured alone. A pair is slow if it is low, or clearly below other pairs
-    with the same expectation."""
+    """Returns the pairs that were measured alone. A pair is slow if it is low, or clearly below
+    other pairs with the same expectation."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
     known = [
         (cell, figure, cell.expected.achievable if cell.expected else None)

@@ -1,4 +1,4 @@
-"""The section of a report on the scaling of a collective."""
+"""Makes the section of a report on the scaling of a collective."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linkgauge.report.sections import OneRun, Section
 
 
 def _of_run(one: OneRun) -> Iterator[Block]:
-    """The section of a run that measured a collective on several numbers of devices."""
+    """Yields the section, if the run measured a collective on several numbers of devices."""
     cells = (cell for result in one.run.results for cell in result.cells)
     numbers = {len(cell.transfers) for cell in cells if isinstance(cell.operation, Collective)}
     if len(numbers) <= 1:

@@ -1,5 +1,5 @@
-"""The scaling of a collective: a row for each number of devices, the knee, and the pairs that were
-measured alone."""
+"""Formats the scaling of a collective: a row for each number of devices, the knee, and the pairs
+that were measured alone."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ from linkgauge.report.words.worst import Ending
 from .scaling import FALLEN
 
 BAR = 20
-"""The characters of an efficiency of 100 %."""
+"""The length in characters of a bar for an efficiency of 100 %."""
 MOST_PROBLEMS = 8
-"""The most cells that did not pass that are shown."""
+"""The most failed or skipped cells that are shown."""
 MOST_PAIRS = 16
-"""The most pairs measured alone that a terminal shows; of more, it shows the slow ones."""
+"""The most pairs that a terminal shows completely. If more pairs were measured alone, it shows only
+the slow pairs."""
 COLUMNS = ("gpus", "size", "seconds", "algbw", "busbw", "expected", "unit", "simulated")
 _VERDICTS: dict[str, Tone] = {"ok": "good", "low": "bad"}
 
@@ -59,8 +60,8 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
 
 
 def _counts(scaling: Scaling) -> Table:
-    """A table of the numbers of devices, with the largest size's algbw, the plateau of busbw, and
-    the expected one (`<` before an upper limit)."""
+    """Returns a table with a row for each number of devices: the largest size's algbw, the plateau
+    of busbw, and the expected busbw (`<` before an upper limit)."""
     work, members = scaling.collective, f"{scaling.member}s"
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
@@ -98,8 +99,8 @@ def _row(count: Count) -> tuple[Entry, ...]:
 
 
 def _said(scaling: Scaling) -> Iterator[Line]:
-    """Lines on the knee, on numbers of devices clearly below the expected figure with the reason
-    for that figure (once for all with the same reason), and on the lines through the times."""
+    """Yields lines on the knee, on numbers of devices clearly below the expected figure with the
+    reason for that figure, and on the lines fitted to the times. Equal reasons share a line."""
     yield _knee(scaling)
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
@@ -127,7 +128,7 @@ def _knee(scaling: Scaling) -> Line:
 
 
 def _pairs(scaling: Scaling) -> Table:
-    """The table of pairs, the slow ones first."""
+    """Returns the table of pairs, the slow pairs first."""
     rows = [
         (
             Entry(one.pair),
@@ -147,7 +148,7 @@ def _pairs(scaling: Scaling) -> Table:
 
 
 def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
-    """The rows of the chart."""
+    """Yields the rows of the chart's data."""
     for count in scaling.counts:
         expected = count.expected.achievable
         for name, value in (("measured", count.plateau), ("expected", expected)):
@@ -158,8 +159,8 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
 
 
 def ending_of(scaling: Scaling) -> Ending:
-    """The verdict on the numbers of devices with an expectation. A single device uses no link, so
-    it has none."""
+    """Returns the verdict on the numbers of devices with an expectation. A single device uses no
+    link, so one device has no expectation."""
     several = [count for count in scaling.counts if count.gpus > 1]
     verdicts = Counter(count.verdict for count in several)
     members = f"{scaling.member}s"
@@ -180,7 +181,7 @@ def ending_of(scaling: Scaling) -> Ending:
 
 
 def scale_csv(scaling: Scaling) -> str:
-    """A line for each number of devices and size, in base units."""
+    """Returns CSV with a line for each number of devices and size, in base units."""
     rows = (
         (count.gpus, at.size, at.seconds, at.algbw, at.busbw, count.expected.achievable,
          BANDWIDTH.symbol, scaling.simulated)

@@ -1,4 +1,5 @@
-"""A kept run for other people: packed into one file, or as one small page, also without names."""
+"""Prepares a kept run for other people: packs it into one file, or writes it as one small page.
+Both can leave out names."""
 
 from linkgauge.registry import Room
 

@@ -1,8 +1,8 @@
-"""Replaces in a run's files what identifies a machine or its owner, by the pseudonyms of
-the one anonymiser: one value has one pseudonym in all files.
+"""Replaces words that identify a machine or its owner in a run's files. A word has the same
+pseudonym in all files.
 
-Besides the values of a captured machine, these are the run's label, paths, names of users, and the
-command line."""
+Replaced are the same words as in a captured machine, and also the run's label, paths, names of
+users, and the command line."""
 
 from __future__ import annotations
 
@@ -38,31 +38,32 @@ _STRUCTURE = frozenset((
 ))  # fmt: skip
 """The fields that hold linkgauge's own words, notation, times and versions."""
 _NAMED = re.compile(r"serial|uuid|guid|asset|owner|contact|user|site|rack|tag|name", re.IGNORECASE)
-"""A pattern of the keys of hardware.yml, which a person wrote, whose values are names."""
+"""A pattern of keys in hardware.yml, a file that a person fills in. Values of these keys are
+names."""
 _USUAL = ("default", "copy", "latency", "traffic", "vary", "scale", "as", "sim", "linkgauge", "run")
 """Labels and words that identify nobody."""
 _HARMLESS = re.compile(r"--?[a-z][a-z-]*|[a-z0-9_]+:[0-9]+|[0-9.]+[a-zA-Z%]{0,3}", re.ASCII)
 _VALUE = re.compile(r"--[a-z-]+=")
-"""An option before its value in the same argument."""
+"""A pattern of an option that stands before its value in the same argument."""
 _USER = re.compile(r"""/(?:home|Users)/([^/\s"'\\]+)""")
 _PATH = re.compile(
     r"""(?P<quote>["'])(?P<quoted>(?:~|\.{1,2})?/[^"']*)(?P=quote)"""
     r"""|(?<![\w.:<>%*/~+-])(?P<path>(?:~[\w.-]*|\.{1,2})?/(?![\s/])[^\s"'<>|;,:()\[\]{}]+)"""
 )
 _SYSTEM = re.compile(r"/(?:proc|sys|dev|usr|etc|lib|lib64|bin|sbin|boot)(?:/|$)")
-"""A pattern of folders whose names nobody chose."""
+"""A pattern of folders whose names no person chose."""
 _ENVIRONMENT = ("USER", "LOGNAME", "SUDO_USER")
 
 
 @cache
 def _public() -> frozenset[str]:
-    """Words of linkgauge's own."""
+    """Returns linkgauge's own words, which need no pseudonym."""
     return frozenset({*_USUAL, *KNOWN, "host", *CATALOG, *shipped(), *PROFILES})
 
 
 def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
-    """The words that say who has the machine, by kind: what devices are called, the label, users,
-    and what was typed. A word belongs to the first kind that has it."""
+    """Returns the words that identify the machine's owner, by kind: identifiers of devices, the
+    label, users, and typed arguments. A word belongs to the first kind that has it."""
     inventories = filter(None, (run.machine.inventory, run.after))
     ids = [device.uuid for device in run.machine.all_devices]
     ids += [one.uuid for each in inventories for one in each.accelerators]
@@ -86,8 +87,8 @@ def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 class RunAnonymizer(Anonymizer):
-    """Pseudonyms for a run and for `texts`, the contents of its files, in whose paths names of
-    users are found."""
+    """The pseudonyms for a run. `texts` are the contents of its files; paths in these texts show
+    names of users."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
         others = {rank.host for rank in run.machine.ranks}
@@ -95,19 +96,19 @@ class RunAnonymizer(Anonymizer):
         super().__init__(run.machine.host.hostname, _learned(run, texts), sorted(others))
 
     def json(self, content: bytes) -> bytes:
-        """A file of JSON."""
+        """Replaces identifying words in a file of JSON."""
         value = self.document(msgspec.json.decode(content), _FIELDS)
         return escaped(msgspec.json.format(msgspec.json.encode(value), indent=1)) + b"\n"
 
     def lines(self, content: bytes) -> bytes:
-        """A file with a JSON value on each line, with pseudonyms; an unfinished last line is left
-        out."""
+        """Replaces identifying words in a file with a JSON value on each line. An unfinished last
+        line is left out."""
         values = map(msgspec.json.decode, content[: content.rfind(b"\n") + 1].splitlines())
         lines = (msgspec.json.encode(self.document(one, _FIELDS)) for one in values)
         return b"".join(escaped(line) + b"\n" for line in lines)
 
     def words(self, text: str) -> str:
-        """The words that are known, and paths."""
+        """Replaces the known words and the paths in a text."""
         return _PATH.sub(self._path, super().words(text))
 
     def _path(self, match: re.Match[str]) -> str:
@@ -118,7 +119,7 @@ class RunAnonymizer(Anonymizer):
 
 
 def _typed(who: RunAnonymizer, key: str, text: str) -> str:
-    """An argument of the command line, with its option before it or without."""
+    """Replaces an argument of the command line, with or without an option before it."""
     if option := _VALUE.match(text):
         return option[0] + _typed(who, key, text[option.end() :])
     if _says_nothing(text):
@@ -127,7 +128,7 @@ def _typed(who: RunAnonymizer, key: str, text: str) -> str:
 
 
 def _stated(who: RunAnonymizer, key: str, text: str) -> str:
-    """Replaces a value that a person stated of a machine, if its key is a name's."""
+    """Replaces a value that a person stated about a machine, if the key belongs to a name."""
     if _NAMED.search(key):
         return who.name("stated", text)
     return str(_FIELDS.get(key, _FIELDS[""]).change(who, key, text))
@@ -149,7 +150,7 @@ _FIELDS = {
 
 
 def _says_nothing(text: str) -> bool:
-    """Whether an argument of the command line, or several, say nothing of anybody."""
+    """Whether one or several arguments of the command line identify nobody."""
     words = text.split()
     if all(word in _public() or _is_harmless(word) for word in words):
         return True
@@ -165,7 +166,7 @@ def _is_harmless(word: str) -> bool:
 
 
 def anonymised(run: Run) -> Run:
-    """The run without values that identify its machine or owner."""
+    """Returns the run with pseudonyms for everything that identifies its machine or owner."""
     content = msgspec.json.encode(document_of(run), enc_hook=encode_hook)
     who = RunAnonymizer(run, (content.decode(),))
     return run_of(who.lines(content + b"\n"), Path(RUN_FILE))

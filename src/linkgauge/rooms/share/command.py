@@ -1,5 +1,5 @@
-"""The commands `linkgauge pack` and `linkgauge share`: a kept run as one file, and without
-names."""
+"""The commands `linkgauge pack` and `linkgauge share`: write a kept run as one file, or as a page
+without names."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ class ShareOptions(Options):
 def share(asked: ShareOptions) -> int:
     """Write a run as one small page without names, and a card of text.
 
-    The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB; it says what
-    it has no room for. The card is six lines for a ticket: machine, verdict, figures, the first
-    finding, what is not judged, and the page. An existing file is never overwritten. Exits with 0
-    however the run ended.
+    The page is the report, anonymised as `pack --anonymize` does, in less than 1 MB. The page says
+    what it has no room for. The card is six lines for a ticket: machine, verdict, figures, the
+    first finding, what is not judged, and the page. An existing file is never overwritten. Exits
+    with 0 however the run ended.
 
     Examples:
         linkgauge share -o run.html
-        linkgauge share results/cpu/default/20261121T201500Z
-    """
+        linkgauge share results/cpu/default/20261121T201500Z"""
     from linkgauge.engine.kept.folder import label_name
     from linkgauge.engine.kept.runs import one_run, read_run
     from linkgauge.machine.captures.archive import STDOUT, check_new, write_new

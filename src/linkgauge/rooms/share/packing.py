@@ -1,5 +1,5 @@
-"""A run's folder as one archive, .tar.zst: samples, journal, the machine's files, and the report if
-there is one."""
+"""Packs a run's folder into one archive, .tar.zst: samples, journal, the machine's files, and the
+report if there is one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST_BYTES = 1 << 30
 
 
 class PackedRun(NamedTuple):
-    """An archive: the run's id, which is the folder in it; the names of its files; and the names of
-    files that were left out because they cannot be anonymised."""
+    """A packed archive. `id` is the run's id and the name of the folder inside. `names` are the
+    files in the archive, and `left_out` are files that cannot be anonymised."""
 
     content: bytes
     id: str
@@ -36,8 +36,8 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Packs a run's folder; equal files make equal archives. run.json, samples.bin and samples.csv
-    are made from the journal if a run broke off before they were written.
+    """Packs a run's folder; equal files make equal archives. If a run broke off before run.json,
+    samples.bin and samples.csv were written, they are made from the journal.
 
     Raises InputError if the path is no run's folder, MissingPackage without Zstandard."""
     if not folder.is_dir() or not is_run(folder):
@@ -59,7 +59,7 @@ def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """The run's own files, without links, folders and unfinished files."""
+    """Returns the run's own files, without links, folders and unfinished files."""
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
@@ -86,7 +86,8 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """When the run ended, in seconds since 1970, which is the time of all members."""
+    """Returns the time at which the run ended, in seconds since 1970. All members of the archive
+    have this time."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

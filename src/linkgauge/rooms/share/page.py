@@ -1,4 +1,5 @@
-"""A run for other people: one small page without names, and a card of six lines for a ticket."""
+"""Writes a run for other people: one small page without names, and a card of six lines for a
+ticket."""
 
 from __future__ import annotations
 
@@ -36,11 +37,11 @@ from linkgauge.report.words.remedies import Command, RemedyText
 from .anonymous import anonymised
 
 MOST_BYTES = 1_000_000
-"""The most bytes of a page, as tickets and mail accept them."""
+"""The most bytes of a page. Tickets and mail accept pages of this size."""
 MOST_LETTERS = 100
 """The most characters in a line of the card."""
 _ROOM = MOST_LETTERS - len("verdict: ")
-"""The most characters after the name in such a line."""
+"""The most characters of the text after `verdict: ` in a line of the card."""
 _WORDS = 4_000
 """The bytes reserved for the description of files inside the page."""
 _STAYS = ("verdict", "machine", "benchmarks", "notes", "bill")
@@ -56,18 +57,19 @@ _KINDS = {
     "host->host": ("host_to_host_memcpy_copy_cpu", "memory_stream_triad"),
     "in a device": ("device_local_copy", "gpu_bandwidth_best_of"),
 }
-"""The most important kind of figure of a run, by the first of these benchmarks that it has."""
+"""The kinds of figures, the most important first. Of the benchmarks of a kind, the first that a run
+has is shown."""
 _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 
 def shared(run: Run) -> OneRun:
-    """The run without names, judged anew, for a small page."""
+    """Returns the run without names, judged anew, for a small page."""
     one = judged(anonymised(run))
     return OneRun(one.run, one.outcome, is_small=True)
 
 
 def small_page(one: OneRun) -> bytes:
-    """An HTML page with as much as there is room for: first sections, then files."""
+    """Returns an HTML page that is filled up to its limit: first with sections, then with files."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
     with Drawer() as drawer:
@@ -100,7 +102,7 @@ def _html(page: Page, drawer: Drawer) -> bytes:
 
 
 def card(one: OneRun, file: str, size: int) -> list[str]:
-    """Six lines of text, which name the page's `file` and its size in bytes."""
+    """Returns six lines of text. The last line names the page's `file` and its size in bytes."""
     run = one.run
     found = list(verdict(run, one.outcome, Closing()))
     problem = next((each for each in found if isinstance(each, Problem)), Problem("", "", "", ()))
@@ -125,7 +127,7 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(problem: Problem, tiles: list[Tile]) -> str:
-    """The verdict in a word, with the number of cells of each kind, the bad ones first."""
+    """Returns the verdict in a word, with the number of cells of each kind, bad cells first."""
     word = problem.severity or next((span.text for span in problem.found), "not judged")
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
@@ -135,7 +137,7 @@ def _verdict(problem: Problem, tiles: list[Tile]) -> str:
 
 
 def _figures(run: Run) -> str:
-    """The lowest and the highest figure of each kind, as far as there is room."""
+    """Returns the lowest and the highest figure of each kind, as far as there is room."""
     shown = []
     for name, result in _kinds(run):
         figures = [cell.headline for cell in result.cells if cell.headline is not None]
@@ -152,7 +154,8 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """Each kind with its result of the largest size; for a run without any kind, its benchmarks."""
+    """Yields each kind of figure with its result of the largest size. For a run without any known
+    kind, yields its benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {
@@ -164,9 +167,9 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """The finding, its cause, and the first step. If there is no room, explanations other than
-    causes are left out, then names of checks, then findings that the cause explains; then the
-    longest piece is cut."""
+    """Returns the finding, its cause, and the first step. If there is too little room, parts are
+    left out in this order: explanations other than causes, names of checks, and findings that the
+    cause explains. Then the longest part is cut."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")
@@ -188,8 +191,8 @@ def _finding(problem: Problem) -> str:
 
 
 def _not_judged(one: OneRun, tiles: list[Tile]) -> str:
-    """The number of figures that were not judged with the reason, and of those that were skipped
-    with the first reason."""
+    """Returns the number of figures that were not judged, and of figures that were skipped. Each
+    number comes with a reason, the first reason for skipped figures."""
     if not one.outcome.verdict:
         return "all figures"
     counts = {tile.name.partition(" (")[0]: tile for tile in tiles}

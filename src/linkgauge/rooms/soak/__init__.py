@@ -1,4 +1,4 @@
-"""Runs that repeat their benchmarks for hours."""
+"""Reports on runs that repeat their benchmarks for hours."""
 
 from linkgauge.registry import Room
 

@@ -1,4 +1,4 @@
-"""Whether the figures of a repeated run went up or down over its time."""
+"""Finds out whether the figures of a repeated run went up or down over time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LEAST = 0.01
 
 
 class LevelShift(NamedTuple):
-    """A cell whose level changed: its first and last level, and when it first changed, in
-    seconds."""
+    """A cell whose level changed. `ratio` is its last level divided by its first, and `at` is the
+    time of the first change in seconds."""
 
     cell: CellCourse
     ratio: float
@@ -23,9 +23,9 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """The cells that changed by at least `LEAST`, the worst first. A part of the time counts like a
-    run in a trend (model/stats/change_points.py), and many cells together have as few false changes
-    as one."""
+    """Returns the cells whose level changed by at least `LEAST`, the worst first. A slice of time
+    counts like a run in a trend (model/stats/change_points.py). Many cells together have as few
+    false changes as a single cell."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

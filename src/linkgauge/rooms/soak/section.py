@@ -1,5 +1,4 @@
-"""A run that repeated its benchmarks for a time: its cells and devices over that time, and the
-worst events."""
+"""Shows a run that repeated its benchmarks: cells and devices over time, and the worst events."""
 
 from __future__ import annotations
 
@@ -84,8 +83,8 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
 
 
 def _over_time(soak: Soak) -> Iterator[Block]:
-    """Charts of the mean of each benchmark's cells, in percent of their medians, and of temperature
-    and power."""
+    """Yields charts over time: the mean of each benchmark's cells in percent of their medians,
+    temperature and power."""
     found: defaultdict[str, list[CellCourse]] = defaultdict(list)
     for cell in soak.cells:
         if cell.median:
@@ -121,7 +120,7 @@ def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, fl
 
 
 def _minutes(soak: Soak, number: int) -> float:
-    """The middle of a slice, in minutes."""
+    """Returns the middle of a slice of time, in minutes."""
     return (number + 0.5) * soak.slice / 60
 
 
@@ -134,8 +133,8 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """A table of cells; of many cells, first those that drifted, then those whose slowest 1 % are
-    furthest below their median."""
+    """Returns a table of cells. If there are many, cells that drifted come first, then cells whose
+    slowest 1 % of samples are furthest from the median."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -163,7 +162,7 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
 
 
 def _steadiness(one: CellCourse) -> float:
-    """The speed of the slowest 1 % of samples as a share of the median's."""
+    """Returns how fast the slowest 1 % of samples are, as a share of the median's speed."""
     slow = one.slow_p99 or one.worst
     if not slow or not one.median:
         return 1.0
@@ -185,7 +184,7 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """A line on a device; None if its library reported nothing of note."""
+    """Returns a line on a device; None if its library reported nothing of note."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

@@ -1,4 +1,4 @@
-"""Traffic of host threads and devices at the same time, in stages."""
+"""Measures traffic of host threads and devices at the same time, in stages."""
 
 from linkgauge.registry import Room
 

@@ -1,9 +1,9 @@
 """The staged traffic test: host threads and a device use one staging buffer at the same time.
 
-The host's threads only read it or only write it, as fast as they can, for as long as the device
-copies from it or to it; each side is measured alone, too. Both rates are over the same span. Source
-of the definitions: manual page of gc-hosttraffictest, whose tiles are the device's streams.
-"""
+The host's threads only read the buffer or only write it, as fast as they can. Meanwhile, the device
+copies from the buffer or to it. Each side is measured alone, too. Both rates are over the same
+span. Source of the definitions: the manual page of gc-hosttraffictest, whose tiles are the device's
+streams."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from linkgauge.model.units import format_size
 
 PARTS = ("device", "host")
 BUFFER = 16 << 20
-"""Bytes of the staging buffer: the unit in which the page counts host bytes."""
+"""The bytes of the staging buffer. The manual page counts the host's bytes in units of this
+buffer."""
 
 PAYLOADS = (128, 256, 512)
 LARGEST_PIECE = 1 << 20
 MOST_STREAMS = 1 << 16
 _SMALL = 4
-"""The ratio to the largest node's CPUs below which a node is a device's gateway, not a host."""
+"""A node with fewer CPUs than the largest node divided by this number is a device's gateway, not a
+host."""
 
 # The device's transfer is the first of a cell. s is the staging buffer, d the device's memory.
 _DEVICE: dict[Access | None, str] = {"read": "{s} -> {d} by {D}", "write": "{d} -> {s} by {D}"}
@@ -42,17 +44,17 @@ _HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_
 
 
 class Combination(msgspec.Struct, frozen=True):
-    """The access of each side to the buffer; None means that the side does nothing."""
+    """The access of each side to the buffer. None means that the side does nothing."""
 
     host: Access | None
     device: Access | None
 
     def name(self, device: str = "device") -> str:
-        """The name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
+        """Returns the name of a benchmark: `host_to_buffer_from_device`, `buffer_to_device`."""
         return f"{_HOST_NAME[self.host]}buffer{_DEVICE_NAME[self.device]}".format(device)
 
     def title(self, device: str = "device") -> str:
-        """The title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
+        """Returns the title of a benchmark: `host -> buffer <- device`, `buffer -> device`."""
         return f"{_HOST_ARROW[self.host]}buffer{_DEVICE_ARROW[self.device]}".format(device)
 
 
@@ -68,8 +70,9 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """The users of the buffer: `memory` and `engine` are the device's (`cuda:0`, `cuda:0.sm`),
-    `node` is the buffer's, and `threads` is the host's engine (`host:0.cpu*7`)."""
+    """The device and the host threads that use the buffer. `memory` and `engine` are the device's
+    (`cuda:0`, `cuda:0.sm`). `node` is the NUMA node of the buffer, and `threads` is the host's
+    engine (`host:0.cpu*7`)."""
 
     label: str
     memory: str
@@ -78,7 +81,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """The transfers of a cell of the test, in the notation."""
+        """Returns the transfers of a cell of the test, in the notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -88,9 +91,9 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """The sides for each device of the device set: the device's engine of this kind, and the host's
-    threads. For backend `host`, threads act as the device. Raises InputError if there is no
-    device."""
+    """Returns both sides for each device of the set: the device's engine of this kind, and the
+    host's threads. For backend `host`, threads act as the device. Raises InputError if there is no
+    device, or if the engine is unknown."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -101,7 +104,8 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """The pieces of transfers. Raises InputError for pieces that no device supports."""
+    """Returns the pieces into which transfers are divided. Raises InputError for pieces that no
+    device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -115,8 +119,8 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """The sides for a device. Without a number of threads, they use all CPUs of their node but one,
-    which launches the device's work."""
+    """Returns both sides for a device. Without a number of threads, the host uses all CPUs of the
+    node but one: one CPU launches the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -125,8 +129,8 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """The sides for threads that act as the device, one per stream, but at most half of the
-    CPUs."""
+    """Returns both sides for backend `host`. Threads act as the device, one per stream, but on at
+    most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -135,8 +139,8 @@ def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Buffer
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
-    """The node of the host's threads: the one near the device, unless that is a gateway with hardly
-    any CPUs, reached over a network."""
+    """Returns the node of the host's threads: the node near the device. If that node is only a
+    gateway with hardly any CPUs, reached over a network, returns the largest node."""
     largest = max(nodes, key=lambda node: len(node.cpus))
     own = next((node for node in nodes if node.index == near), largest)
     return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
@@ -145,8 +149,8 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """The benchmarks of both sides together, of the device alone and of the host alone, as far as
-    there are such combinations. Rows are combinations, columns devices."""
+    """Returns the benchmarks of both sides together, of the device alone and of the host alone, as
+    far as there are such combinations. Rows are combinations, columns are devices."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -170,9 +174,9 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes of each side in all samples of a cell (None: it did not take part), and their
-    seconds. For both sides together, the seconds are the device's, and the host's bytes are those
-    that it moved meanwhile."""
+    """The bytes of each side in all samples of a cell, and their seconds. The bytes are None for a
+    side that did not take part. If both took part, the seconds are the device's, and the host's
+    bytes are those that the host moved meanwhile."""
 
     seconds: float
     device_bytes: float | None
@@ -180,17 +184,17 @@ class Volume(msgspec.Struct, frozen=True):
 
     @property
     def device_rate(self) -> float | None:
-        """The device's bytes/s."""
+        """The device's rate in bytes/s."""
         return None if self.device_bytes is None else self.device_bytes / self.seconds
 
     @property
     def host_rate(self) -> float | None:
-        """The host's bytes/s."""
+        """The host's rate in bytes/s."""
         return None if self.host_bytes is None else self.host_bytes / self.seconds
 
 
 def volume_of(cell: CellResult) -> Volume | None:
-    """The volume of a cell of this test; None if it has no figures."""
+    """Returns the volume of a cell of this test; None if the cell has no figures."""
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
     if cell.parts:
@@ -211,15 +215,15 @@ def is_hosts(transfer: Transfer) -> bool:
 
 
 def gigabits(rate: float) -> str:
-    """A rate in bytes/s as 10^9 bits a second, for people."""
+    """Formats a rate in bytes/s as 10^9 bits a second, for people."""
     return f"{rate * 8e-9:.2f}"
 
 
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Why a cell is not good enough, in one line; None if it is. A side that took part was slower
-    than its minimum in bytes/s (0: no minimum)."""
+    """Returns one line on why a cell is not good enough; None if it is. The reason is a side that
+    was slower than its minimum in bytes/s (0: no minimum)."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -232,7 +236,7 @@ def objection(
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
     """The staged traffic test on the first backend that has devices. `by` is the kind of the
-    device's engine; `sides_of` describes `streams` and `threads`."""
+    device's engine. `streams` and `threads` are as in `sides_of`."""
 
     by: str = "sm"
     streams: int = 32

@@ -1,5 +1,5 @@
-"""The command `linkgauge traffic`: host threads and a device at one staging buffer, together and
-alone."""
+"""The command `linkgauge traffic`: measures host threads and a device at one staging buffer,
+together and alone."""
 
 from __future__ import annotations
 
@@ -107,8 +107,7 @@ def _sampling(asked: TrafficOptions) -> common.Sampling:
 
 
 def _check_duration(duration: float | None, sampling: common.Sampling) -> None:
-    """Raises InputError for a duration combined with an option that also
-    limits a cell."""
+    """Raises InputError for a duration combined with another option that limits a cell."""
     if duration is None:
         return
     for name in ("samples", "precision", "max_time"):

@@ -1,9 +1,9 @@
-"""gc-hosttraffictest: Graphcore's test of host and IPU tiles at one staging buffer.
+"""gc-hosttraffictest, Graphcore's test: the host and the tiles of an IPU use one staging buffer.
 
-Source: its manual page (options, text, JSON). Tiles are the streams of the device; the payload is
-the size of one access of a kernel, if selectable. `-r`, `--suppress-failure-reset` and
-`--dump-tile-overview` change nothing here: every buffer is the host's, no device is reset, and
-there are no tiles to dump. `--use-secondary` is rejected."""
+Source: its manual page (options, text, JSON). Tiles are the streams of the device. The payload is
+    the size of one access of a kernel, if selectable. `-r`, `--suppress-failure-reset` and
+    `--dump-tile-overview` change nothing: every buffer is the host's, no device is reset, and there
+    are no tiles to dump. `--use-secondary` is rejected."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from .benchmarks import BUFFER, Combination, objection
 
 TOOL = "gc-hosttraffictest"
 TRANSFER = 4096
-"""Bytes of a tile's transfer."""
+"""The bytes of a tile's transfer."""
 BLOCK = 64
 MOST_TILES = 32
 _SAMPLE = 100
-"""Maximum loops of a sample."""
+"""The most loops of a sample."""
 _NO_TIMEOUT = 1e6
 _MOST = 10**9
 
 
 class HostTrafficOptions(msgspec.Struct, frozen=True):
-    """The checked command line. Bandwidths are in 10^9 bits a second."""
+    """The options of a command line, after checks. Bandwidths are in 10^9 bits a second."""
 
     device: int
     tests: tuple[Combination, ...]
@@ -72,8 +72,7 @@ class HostTrafficOptions(msgspec.Struct, frozen=True):
 
 @hinting(f"Try '{TOOL} --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line requests, and prints it as the tool does. Returns the exit
-    code."""
+    """Carries out a command line: measures, prints the tool's output, and returns the exit code."""
     options = parse(arguments)
     if isinstance(options, str):
         print(options)
@@ -113,7 +112,7 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """The settings: with tiles a fixed number of transfers, else a fixed duration."""
+    """Returns the settings: with tiles a fixed number of transfers, otherwise a fixed duration."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -139,8 +138,8 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """A number of at most `most`, and a multiplier, whose product is `count`: exactly, unless that
-    takes much smaller numbers than necessary; then slightly more."""
+    """Returns a number of at most `most`, and a multiplier, whose product is `count`. If that is
+    possible only with much smaller numbers, the product is slightly more."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -175,7 +174,7 @@ _WORDS = {
         r"the argument (\2) for option '\1' is invalid"
     ),
 }
-"""argparse's messages in the tool's words."""
+"""Patterns of argparse's messages, with the tool's words for each."""
 _REFUSAL = "the argument ('{value}') for option '{flag}' is invalid: give {least:g} to {most:g}"
 OPTIONS = (
     ToolOption("-j [ --json-output ]", "Emit JSON output"),
@@ -238,8 +237,8 @@ Allowed options:
 
 
 def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
-    """The options, or the text that -h or --version ask for. Raises UsageError for unknown options,
-    and for options that contradict each other."""
+    """Returns the options of a command line, or the text that -h or --version prints. Raises
+    UsageError for unknown options, and for options that contradict each other."""
     # As in the tool, they work even if other arguments are wrong; abbreviations only if all are
     # right.
     texts = {"-h", "--help", "--version"} & set(arguments)
@@ -263,7 +262,7 @@ def parse(arguments: Sequence[str]) -> HostTrafficOptions | str:
 
 
 def _check(given: Mapping[str, Any]) -> None:
-    """Raises UsageError for what is missing or refused."""
+    """Raises UsageError if a required option is missing, or if an option is refused."""
     if "device" not in given:
         raise UsageError("the option '--device-id' is required but missing")
     if given.get("blocks") == 3:
@@ -273,8 +272,8 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """The combinations to measure: all four if the options choose none; else each chosen host
-    access with each chosen tile access, or alone."""
+    """Returns the combinations to measure. Without options there are four. Otherwise, each chosen
+    host access is combined with each chosen tile access, or is measured alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -283,7 +282,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """The chosen accesses of a side; {None} if the side takes no part."""
+    """Returns the chosen accesses of a side; {None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

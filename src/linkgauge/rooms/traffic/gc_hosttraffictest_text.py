@@ -1,4 +1,5 @@
-"""The output of gc-hosttraffictest: lines of text, or one JSON document, as on its manual page."""
+"""Writes the output of gc-hosttraffictest as on its manual page: lines of text, or one JSON
+document."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _BAR = 40
 
 
 class ProgressPrinter(Quiet):
-    """Prints each test once it is measured: its line on stdout, errors on stderr and, if `verbose`,
-    a progress bar on stderr."""
+    """Prints each test once it is measured: its line on stdout, and errors on stderr. If `verbose`,
+    prints a progress bar on stderr, too."""
 
     def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
@@ -45,14 +46,14 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """The progress through a sequence of tests: `[====    ]  50%`."""
+    """Formats the progress through a sequence of tests: `[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
 
 def line(title: str, volume: Volume) -> str:
-    """The line of a test: `host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps tile
-    write, for 4.26 seconds.`"""
+    """Formats the line of a test: `host -> buffer <- tile:  21.75 Gbps RDMA host write, 24.63 Gbps
+    tile write, for 4.26 seconds.`"""
     before, _, behind = title.partition("buffer")
     names = {
         "host": "RDMA host write" if "->" in before else "RDMA host read",
@@ -63,7 +64,7 @@ def line(title: str, volume: Volume) -> str:
 
 
 def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
-    """The bytes and bytes/s of each side that took part."""
+    """Yields the name, the bytes and the bytes/s of each side that took part."""
     if volume.host_bytes is not None:
         yield "host", volume.host_bytes, volume.host_bytes / volume.seconds
     if volume.device_bytes is not None:
@@ -71,7 +72,7 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """The lines that `-v` adds: bytes, samples, and notes."""
+    """Yields the lines that `-v` adds: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")
@@ -80,7 +81,7 @@ def details(cell: CellResult, volume: Volume) -> Iterator[str]:
 
 
 def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> str:
-    """The first line of `-v`."""
+    """Returns the first line of `-v`."""
     what = "Host threads in a device's stead" if device is None else f"{device.model}"
     sizes = f"{count_of(tiles, 'tile')}, {count_of(len(tests), 'test')}"
     return f"Device: {what}; {sizes}"
@@ -89,7 +90,7 @@ def heading(device: Device | None, tests: Sequence[Combination], tiles: int) -> 
 def document(
     configuration: Mapping[str, str], tests: Sequence[Combination], runs: Sequence[Run]
 ) -> str:
-    """The JSON document: all values are strings, fractions have 17 significant digits."""
+    """Returns the JSON document. All values are strings; fractions have 17 significant digits."""
     root: dict[str, Mapping[str, object]] = {"configuration": configuration}
     for number, run in enumerate(runs):
         cells = [cell for result in run.results for cell in result.cells]

@@ -1,4 +1,4 @@
-"""Rounds of runs as their user sees them: a bar while they are measured."""
+"""Measures rounds of runs, with a progress bar for the user."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from .differences import can_compare, compare
 from .rounds import RoundRun, Rounds, RoundsRequest, measure_rounds, plan_all
 
 MOST = 36
-"""The most characters before the bar: the whole line has 80."""
+"""The most characters before the bar. The whole line has 80 characters."""
 
 
 class LiveRounds(Rounds):
-    """Shows which run of which round is measured, and the time left. As a context manager it
-    removes its bar whatever happens."""
+    """Shows which run of which round is measured, and the time left. Leaving the context manager
+    always removes the bar."""
 
     def __init__(self, errors: Console, runs: int) -> None:
         self._errors = errors
@@ -61,7 +61,7 @@ class LiveRounds(Rounds):
         self._begun += 1
 
     def begun(self, _machine: Machine) -> None:
-        """The bar counts runs."""
+        """Does nothing: the bar counts runs, not cells."""
 
     def planned(self, visits: int) -> None:
         self._visits = self._visited + visits
@@ -77,7 +77,7 @@ class LiveRounds(Rounds):
             self._progress.update(self._task, description=description, completed=done)
 
     def say(self, line: str) -> None:
-        """Prints each note once, whichever run it comes from."""
+        """Prints each note once, even if several runs have it."""
         if line not in self._said:
             self._said.add(line)
             self._errors.print(line)
@@ -90,8 +90,8 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """The significance as a fraction. Raises InputError if this number of rounds cannot prove a
-    difference with it."""
+    """Returns the significance as a fraction. Raises InputError if no difference can be proved with
+    it in this number of rounds."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -107,8 +107,8 @@ def check_rounds(rounds: int, significance: str) -> float:
 
 
 def carry_out(asked: RoundsRequest, form: Format) -> int:
-    """Measures and compares. Returns the exit code: that of the worst run; 4 if nothing could be
-    compared."""
+    """Measures the rounds and compares the settings. Returns the exit code of the worst run, or 4
+    if nothing could be compared."""
     started, taken = now(), list[RoundRun]()
     errors = make_console(stderr=True)
     end: BaseException | None = None
@@ -165,7 +165,7 @@ def _compared(
 
 
 def _write(asked: RoundsRequest, taken: Sequence[RoundRun], variation: Variation) -> Path | None:
-    """Writes the document into a new folder next to those of the runs' labels."""
+    """Writes the comparison into a new folder, next to the folders of the runs' labels."""
     folder = taken[0].folder
     if folder is None or asked.request.out is None:
         return None

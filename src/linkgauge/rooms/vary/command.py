@@ -1,4 +1,4 @@
-"""The command `linkgauge vary`: the same benchmarks under several settings, and their
+"""The command `linkgauge vary`: measures the same benchmarks under several settings, and shows the
 differences."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _experiment_names() -> Iterable[str]:
 
 
 class ComparedOptions(Options):
-    """The options to compare: the values of each, by its name."""
+    """The options to compare; each may have several values."""
 
     cpus: tuple[str, ...] = option(SETTINGS, "Use only these CPUs: 0-3,8, or all.", "CPUS")
     numa_node: tuple[str, ...] = option(
@@ -140,7 +140,7 @@ def vary(asked: VaryOptions) -> int:
 
 
 def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:
-    """The benchmarks or transfers to measure, and the backends."""
+    """Returns the benchmarks or transfers to measure, and the backends."""
     from linkgauge.benchmarks.catalog import select
     from linkgauge.engine.request import Selection, Written
 

@@ -1,4 +1,4 @@
-"""Compares settings by the runs of their rounds."""
+"""Compares settings by the figures of their rounds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .rounds import RoundRun
 ALL = "all threads"
 """The column of a cell that uses every CPU of its setting."""
 _Own = Sequence[CellFigure | None]
-"""A cell under one setting, by round."""
+"""The figures of a cell under one setting, by round."""
 
 
 def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
-    """Every cell under `settings` settings. Each is compared with the first by itself at the given
-    significance; Holm's p accounts for all comparisons."""
+    """Returns every cell with its figures under all settings. Each setting is compared with the
+    first at the given significance. The p of Holm's method accounts for all comparisons."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]
@@ -48,8 +48,9 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 
 
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
-    """Whether further rounds may find any difference: some cell has figures, or may still get them,
-    under the first setting and another one. A cell that was skipped once is always skipped."""
+    """Whether further rounds may find any difference. For that, some cell must have figures, or
+    still be able to get them, under the first setting and another setting. A cell that was skipped
+    once is always skipped."""
     return any(
         _is_able(first) and any(map(_is_able, others)) for first, *others in _cells(runs, settings)
     )
@@ -60,8 +61,8 @@ def _is_able(own: _Own) -> bool:
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
-    """The cells by setting. A run that was interrupted, which may lack cells or samples, is left
-    out; only the last run can be, so that the runs of each setting are its first rounds."""
+    """Returns the cells by setting. An interrupted run may lack cells or samples, and is left out.
+    Only the last run can be interrupted, so the runs of each setting are its first rounds."""
     threads: dict[Key, set[str]] = {}
     sides: list[list[RunFigures]] = [[] for _ in range(settings)]
     for kept, run, _ in sorted(runs, key=lambda one: one.kept.round):
@@ -80,8 +81,8 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
 
 
 def _with_all(run: Run, threads: dict[Key, set[str]]) -> RunFigures:
-    """The run with each cell of all threads also at a place without their number, which `threads`
-    records."""
+    """Returns the figures of a run. A cell that uses all threads appears a second time, at a place
+    without the number of threads; `threads` records the number."""
     found = figures_of(run)
     cpus = {node.index: len(node.cpus) for node in run.machine.host.nodes}
     every = [(result, cell) for result in run.results for cell in result.cells]
@@ -105,9 +106,9 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _apart(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
-    """The table without duplicate cells. If all settings use the same number of threads, the cell
-    of all threads keeps this number as its column. Otherwise its column is `ALL`, and columns that
-    some setting lacks are left out."""
+    """Returns the table without duplicate cells. If all settings use the same number of threads,
+    the cell of all threads has this number as its column. Otherwise its column is `ALL`, and
+    columns that some setting lacks are left out."""
     left_out = set[Key]()
     for key, columns in threads.items():
         if len(columns) == 1:
@@ -119,7 +120,7 @@ def _apart(
 
 
 def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:
-    """The pairs of figures from rounds in which both settings have one."""
+    """Returns the pairs of figures from rounds in which both settings have a figure."""
     return [
         (first.figure, second.figure)
         for first, second in zip(base, own, strict=True)
@@ -146,7 +147,8 @@ def _direction(changed: Change | None, better: Better) -> Direction:
 
 
 def _why(own: _Own) -> str | None:
-    """Why figures are missing: the first reason of a cell without one; None if there is none."""
+    """Returns the reason why a figure is missing: the reason of the first cell without a figure.
+    None if all have figures."""
     cells = [one for one in own if one is not None]
     if not cells:
         return "no such cell"

@@ -1,5 +1,5 @@
-"""The named experiments of `linkgauge vary`. Each stands for a command line that answers one
-question, and that anybody could have typed."""
+"""The named experiments of `linkgauge vary`. Each experiment stands for a command line that answers
+one question; users could type the command line themselves."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """A named experiment. `options` are values by option; of several values, the first is the
-    baseline."""
+    """A named experiment. `options` are values by option. If an option has several values, the
+    first is the baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -83,7 +83,7 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 
 
 def carry_out_named(name: str, form: Format) -> int:
-    """Carries out the command line of the experiment, after showing it."""
+    """Shows the command line of the experiment, and carries it out."""
     if name == LIST:
         return _list_all()
     context = click.get_current_context()
@@ -100,9 +100,9 @@ def carry_out_named(name: str, form: Format) -> int:
 def expanded(
     name: str, given: Mapping[str, tuple[str, ...]], machine: str | None = None
 ) -> tuple[str, ...]:
-    """The words of the experiment's command line, with other values `given` for an option in place
-    of its own ("": for the benchmarks). Raises InputError for a name that does not exist, and for
-    an experiment that does not suit `machine` (null: this one)."""
+    """Returns the words of the experiment's command line. Values in `given` replace the
+    experiment's own values of an option ("": the benchmarks). Raises InputError for an unknown
+    name, and for an experiment that does not suit `machine` (null: this machine)."""
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
     asked = EXPERIMENTS[name]
@@ -123,7 +123,7 @@ def _each_node(name: str, machine: str | None) -> tuple[str, ...]:
 
 
 def _nodes(machine: str | None) -> list[int]:
-    """The host's NUMA nodes with memory."""
+    """Returns the host's NUMA nodes with memory."""
     from linkgauge.cli.simulation import simulation_of
 
     from .settings import host_of
@@ -133,7 +133,7 @@ def _nodes(machine: str | None) -> list[int]:
 
 
 def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """The words of an option with its values; without values it is a flag."""
+    """Yields the words of an option with its values. An option without values is a flag."""
     for option, values in options.items():
         if not values:
             yield option
@@ -142,7 +142,8 @@ def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The options that were typed besides the experiment's name, with their values."""
+    """Yields the options that were typed in addition to the experiment's name, with their
+    values."""
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)

@@ -1,4 +1,4 @@
-"""Rounds of runs: plans, orders and measures them, and runs the user's command before each."""
+"""Plans, orders and measures rounds of runs, and runs the user's command before each run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from linkgauge.model.documents.variation import KeptRun, Setting
 from linkgauge.model.errors import InputError, LinkgaugeError
 
 KEPT = 2000
-"""The number of characters of a command's output that are kept: the last ones."""
+"""The number of characters that are kept at the end of a command's output."""
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
-    """Runs the command in a shell with these environment variables in addition (None: unset), and
-    returns the end of its output. Raises LinkgaugeError if it fails; the message says what it was
-    to come `before`."""
+    """Runs the user's command in a shell, with these environment variables in addition (None:
+    unset). Returns the end of the command's output. Raises LinkgaugeError if the command fails. The
+    error names the step that was to follow (`before`)."""
     with subprocess.Popen(  # noqa: S602  # the user's own command
         command,
         shell=True,
@@ -54,14 +54,14 @@ def prepare(command: str, environment: Mapping[str, str | None], before: str) ->
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """A setting, and the run that measures it."""
+    """A setting, and the request for a run under it."""
 
     setting: Setting
     request: RunRequest
 
 
 class RoundsRequest(msgspec.Struct, frozen=True):
-    """The comparison to make: the variants of a request, in this many rounds. `prepare` is a
+    """The request for a comparison: the variants of a request, in this many rounds. `prepare` is a
     command that the shell runs before each run."""
 
     variants: tuple[Variant, ...]
@@ -72,7 +72,7 @@ class RoundsRequest(msgspec.Struct, frozen=True):
 
 
 class RoundRun(NamedTuple):
-    """A run of a round, and the folder that keeps it."""
+    """A run of a round, and the folder that keeps the run."""
 
     kept: KeptRun
     run: Run
@@ -80,18 +80,18 @@ class RoundRun(NamedTuple):
 
 
 class Rounds(Observer):
-    """Follows the rounds and each run."""
+    """Observes the rounds and each run."""
 
     def prepares(self, setting: Setting, number: int) -> None:
-        """Says that the run of this setting is next, in round `number` from 0."""
+        """Called before the run of this setting in round `number`, counted from 0."""
 
 
 _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """The plan of each variant, all with the same sizes. Raises InputError for variants that cannot
-    be measured, and for options that change nothing."""
+    """Returns the plan of each variant, all with the same sizes. Raises InputError for variants
+    that cannot be measured, and for options that change nothing."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:
@@ -110,8 +110,8 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """The plans with equal sizes. Default sizes depend on free memory, so each table gets the
-    smallest of its sizes."""
+    """Returns the plans with equal sizes. Default sizes depend on free memory, so each table gets
+    the smallest of its sizes in all plans."""
     least: dict[tuple[str, str, int], int] = {}
     keys = []
     for plan in plans:
@@ -131,7 +131,7 @@ def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 
 def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ...]]:
-    """The order of the settings in each round."""
+    """Yields the order of the settings in each round."""
     order: list[int] = []
     for number in range(rounds):
         order = order[::-1] if number % 2 else random.sample(range(settings), settings)
@@ -141,9 +141,9 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ..
 def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
-    """Yields each run, by the plan of its variant, as it ends. A run that Ctrl-C ended is yielded
-    before KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run fails, and
-    whatever a session raises."""
+    """Yields each run as it ends, measured by the plan of its variant. A run that Ctrl-C ended is
+    yielded before KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run
+    fails, and all errors of a session."""
     variants, drawn = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
@@ -169,8 +169,8 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """The output of the command, if there is one. Its environment has the setting's values:
-    `--numa-node` as LINKGAUGE_NUMA_NODE."""
+    """Runs the command, if there is one, and returns its output. Its environment has the setting's
+    values: `--numa-node` as LINKGAUGE_NUMA_NODE."""
     if command is None:
         return None
     setting = variant.setting
@@ -185,7 +185,7 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
 
 
 def _drawn(request: RunRequest, draw: int) -> RunRequest:
-    """The request; on a simulated machine with new noise for each run."""
+    """Returns the request for a run. On a simulated machine, each run has new noise."""
     settings = request.settings
     if settings.simulation is None:
         return request

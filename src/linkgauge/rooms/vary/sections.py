@@ -1,4 +1,4 @@
-"""The effects of settings: the settings, a summary, and a table for each benchmark."""
+"""Shows the effects of settings: the settings, a summary, and a table for each benchmark."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from linkgauge.report.words.figures import SAME, TONES
 from linkgauge.report.words.sentences import first_of
 
 FINE = 0.002
-"""The width of an interval below which another digit is shown."""
+"""An interval narrower than this is shown with another digit."""
 VAGUE = 0.1
-"""The reach of an interval beyond which a difference may exist although none was found."""
+"""If an interval reaches further than this, a difference may exist although none was found."""
 COLUMNS = (
     "benchmark", "backend", "size", "row", "column", "unit", "better", "setting", "values",
     "rounds", "median", "ratio", "ratio_low", "ratio_high", "p", "p_holm", "direction", "reason",
@@ -50,14 +50,14 @@ def blocks(variation: Variation) -> Iterator[Block]:
 
 
 def _done_rounds(variation: Variation) -> int:
-    """The rounds in which every setting was measured."""
+    """Returns the number of rounds in which every setting was measured."""
     ended = Counter(run.round for run in variation.runs if run.finished)
     return sum(count == len(variation.settings) for count in ended.values())
 
 
 def _settings(variation: Variation) -> Table:
-    """A table of the settings, each with its letter, and the last output of the command before its
-    first run."""
+    """Returns a table of the settings. Each row has the setting's letter, and the output of the
+    command before its first run."""
     rows = []
     for number, setting in enumerate(variation.settings):
         said = f"{setting} (the baseline)" if not number else str(setting)
@@ -76,8 +76,9 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """A table of a benchmark's cells, with the sizes of each path below each other: a row for each
-    setting but the first, whose figure comes before them."""
+    """Returns a table of a benchmark's cells. Each cell has a row for each setting but the first:
+    the first setting's figure, then the setting's own figure. The sizes of a path follow each
+    other."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}
@@ -109,7 +110,8 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
 def _against(
     first: tuple[str, Compared], second: tuple[str, Compared]
 ) -> tuple[Entry, Entry, Entry]:
-    """The change, its interval and the verdict on it, with the reasons why figures are missing."""
+    """Returns the change, its interval and the verdict on the change. The verdict includes the
+    reasons why figures are missing."""
     other = second[1]
     change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
@@ -136,8 +138,8 @@ def _ends(sizes: Sequence[int]) -> str:
 
 
 def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterator[Line]:
-    """Lines on the sizes at which each setting is better or worse, once for all paths that are
-    alike."""
+    """Yields lines on the sizes at which each setting is better or worse. Paths with the same sizes
+    share a line."""
     for number, setting in enumerate(settings[1:], 1):
         alike: defaultdict[str, list[str]] = defaultdict(list)
         for place, own in groupby(cells, lambda one: one.place):
@@ -154,8 +156,8 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
 
 
 def _outcome(variation: Variation, number: int) -> Line:
-    """A line on how many cells differ under a setting, where they differ most, and how far the
-    others may differ."""
+    """Returns a line on how many cells differ under a setting, where they differ most, and how far
+    the other cells may differ."""
     known = [
         (cell, change)
         for cell in variation.cells
@@ -178,7 +180,7 @@ def _outcome(variation: Variation, number: int) -> Line:
 
 
 def _promise(variation: Variation) -> str:
-    """A sentence on the guarantee of the comparisons."""
+    """Returns a sentence on what the comparisons guarantee."""
     alpha, done = variation.significance, _done_rounds(variation)
     each = (one.change for cell in variation.cells for one in cell.settings)
     known = [change for change in each if change is not None and change.is_known]
@@ -198,7 +200,7 @@ def _promise(variation: Variation) -> str:
 
 
 def variation_csv(variation: Variation) -> str:
-    """The comparison as CSV, a line for each cell and setting, in base units."""
+    """Returns the comparison as CSV, a line for each cell and setting, in base units."""
     return csv_text((COLUMNS, *(row for cell in variation.cells for row in _rows(variation, cell))))
 
 

@@ -1,5 +1,4 @@
-"""The variations of `linkgauge vary`: the values of its options, and the settings that they
-make."""
+"""Reads the values of `linkgauge vary`'s options, and makes the settings that result from them."""
 
 from __future__ import annotations
 
@@ -46,18 +45,18 @@ _FIELDS = {
     "--engine": (_REQUEST, "engine"),
     "--graph": (_REQUEST, "graphs"),
 }
-"""The field that each option sets: one of the request itself, or of a part of its settings."""
+"""The field that each option sets: a field of the request itself, or of a part of its settings."""
 
 
 class Choice(NamedTuple):
-    """One value of an option or of a variable, as it was typed and as a run uses it."""
+    """One value of an option or of a variable: as it was typed, and as a run uses it."""
 
     option: str
     typed: str
     value: object
 
     def of(self, request: RunRequest) -> RunRequest:
-        """The request with this value."""
+        """Returns the request with this value."""
         where, field = _FIELDS.get(self.option, (_SURROUNDINGS, "environment"))
         if where == _REQUEST:
             return replace(request, **{field: self.value})
@@ -71,8 +70,8 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Every combination of the options' values, the first values first. Raises InputError for an
-    invalid value, and if nothing varies."""
+    """Returns every combination of the options' values; combinations of first values come first.
+    Raises InputError for an invalid value, and if nothing varies."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:
@@ -102,7 +101,7 @@ def _variant(name: str, choices: Sequence[Choice], base: RunRequest, labels: set
 
 
 def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]:
-    """The values of each option that was given."""
+    """Yields the values of each option that was given."""
     for option in _FIELDS:
         if texts := given[option]:
             yield [
@@ -116,7 +115,7 @@ def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]
 
 
 def _read(option: str, text: str, simulation: Simulation | None) -> object:
-    """The value for a typed text. Raises InputError for an invalid one."""
+    """Returns the value of a typed text. Raises InputError for an invalid text."""
     match option:
         case "--cpus":
             return () if text == "all" else _cpus(text, _usable_cpus(simulation))
@@ -161,7 +160,7 @@ def _usable_cpus(simulation: Simulation | None) -> Collection[int]:
 
 
 def host_of(simulation: Simulation | None) -> Host:
-    """The simulated machine's host, else this one."""
+    """Returns the simulated machine's host, or else this machine."""
     if simulation is None:
         from linkgauge.machine.host import read_host
 
@@ -172,8 +171,8 @@ def host_of(simulation: Simulation | None) -> Host:
 
 
 def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
-    """The CPUs of a list such as `0-3,8`, ascending. Raises InputError for any other text, and for
-    CPUs that are not usable."""
+    """Returns the CPUs of a list such as `0-3,8`, ascending. Raises InputError for any other text,
+    and for CPUs that are not usable."""
     if not _CPUS.fullmatch(text):
         raise InputError(f"--cpus {text}: give CPUs such as 0-3,8, or all")
     cpus: set[int] = set()
@@ -190,8 +189,8 @@ def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
 
 
 def read_variable(text: str) -> tuple[str, tuple[str, ...]]:
-    """The name and the values of `NAME=A,B`; `\\,` is a comma within a value. Raises InputError for
-    any other text."""
+    """Returns the name and the values of `NAME=A,B`; `\\,` is a comma within a value. Raises
+    InputError for any other text."""
     name, equals, values = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
         raise InputError(f"--env {text}: give the variable and its values: NAME=A,B")

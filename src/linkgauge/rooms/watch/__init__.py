@@ -1,4 +1,4 @@
-"""Short probes of every link at intervals, and a line whenever a link gets worse."""
+"""Measures every link briefly at intervals (probes), and reports links that get worse."""
 
 from linkgauge.registry import Room
 

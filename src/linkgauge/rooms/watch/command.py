@@ -1,5 +1,5 @@
-"""The command `linkgauge watch`: short probes of every link at intervals, and a line whenever one
-gets worse."""
+"""The command `linkgauge watch`: measures every link briefly at intervals (probes), and reports
+links that get worse."""
 
 from __future__ import annotations
 
@@ -52,14 +52,13 @@ class WatchOptions(Options):
 def watch(asked: WatchOptions) -> int:
     """Probe every link now and then, and report one that gets worse.
 
-    A probe measures as many cells as the budget allows, in turn, and leaves busy devices alone. Its
-    figures go to the history. Ctrl-C ends it.
+    A probe measures as many cells as the budget allows, in turn, and leaves busy devices alone. The
+    figures go to the history. Ctrl-C ends the watch.
 
     Examples:
         linkgauge watch --every 1h --budget 0.1%
         linkgauge watch --every 10s --budget 5% --for 10m
-        linkgauge watch --probes 1 --json
-    """
+        linkgauge watch --probes 1 --json"""
     from msgspec.structs import replace
 
     from linkgauge.cli.options_record import request_of

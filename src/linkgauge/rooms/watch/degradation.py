@@ -1,7 +1,7 @@
-"""Finds cells, measured at intervals, that got worse than before or are worse than they should be.
+"""Finds cells that got worse than before, or that are worse than expected.
 
-A single slow measurement does not count: two in a row do, and two good ones end the state. Wrong
-bytes, an error or a timeout count at once."""
+Two slow measurements in a row make a cell degraded; one alone does not count. Two good measurements
+end the state. Wrong bytes, an error or a timeout count at once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from linkgauge.model.units import Better
 from .events import Degraded, Recovered, Why
 
 LEAST = 5
-"""The fewest earlier figures that show what is usual."""
+"""The fewest earlier figures that are enough to know what is usual."""
 MOST = 60
-"""The most earlier figures that count: the latest ones."""
+"""The number of the latest earlier figures that count."""
 IN_A_ROW = 2
 _FAR = 5.0
-"""The deviations from the usual figure that are not chance."""
+"""A figure this many deviations from the usual figure is not slow by chance."""
 _FEW = 4.0
-"""The weight that makes the scatter of few earlier figures larger, because it is less certain: with
-this number, it counts twice."""
+"""The weight that enlarges the scatter of few earlier figures, because their scatter is less
+certain. With this number of earlier figures, the scatter counts twice."""
 
 
 class WatchedCell(NamedTuple):
@@ -42,7 +42,7 @@ class WatchedCell(NamedTuple):
 
 class _State:
     """The state of a cell: its usual figures, how many measurements in a row were slow or good, and
-    since when (seconds) it is degraded."""
+    the time since which it is degraded (seconds)."""
 
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
@@ -52,15 +52,17 @@ class _State:
 
 
 class Degradation:
-    """Follows cells. A figure is slow if it is worse than the usual one by more than `least` and by
-    more than the scatter of earlier ones, or if it is `low` compared with the expected one."""
+    """Follows cells. A figure is slow if it is worse than the usual figure by more than `least`,
+    and by more than earlier figures scatter. A figure that is `low` compared with the expectation
+    is slow, too."""
 
     def __init__(self, least: float) -> None:
         self._least = least
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[SheetId, Better]) -> None:
-        """Learns the usual figures of cells in these tables from earlier runs, the latest first."""
+        """Learns the usual figures of cells in these tables from earlier runs, the latest run
+        first."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
@@ -72,9 +74,9 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """The usual ones of figures over time: those of the latest level or, if that is far worse
-        than the previous one, of the previous level. A figure that got worse and stayed so does not
-        thereby become usual."""
+        """Returns the usual figures: those of the latest level over time. If the latest level is
+        far worse than the previous level, returns those of the previous level. A figure that got
+        worse and stayed so therefore does not become usual."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -85,7 +87,7 @@ class Degradation:
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
-        """The cells that look slow and are not known to be degraded; they are measured once
+        """Yields the cells that look slow and are not known to be degraded. They are measured once
         more."""
         for one in seen:
             state = self._cells.get(one.cell)
@@ -95,8 +97,8 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """The event after this measurement at `now` (seconds) and this time of day; None if nothing
-        changed."""
+        """Takes in a measurement at `now` (seconds) and at this time of day. Returns the event that
+        results, or None if nothing changed."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)
@@ -131,7 +133,8 @@ class Degradation:
     def _degrade(
         self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
-        """Marks a cell as degraded; the event is reported once until the cell recovers."""
+        """Marks a cell as degraded. Returns the event only the first time, until the cell
+        recovers."""
         state.good = 0
         is_new, state.why = state.since is None, why
         if not is_new:
@@ -169,7 +172,7 @@ class Degradation:
 
 
 def _visits(cell: CellResult) -> list[float]:
-    """The median of each visit."""
+    """Returns the median of each visit to a cell."""
     if not cell.samples:
         return []
     by_visit = cut(cell.samples, [sum(gates) for gates in cell.visits] or [len(cell.samples)])

@@ -1,6 +1,7 @@
-"""The events that a watch reports. Each is a line of its own, and `event` names its kind.
+"""The events that a watch reports. Each event is a line of its own, and `event` names its kind.
 
-Moments are times of day (ISO 8601, UTC), figures are in the cell's unit. Absent is null."""
+Moments are times of day (ISO 8601, UTC), figures are in the cell's unit. Missing values are
+null."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ answer."""
 class _WatchEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     """An event of a watch.
 
-    event: What has happened.
-    time: When (ISO 8601, UTC)."""
+    event: The kind of the event.
+    time: The time of the event (ISO 8601, UTC)."""
 
     time: str
 
@@ -35,11 +36,10 @@ class Begun(_WatchEvent, frozen=True, kw_only=True, tag="begun"):
     """Cells of a machine are watched.
 
     machine: The machine's name.
-    simulated: Whether it is a simulated machine.
-    cells: How many cells are watched.
-    every: Seconds from one probe to the next.
-    budget: The share of the time in which devices may be kept busy, from 0 to 1.
-    """
+    simulated: Whether the machine is simulated.
+    cells: The number of watched cells.
+    every: The seconds from one probe to the next.
+    budget: The share of the time in which devices may be kept busy, from 0 to 1."""
 
     machine: str
     simulated: bool
@@ -51,15 +51,14 @@ class Begun(_WatchEvent, frozen=True, kw_only=True, tag="begun"):
 class Probed(_WatchEvent, frozen=True, kw_only=True, tag="probe"):
     """A probe has ended.
 
-    number: Which probe it was, from 1.
-    cells: How many cells it measured.
-    seconds: Seconds in which it kept devices busy.
-    busy: Seconds in which the whole watch kept devices busy.
-    elapsed: Seconds of the whole intervals so far.
-    duty: The share of these in which devices were busy, from 0 to 1.
-    degraded: How many cells are degraded now.
-    left_alone: Why a device was left alone, by its memory.
-    """
+    number: The number of the probe, from 1.
+    cells: The number of cells that the probe measured.
+    seconds: The seconds in which the probe kept devices busy.
+    busy: The seconds in which the whole watch kept devices busy.
+    elapsed: The seconds of all whole intervals so far.
+    duty: The share of `elapsed` in which devices were busy, from 0 to 1.
+    degraded: The number of cells that are degraded now.
+    left_alone: The reasons why devices were left alone, by their memory."""
 
     number: int
     cells: int
@@ -74,16 +73,16 @@ class Probed(_WatchEvent, frozen=True, kw_only=True, tag="probe"):
 class Noticed(_WatchEvent, frozen=True, kw_only=True):
     """An observation of a cell.
 
-    cell: Which cell it is.
+    cell: The cell.
     why: The present or past problem of the cell: slower than it was (`history`), below what is
         `expected`, wrong bytes (`fail`), an error, or no answer.
-    unit: The unit of its figures.
-    simulated: Whether it was measured on a simulated machine.
-    figure: Its figure; null without one.
-    usual: Its usual figure; null if that is not known.
+    unit: The unit of the cell's figures.
+    simulated: Whether the machine is simulated.
+    figure: The cell's figure; null if there is none.
+    usual: The cell's usual figure; null if unknown.
     earlier: The number of earlier probes and runs with the usual figure.
     expected: The figure that the hardware should reach; null if unknown.
-    reason: Why it did not pass; null if it passed."""
+    reason: The reason why the cell did not pass; null if it passed."""
 
     cell: SeriesId
     why: Why
@@ -97,13 +96,13 @@ class Noticed(_WatchEvent, frozen=True, kw_only=True):
 
 
 class Degraded(Noticed, frozen=True, kw_only=True, tag="degraded"):
-    """A cell is worse than it should be, which a second measurement confirmed."""
+    """A cell is worse than it should be; a second measurement confirmed it."""
 
 
 class Recovered(Noticed, frozen=True, kw_only=True, tag="recovered"):
     """A cell is as it should be again.
 
-    seconds: The seconds that it was degraded."""
+    seconds: The seconds in which the cell was degraded."""
 
     seconds: float
 
@@ -112,7 +111,7 @@ class LeftAlone(_WatchEvent, frozen=True, kw_only=True, tag="busy"):
     """Other processes use a device, so its cells wait.
 
     device: The device, in the notation; `host` is the host.
-    why: Why it was left alone."""
+    why: The reason why the device was left alone."""
 
     device: str
     why: str
@@ -127,9 +126,9 @@ class MeasuredAgain(_WatchEvent, frozen=True, kw_only=True, tag="idle"):
 
 
 class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
-    """A probe could not be carried out, or not be kept; the watch goes on.
+    """A probe could not be carried out, or could not be kept; the watch continues.
 
-    reason: What went wrong."""
+    reason: The error."""
 
     reason: str
 
@@ -137,13 +136,12 @@ class ProbeFailed(_WatchEvent, frozen=True, kw_only=True, tag="problem"):
 class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
     """The watch has ended.
 
-    probes: How many probes were made.
-    cells: How many cells were measured in them.
-    busy: Seconds in which they kept devices busy.
-    elapsed: Seconds of whole intervals.
-    duty: The share of these in which devices were busy, from 0 to 1.
-    degraded: The cells that are still degraded.
-    """
+    probes: The number of probes.
+    cells: The number of cells measured in all probes.
+    busy: The seconds in which the probes kept devices busy.
+    elapsed: The seconds of all whole intervals.
+    duty: The share of `elapsed` in which devices were busy, from 0 to 1.
+    degraded: The cells that are still degraded."""
 
     probes: int
     cells: int
@@ -154,7 +152,7 @@ class WatchEnded(_WatchEvent, frozen=True, kw_only=True, tag="ended"):
 
 
 SCHEMA = "linkgauge.watch/1"
-"""The schema of its lines, although no line states it."""
+"""The schema of a watch's lines, although no line names the schema."""
 Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | ProbeFailed | WatchEnded
 
 
@@ -162,12 +160,12 @@ Event = Begun | Probed | Degraded | Recovered | LeftAlone | MeasuredAgain | Prob
 
 
 def event_json(event: Event) -> str:
-    """The event as a line of JSON."""
+    """Returns the event as a line of JSON."""
     return escaped(msgspec.json.encode(event)).decode()
 
 
 def event_line(event: Event) -> Line | None:
-    """The event as a line for people; None for events that they need not see."""
+    """Returns the event as a line for people; None for events that people need not see."""
     said = _said(event)
     if said is None:
         return None
@@ -200,7 +198,7 @@ def _said(event: Event) -> tuple[str | Span, ...] | None:
 
 
 def _noticed(event: Noticed) -> str:
-    """An observation as a line: `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier),
+    """Formats an observation: `NAME (0, 1)  24.10 GB/s, 44% of its usual 55.31 GB/s (60 earlier),
     …`."""
     cell = event.cell
     size = f" {format_size(cell.size)}" if cell.size else ""
@@ -221,7 +219,7 @@ def _noticed(event: Noticed) -> str:
 
 
 def _share(figure: float, of: float, event: Noticed) -> str:
-    """A figure relative to another: `44% of`; for a time, `10.9 times`."""
+    """Formats a figure relative to another figure: `44% of`; for a time, `10.9 times`."""
     is_time = unit_of(event.unit).better == "lower"
     return f"{figure / of:.3g} times" if is_time else f"{figure / of:.0%} of"
 
@@ -240,7 +238,7 @@ def _ended(event: WatchEnded) -> str:
 
 
 def _duty(share: float) -> str:
-    """A share in percent; of a small one, only one digit: `0.00009%`."""
+    """Formats a share in percent. A small share has only one digit: `0.00009%`."""
     if share >= 0.0001 or not share > 0:
         return percent(share)
     return f"{100 * share:.{-math.floor(math.log10(100 * share))}f}%"

@@ -1,4 +1,4 @@
-"""Probes one after another, with the events in them and the time that they keep devices busy."""
+"""Makes one probe after another, reports events, and counts the time that devices are busy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .events import (
 from .rota import CPUS_AT_WORK, HOST, Rota, busy_devices, busy_host, by_host, is_free
 
 EARLIER = 300
-"""The runs of the history that show what is usual."""
+"""The number of latest runs in the history from which usual figures are learnt."""
 Tell = Callable[[Event], None]
 
 
@@ -62,8 +62,8 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The request for a watch: a probe `every` so many seconds, with devices busy for at most the
-    share `budget` of the time, for a number of seconds or `probes`, or without an end. Changes
+    """The request for a watch: a probe every `every` seconds, for `seconds` seconds or `probes`
+    probes, or without an end. Devices are busy for at most the share `budget` of the time. Changes
     below `least` are ignored."""
 
     request: RunRequest
@@ -89,8 +89,8 @@ class Watch:
         self._began = clock.now()
 
     def carry_out(self) -> int:
-        """Probes until the time or the number of probes is reached. Returns the exit code. After
-        Ctrl-C or SIGTERM, reports the end and raises KeyboardInterrupt."""
+        """Makes probes until the time or the number of probes is reached. Returns the exit code.
+        After Ctrl-C or SIGTERM, reports the end and raises KeyboardInterrupt."""
         try:
             while True:
                 self._probe()
@@ -103,7 +103,7 @@ class Watch:
         return self._code()
 
     def _wait(self) -> bool:
-        """Waits until the next probe is due; false if the time is over by then."""
+        """Waits until the next probe is due. Returns false if the watch ends before that."""
         every, limit = self._asked.every, self._asked.seconds
         passed = self._clock.now() - self._began
         due = (math.floor(passed / every) + 1) * every
@@ -130,8 +130,8 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> tuple[float, float]:
-        """The seconds of the whole intervals so far, and the share of them that devices were
-        busy."""
+        """Returns the seconds of all whole intervals so far, and the share of this time in which
+        devices were busy."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return elapsed, self._busy / elapsed
 
@@ -164,8 +164,8 @@ class Watch:
         return len(chosen)
 
     def _request(self) -> RunRequest:
-        """The request of a probe. On a simulated machine it has the number of cells measured so
-        far, by which faults find their cells."""
+        """Returns the request of a probe. On a simulated machine, the request has the number of
+        cells measured so far, which decides when faults begin."""
         request = self._asked.request
         simulation = request.settings.simulation
         if simulation is None:
@@ -181,8 +181,8 @@ class Watch:
         return {HOST: f"{share:.0%} of the CPUs are at work"} if share > CPUS_AT_WORK else {}
 
     def _leave_alone(self, busy: dict[str, str]) -> None:
-        """Reports, once each, the devices that other processes keep busy, and those that are idle
-        again."""
+        """Reports devices that other processes keep busy, and devices that are idle again. Each
+        change is reported once."""
         for device in self._alone.keys() - busy.keys():
             self._tell(MeasuredAgain(time=now(), device=device))
         for device, why in busy.items():
@@ -202,7 +202,7 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
-        """The cells that look slow, as far as there is time to measure them once more."""
+        """Returns the cells that look slow, as far as there is time to measure them once more."""
         self._learn(run)
         judged = judge(run)
         sheets = {id(result): number for number, result in enumerate(judged.results)}
@@ -218,7 +218,7 @@ class Watch:
         return self._numbers[cell_id(seen.result, seen.found)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
-        """Reports the changes, and keeps the probe."""
+        """Reports the changes that a probe shows, and keeps the probe."""
         measured, again = [], []
         for seen in _seen(run):
             measured.append(self._number_of(seen))
@@ -243,8 +243,8 @@ class Watch:
         )  # fmt: skip
 
     def _code(self) -> int:
-        """The exit code: 3 if a cell cannot be measured now, 1 if one is degraded, 4 if nothing was
-        measured."""
+        """Returns the exit code: 3 if a cell cannot be measured now, 1 if a cell is degraded, 4 if
+        nothing was measured."""
         whys = self._degradation.whys()
         if any(why in ("error", "timeout") for why in whys):
             return 3
@@ -252,8 +252,8 @@ class Watch:
 
 
 class _Timer(Observer):
-    """Times the cells of a probe: `took` has the seconds by their number in it, `busy` is the time
-    from the first one's start to the last one's end."""
+    """Times the cells of a probe. `took` has the seconds of each cell by its number in the probe.
+    `busy` is the time from the start of the first cell to the end of the last."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -275,7 +275,7 @@ class _Timer(Observer):
         self.busy = at - (self._first if self._first is not None else at)
 
     def cost(self, chosen: Sequence[PlannedCell], number: int) -> float:
-        """The seconds of the cell with this number in the whole plan."""
+        """Returns the seconds of the cell that has this number in the whole plan."""
         place = next(at for at, cell in enumerate(chosen) if cell.number == number)
         return self.took.get(place, 0.0)
 
@@ -287,7 +287,7 @@ def _seen(run: Run) -> Iterator[WatchedCell]:
 
 
 def teller(*, as_json: bool) -> Tell:
-    """A function that prints each event at once."""
+    """Returns a function that prints each event at once."""
     from linkgauge.report.console import make_console
     from linkgauge.report.render.terminal import styled
 
@@ -307,8 +307,8 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
-    """Plans and watches; `otherwise` is the request to watch if the first one has no cell here.
-    Returns the exit code. Raises InputError if there is nothing to watch."""
+    """Makes a plan and watches. `otherwise` is the request to watch if `asked` has no cell on this
+    machine. Returns the exit code. Raises InputError if there is nothing to watch."""
     with opened(asked.request) as session:
         machine, plan = session.machine, session.plan(Observer())
     if not any(able(plan)) and otherwise is not None:

@@ -1,5 +1,5 @@
-"""The turns of a watch's cells within its budget, and the devices that other processes use, which
-it leaves alone."""
+"""Chooses the cells of each probe in turn, within the budget of a watch. Devices that other
+processes use are left alone."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from linkgauge.model.settings import VISIT_SECONDS
 
 HOST = "host"
 AT_WORK = 0.05
-"""The share of time above which a working device is busy."""
+"""A device that works for more than this share of the time is busy."""
 CPUS_AT_WORK = 0.5
-"""The share of time above which the host's CPUs are busy; cells of host threads then wait."""
+"""The host's CPUs are busy if they work for more than this share of the time. Cells of host threads
+then wait."""
 SPAN = 0.25
 """The seconds over which the load of the host's CPUs is read."""
 
 
 def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
-    """The devices of the plan that other processes keep busy, with the reason."""
+    """Returns the devices of the plan that other processes keep busy, with the reason."""
     found = machine.inventory.accelerators if machine.inventory is not None else ()
     used = {str(place) for _, cell in able(plan) for place in cell.places}
     mine = (one for one in found if one.memory in used)
@@ -40,8 +41,8 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 
 
 def _at_work(one: Accelerator) -> str | None:
-    """How busy an accelerator is; if that is unknown, the processes that use it; None if
-    neither."""
+    """Describes how busy an accelerator is, or the processes that use it if its load is unknown.
+    Returns None for an idle accelerator."""
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
         share = f"at work for {one.utilization:.0%} of the time{others}"
@@ -52,8 +53,8 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """The share of the CPUs' time that is used now; 0 if the kernel does not report it. Takes
-    `SPAN` seconds, in which this process does nothing."""
+    """Returns the share of the CPUs' time that is used now; 0 if the kernel does not report it.
+    Takes `SPAN` seconds, in which this process does nothing."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -84,16 +85,16 @@ def is_free(cell: PlannedCell, busy: Mapping[str, str]) -> bool:
 
 
 MARGIN = 0.9
-"""The share of the remaining time that is planned, because estimates are not exact."""
+"""The share of the remaining time that is planned. Estimates are not exact."""
 _NEW = 0.3
-"""The weight of the latest duration in an estimate that falls; an estimate that rises does so at
-once."""
+"""The weight of the latest duration if it is shorter than the estimate. A longer duration replaces
+the estimate at once."""
 
 
 class Rota:
     """The cells of a plan in turn. A probe may keep devices busy for the share `budget` of `every`
-    seconds. Time that it leaves is available to the next probes, and time that it takes too much is
-    subtracted from theirs."""
+    seconds. Later probes may use the time that a probe leaves, and lose the time that it takes too
+    much."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -102,20 +103,20 @@ class Rota:
         self._turns = deque(_Turn(sheet, cell) for sheet, cell in able(plan))
         self._costs: dict[int, float] = {}
         self._known: set[int] = set()
-        """The tables of which a cell was measured, by their identity."""
+        """The identities of tables of which at least one cell was measured."""
 
     def __len__(self) -> int:
         return len(self._turns)
 
     def begin(self) -> None:
-        """Begins a probe: grants it the time of its interval."""
+        """Begins a probe, and grants the probe the time of its interval."""
         dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
-        """The free cells that are next and fit, in turn. Cells that are not free keep their turn,
-        and so do all but one of a table without measurements, since its first cost is only a
-        guess."""
+        """Returns the next free cells that fit into the time, in turn. Cells that are not free keep
+        their turn. Of a table without measurements, only one cell is chosen, since the cost of its
+        cells is only a guess."""
         left = self._credit * MARGIN
         chosen, guessed = [], set[int]()
         for turn in self._turns:
@@ -131,7 +132,8 @@ class Rota:
         return tuple(chosen)
 
     def has_room(self, number: int, spent: float) -> bool:
-        """Whether the cell of this number fits once more; `spent` seconds are gone."""
+        """Whether there is time to measure the cell of this number once more, after `spent`
+        seconds."""
         turn = next(turn for turn in self._turns if turn.cell.number == number)
         return spent + self._cost(turn) <= self._credit
 
@@ -148,7 +150,7 @@ class Rota:
         self._known |= {id(turn.sheet) for turn in self._turns if turn.cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
-        """Moves these cells to the end; those to be measured `again` come next."""
+        """Moves these cells to the end, except that cells to be measured `again` come next."""
         done = [turn for turn in self._turns if turn.cell.number in numbers]
         soon = [turn for turn in done if turn.cell.number in again]
         others = [turn for turn in self._turns if turn.cell.number not in numbers]
@@ -156,7 +158,8 @@ class Rota:
         self._turns = deque((*soon, *others, *late))
 
     def _cost(self, turn: _Turn) -> float:
-        """The cost of a cell: its last one, else the highest one of any cell, else a guess."""
+        """Returns the cost of a cell in seconds: its last cost, or else the highest cost of any
+        cell, or else a guess."""
         known = self._costs.get(turn.cell.number)
         if known is not None:
             return known
@@ -164,7 +167,7 @@ class Rota:
         return max(self._costs.values(), default=guess)
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
-        """The tables with only these cells, numbered from 0."""
+        """Returns the plan's tables with only these cells, numbered from 0."""
         return tuple(_only(self._plan, {cell.number for cell in cells}))
 
 

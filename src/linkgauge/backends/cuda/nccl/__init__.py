@@ -1,1 +1,1 @@
-"""Collectives by NVIDIA's library of collectives, NCCL."""
+"""Collectives by NCCL, NVIDIA's library of collectives."""

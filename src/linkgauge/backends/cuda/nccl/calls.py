@@ -1,4 +1,4 @@
-"""The library calls of a collective, which are the same as nccl-tests makes (src/*.cu)."""
+"""The library calls of a collective: the same calls as in nccl-tests (src/*.cu)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """One rank's part of a collective: its `place` among the copies, its `rank` among the `ranks`
-    of its group, its device and communicator, the addresses of its buffers (equal if in place), the
-    operation, and its size in bytes."""
+    """One rank's part of a collective. `place` is the part's position among the copies. `rank` is
+    the number among the `ranks` of the group. The buffers' addresses are equal if the collective is
+    in place. The size is in bytes."""
 
     place: int
     rank: int
@@ -49,8 +49,8 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """The address of the data that the rank sends; in place, it is within the receive
-        buffer."""
+        """Returns the address of the data that the rank sends. In place, this address is within the
+        receive buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -59,15 +59,15 @@ class CollectivePart(NamedTuple):
 
 
 def driver_call(name: str, *words: int) -> LibraryCall:
-    """A call of a function of the driver."""
+    """Returns a call of a driver function."""
     return LibraryCall(name, address_of(name), words)
 
 
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """The calls of one iteration of all these parts, in NCCL groups where several wait for each
-    other. `reductions` are the codes of the parts' reductions. Raises Unsupported if there are no
+    """Returns the calls of one iteration of all parts. Calls that wait for each other form an NCCL
+    group. `reductions` has the code of each part's reduction. Raises Unsupported if there are no
     calls to make."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
@@ -91,7 +91,8 @@ def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
 
 
 def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
-    """The calls of a part, step by step; a step begins after the previous step of all parts."""
+    """Yields the calls of a part, step by step. A step begins after all parts have ended the
+    previous step."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
         yield from _MOVES[work.collective](nccl, part)
@@ -114,7 +115,7 @@ def _move(
 
 
 def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """A send to the next rank, and a receive from the previous one."""
+    """Yields a send to the next rank, and a receive from the previous rank."""
     rank, ranks, count = part.rank, part.ranks, part.counts.count
     yield [
         _move(nccl, part, "ncclSend", part.sends_from, count, (rank + 1) % ranks),
@@ -123,14 +124,14 @@ def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]
 
 
 def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Sends one share to each of these ranks."""
+    """Yields the calls that send one share to each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.sends_from + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
 
 
 def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Receives one share from each of these ranks."""
+    """Yields the calls that receive one share from each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.receives_at + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
@@ -154,8 +155,9 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """The steps of a hypercube: the rank's own share goes to its place, then in each step all
-    shares so far are exchanged with the rank whose number differs in the next bit."""
+    """Yields the steps of a hypercube. First the rank's own share is copied to its place. Then each
+    step stands for one bit of the rank's number. In a step, the rank exchanges all shares so far
+    with the rank whose number differs in that bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:
@@ -185,8 +187,8 @@ _FUNCTIONS: Mapping[CollectiveName, str] = {
     "scatter": "ncclScatter",
 }
 _SINCE_2_28 = ("ncclAlltoAll", "ncclGather", "ncclScatter")
-"""The calls that exist since NCCL 2.28. Before, they are made of sends and receives, like the other
-patterns always are."""
+"""The calls that exist since NCCL 2.28. Earlier versions need sends and receives instead, as all
+other patterns do."""
 _MOVES: Mapping[
     CollectiveName, Callable[[Nccl, CollectivePart], Iterator[Sequence[LibraryCall]]]
 ] = {

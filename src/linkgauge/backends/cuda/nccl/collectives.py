@@ -1,8 +1,8 @@
-"""Collectives by NCCL, over devices of this process and of other processes, if any.
+"""Collectives by NCCL over devices of this process and of other processes, if any.
 
-One thread makes the calls of all devices of its process, as nccl-tests does: those of an iteration
-in one group. The native loop makes them, with no Python in between; the host's clock times them
-from before the first until every stream is done."""
+One thread makes the calls of all devices of its process, as in nccl-tests; the calls of an
+iteration form one group. A native loop makes the calls, with no Python in between. The host's clock
+runs from before the first call until every stream is done."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SOURCE = 0
 """The source's rank in a communicator."""
 RANKS = 2
 _BYTE = 0
-"""ncclInt8."""
+"""NCCL's constant ncclInt8."""
 _ENTRIES = 4
 """Entries of the driver's queues that a call of NCCL takes: its kernel, and events around it."""
 
 
 class Passage(NamedTuple):
-    """One side of a copy by NCCL: the communicator of its two ranks, in which this process is
-    `rank`."""
+    """One side of a copy by NCCL. The communicator joins the two ranks of the copy, and this
+    process is `rank`."""
 
     nccl: Nccl
     communicator: Any
@@ -49,8 +49,8 @@ class Passage(NamedTuple):
 
 
 class PassingWork(StreamWork):
-    """The calls of one side of a copy by NCCL. A warm-up fills NCCL's buffers, so that as many
-    bytes leave them as enter them between the start event and the end event."""
+    """The calls of one side of a copy by NCCL. A warm-up fills NCCL's buffers. So equally many
+    bytes enter and leave the buffers between the start event and the end event."""
 
     def __init__(self, passage: Passage, copy: Copy) -> None:
         buffer = ours(copy.source if passage.rank == SOURCE else copy.destination)
@@ -66,8 +66,8 @@ class PassingWork(StreamWork):
         self._connect()
 
     def _connect(self) -> None:
-        """Makes the first copy, while no gate holds the device back: NCCL then connects the two
-        devices and loads its kernels, and both wait for the device."""
+        """Makes the first copy while no gate holds the device back. NCCL then connects the two
+        devices and loads kernels, and both steps wait for the device."""
         stream = self.device.stream(0)
         self.enqueue([stream], 1)
         self.device.call("cuStreamSynchronize", stream)
@@ -90,8 +90,8 @@ _OLDEST_OF_EIGHT_BITS = 90
 
 
 class NcclCommunicators:
-    """NCCL for all devices of a backend. The library is loaded for the first collective, and
-    communicators are kept."""
+    """NCCL and communicators for all devices of a backend. The library is loaded for the first
+    collective, and communicators are kept."""
 
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
         self._device_of = device_of
@@ -101,7 +101,7 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """The library. Raises Unsupported if there is none."""
+        """Returns NCCL, loaded at first use. Raises Unsupported if NCCL is missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -113,7 +113,7 @@ class NcclCommunicators:
         return self._nccl
 
     def refusal(self, transfer: Transfer) -> Unsupported | str | None:
-        """Why NCCL cannot carry out a rank's part; None if it can."""
+        """Returns why NCCL cannot carry out a rank's part, or None if it can."""
         owner = transfer.engine.owner
         if any(memory != owner for memory in (transfer.source, transfer.destination)):
             return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
@@ -124,7 +124,8 @@ class NcclCommunicators:
         return None
 
     def remarks(self) -> tuple[str, ...]:
-        """The library's version, and the environment variables that change its behaviour."""
+        """Returns remarks: the version of NCCL, and the environment variables that change its
+        behaviour."""
         if self._nccl is None:
             return ()
         variables = (f"{name}={os.environ[name]}" for name in sorted(os.environ))
@@ -132,7 +133,7 @@ class NcclCommunicators:
         return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
 
     def allocate(self, memory: Memory, size: int) -> CudaBuffer:
-        """Memory as nccl-tests allocates it."""
+        """Allocates memory in the same way as nccl-tests."""
         nccl, device = self.nccl, self._device_of(memory)
         address = nccl.allocate(device, size)
         return CudaBuffer(
@@ -140,15 +141,15 @@ class NcclCommunicators:
         )
 
     def token(self) -> bytes:
-        """The token by which the ranks of a communicator of several processes find each other."""
+        """Returns a token. Ranks of different processes with the same token form a communicator."""
         return self.nccl.token()
 
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """A group for the collective of all these ranks. With `tokens`, one for each of the
-        collective's groups, it consists of the copies with buffers in this process. Raises
-        Unsupported for what NCCL or a device cannot do."""
+        """Returns a group for the collective of all these ranks. With `tokens` (one for each group
+        of ranks), the result has only the copies whose buffers are in this process. Raises
+        Unsupported if NCCL or a device cannot carry out the collective."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -186,16 +187,16 @@ class NcclCommunicators:
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """The communicators for these ranks; each is made once for a token, or for a set of
-        devices."""
+        """Returns the communicators for these ranks. Each communicator is created once for a token,
+        or for a set of devices."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """This process's side of the copies to or from another process, which have this token;
-        waits for the other side."""
+        """Returns this process's side of the copies to or from another process with the same token.
+        Waits for the other process."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
 
@@ -208,7 +209,7 @@ class NcclCommunicators:
 
 
 def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
-    """Raises Unsupported for collectives that these devices cannot carry out."""
+    """Raises Unsupported for a collective that these devices cannot carry out."""
     if len({device.index for device in devices}) < len(devices):
         raise Unsupported("ranks share a GPU: NCCL needs one for each")
     oldest = min(device.capability for device in devices)

@@ -1,4 +1,5 @@
-"""A collective that is carried out repeatedly: timed, also by single iterations, and checked."""
+"""Carries out a collective repeatedly, times iterations (also one by one), and checks the
+result."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _WORD = 8
 
 
 class _Content(ctypes.Structure):
-    """The struct of the same name in content.cuh."""
+    """The struct `Content` of content.cuh."""
 
     _fields_ = (
         ("seed", ctypes.c_uint64),
@@ -39,7 +40,7 @@ class _Content(ctypes.Structure):
 
 
 class _Origin(ctypes.Structure):
-    """The struct of the same name in content.cuh."""
+    """The struct `Origin` of content.cuh."""
 
     _fields_ = (
         ("first", ctypes.c_uint64),
@@ -62,8 +63,8 @@ class RankData:
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """The number of wrong elements among `count`, and the index of the first (0 if there are
-        none)."""
+        """Returns the number of wrong elements among `count`, and the index of the first (0 if
+        there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         words = [verify.new_word(device) for _ in range(2)]
         try:
@@ -92,7 +93,8 @@ _GRAPHED = 512
 
 
 class NcclGroup(CollectiveGroup):
-    """These parts of a collective of `count` copies; other processes have the other parts."""
+    """The parts of a collective that this process carries out. `count` is the number of copies of
+    all processes."""
 
     def __init__(
         self, nccl: Nccl, parts: Sequence[CollectivePart], work: Collective, count: int
@@ -116,7 +118,7 @@ class NcclGroup(CollectiveGroup):
         ]
 
     def _reductions(self) -> list[int]:
-        """The code of each part's reduction."""
+        """Returns the code of each part's reduction."""
         if self._work.reduction is None:
             return [0] * len(self._parts)
         codes = []
@@ -130,7 +132,7 @@ class NcclGroup(CollectiveGroup):
         return codes
 
     def _register(self) -> None:
-        """Registers the buffers with NCCL if the collective says so."""
+        """Registers the buffers with NCCL if the collective requires registration."""
         if self._work.registered is None:
             return
         symmetric = self._work.registered == "symmetric"
@@ -154,7 +156,7 @@ class NcclGroup(CollectiveGroup):
             self._capture(loops * laps)
 
     def _capture(self, loops: int) -> None:
-        """Captures `loops` iterations as a graph for each device."""
+        """Captures `loops` iterations as a CUDA graph for each device."""
         begun: list[CollectivePart] = []
         try:
             for part in self._parts:
@@ -197,8 +199,8 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Makes calls `times` times, and returns the seconds until the last has ended. Raises the
-        exception for the first call that fails."""
+        """Makes calls `times` times, and returns the seconds until the last call has ended. If a
+        call fails, raises the exception for the first failed call."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]
@@ -217,7 +219,8 @@ class NcclGroup(CollectiveGroup):
         return driver.error(name, driver.enums.CUresult(status))
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """The seconds of single iterations, by events of each device before and after its part."""
+        """Returns the seconds of single iterations. Events of each device mark the start and the
+        end of the device's part."""
         with ExitStack() as made:
             marks = [self._events(part, 2 * count, made) for part in self._parts]
             calls: list[LibraryCall] = []

@@ -1,5 +1,5 @@
-"""The boundary to NCCL: communicators by NVIDIA's own bindings (nccl4py), everything else by the
-library's functions, with its errors translated."""
+"""The interface to NCCL. nccl4py, NVIDIA's own bindings, creates communicators. All other functions
+of NCCL are called directly, with errors translated."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "a
 _HOST_IMMEDIATE = 1
 """NCCL's constant for a scaling factor in the host's memory, which is read at once (nccl.h)."""
 _SYMMETRIC = 1
-"""NCCL_WIN_COLL_SYMMETRIC."""
+"""NCCL's constant NCCL_WIN_COLL_SYMMETRIC."""
 
 
 class Nccl:
-    """The library that nccl4py loads. `core` is nccl4py's module of that name."""
+    """The NCCL library that nccl4py loads. `core` is the module of that name in nccl4py."""
 
     def __init__(self, core: Any, path: str) -> None:
         self._core = core
@@ -47,22 +47,23 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """The address of a function. Raises Unsupported if this version lacks it."""
+        """Returns the address of a function. Raises Unsupported if this version of NCCL lacks the
+        function."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function. Raises the exception that `error` makes of a status other than
-        success."""
+        """Calls a function of NCCL. If the status is not success, raises the exception from
+        `error`."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """The exception for a status other than success, with NCCL's own message: Unsupported for
-        arguments that NCCL does not accept (a type by a reduction, a registration), else
-        BackendError."""
+        """Returns the exception for a status other than success, with NCCL's own message. The
+        exception is Unsupported for arguments that NCCL does not accept (a type by a reduction, a
+        registration), else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -72,7 +73,7 @@ class Nccl:
 
     @contextmanager
     def _bindings(self, call: str) -> Iterator[None]:
-        """Raises BackendError for an error of nccl4py."""
+        """Turns errors of nccl4py into BackendError."""
         try:
             yield
         except Exception as error:
@@ -81,13 +82,13 @@ class Nccl:
             raise BackendError(call, str(error)) from error
 
     def token(self) -> bytes:
-        """A new token, by which all ranks of a communicator find each other."""
+        """Returns a new token. All ranks with this token form a communicator."""
         with self._bindings("ncclGetUniqueId"):
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """The communicators of the ranks that are `here`, each with its device; waits for all other
-        ranks."""
+        """Returns communicators for the ranks in `here`, each with its device. Waits for all other
+        ranks of the communicator."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with (
@@ -109,7 +110,7 @@ class Nccl:
                 one.destroy()
 
     def check(self, communicator: Any) -> None:
-        """Raises BackendError if the communicator has met an error since."""
+        """Raises BackendError if the communicator has had an error in the background."""
         status = c_int()
         self.call("ncclCommGetAsyncError", c_void_p(communicator.ptr), byref(status))
         if status.value != _SUCCESS:
@@ -118,8 +119,8 @@ class Nccl:
     def reduction(
         self, communicator: Any, reduction: Reduction, number: NumberType, rank: int
     ) -> int:
-        """The code of a reduction. For a scaled sum it is made for this rank; content.cuh defines
-        its factor."""
+        """Returns the code of a reduction. For a scaled sum, the code is created for this rank;
+        content.cuh defines the factor."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -130,7 +131,7 @@ class Nccl:
         return made.value
 
     def allocate(self, device: CudaDevice, size: int) -> int:
-        """Allocates device memory as NCCL prefers it, and returns its address."""
+        """Allocates device memory in the way that NCCL prefers, and returns the address."""
         address = c_void_p()
         device.enter()
         self.call("ncclMemAlloc", byref(address), ctypes.c_size_t(size))
@@ -141,7 +142,7 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Groups calls of several communicators that wait for each other."""
+        """Combines the calls of several communicators that wait for each other into one group."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -151,14 +152,14 @@ class Nccl:
         self.call("ncclGroupEnd")
 
     def end_groups(self, count: int) -> None:
-        """Ends groups in which a call has failed, because open groups would hold back all later
+        """Ends the open groups after a failed call, because open groups would hold back all later
         calls."""
         for _ in range(count):
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer with the communicator, and returns the handle for unregister(), which
-        inside a group is valid only after its end."""
+        """Registers a buffer with the communicator. Returns the handle for unregister(). Within an
+        NCCL group, the handle is valid only after the group's end."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)
@@ -173,7 +174,7 @@ class Nccl:
 
 
 def open_nccl() -> Nccl:
-    """Opens NCCL. Raises Unsupported with the remedy if NCCL or its bindings are missing."""
+    """Opens NCCL. Raises Unsupported with the remedy if NCCL or nccl4py is missing."""
     try:
         core = import_module("nccl.core")
     except (ImportError, RuntimeError) as error:

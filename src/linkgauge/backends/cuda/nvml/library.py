@@ -1,8 +1,8 @@
-"""Reads the devices' facts and state from NVIDIA's management library, through its own binding
-(nvidia-ml-py).
+"""Reads the devices' facts and state from NVIDIA's management library through its Python binding,
+nvidia-ml-py.
 
-Any call may fail: in a virtual machine, without root, with an older driver. Its value is then null,
-and `unknown` says which call failed and why."""
+Any call may fail: in a virtual machine, without root, with an older driver. The value of a failed
+call is null, and `unknown` says which call failed and why."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """The processes, ascending, without this one and the other workers of its controller. None if
-    one is not visible in /proc: its owner cannot be determined."""
+    """Returns the processes that are neither this process nor other workers of the same controller,
+    in ascending order. Returns None if a process is not visible in /proc, because its owner is then
+    unknown."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -52,7 +53,8 @@ def _program(pid: int, root: Root) -> list[str]:
 
 
 def _parent(pid: int, root: Root) -> int | None:
-    """The parent's process id. The process name, in brackets, may contain anything."""
+    """Returns the id of the parent process. The id follows the process name in brackets, which may
+    contain any characters."""
     fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 
@@ -70,7 +72,7 @@ _REASONS = {
     0x080: "power brake",
     0x100: "display clock setting",
 }
-"""nvmlClocksEventReasons except 1, an idle device."""
+"""The values of nvmlClocksEventReasons, except 1 for an idle device."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 GPU_IS_LOST = 15
 """NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
@@ -78,7 +80,8 @@ _MHZ, _MILLI = 1e6, 1e-3
 
 
 def open_library() -> Any:
-    """The module pynvml, initialised. Raises Unsupported with the remedy."""
+    """Returns the initialised module pynvml. Raises Unsupported with the remedy if NVML is not
+    available."""
     try:
         library = import_module("pynvml")
     except ImportError:
@@ -94,7 +97,8 @@ def open_library() -> Any:
 
 
 class Questions:
-    """Queries one device. An unavailable answer is None, and `unknown` says why."""
+    """Queries one device. A query without an answer returns None, and `unknown` records the
+    reason."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self.library = library
@@ -102,11 +106,11 @@ class Questions:
         self.unknown: dict[Gap, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls the library's function `name` with the device."""
+        """Calls NVML's function `name` for the device."""
         return self.system(what, name, self.handle, *arguments)
 
     def system(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls a function that takes no device."""
+        """Calls a function of NVML that takes no device."""
         try:
             return getattr(self.library, name)(*arguments)
         except AttributeError:
@@ -116,7 +120,7 @@ class Questions:
         return None
 
     def miss(self, what: str, why: str) -> None:
-        """Records that something is unknown."""
+        """Records that a fact is unknown, and why."""
         self.unknown[Gap(why, what)] = None
 
     def _remedy(self, error: Exception) -> str:
@@ -134,13 +138,13 @@ class Questions:
         return None if value is None else value * scale
 
     def switch(self, what: str, name: str) -> bool | None:
-        """Whether a setting is on."""
+        """Returns whether a setting is on, or None if unknown."""
         value = self.ask(what, name)
         return None if value is None else bool(value)
 
 
 class NvmlTelemetry:
-    """The devices of this process, as NVML reports them; all unknown without NVML."""
+    """The devices of this process, as reported by NVML. Without NVML all facts are unknown."""
 
     def __init__(self, devices: Sequence[CudaDevice]) -> None:
         self._devices = devices
@@ -153,7 +157,7 @@ class NvmlTelemetry:
             self._why = str(error)
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """All facts that NVML reports of each device."""
+        """Returns all facts that NVML reports about each device."""
         peers: dict[str, str] = {}
         for device in self._devices:
             with suppress(LinkgaugeError):  # _describe reports it
@@ -171,7 +175,7 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """The current state of these devices, without devices unknown to NVML."""
+        """Returns the current state of these devices. Devices unknown to NVML are left out."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -179,13 +183,14 @@ class NvmlTelemetry:
         return tuple(senses)
 
     def domain(self, index: int) -> str | None:
-        """The NVLink domain of a device, if it spans machines; None if NVML does not report one."""
+        """Returns the name of a device's NVLink domain if the domain may span machines, or None if
+        NVML reports no such domain."""
         with suppress(LinkgaugeError):
             return domain(fabric(self._questions(self._devices[index])))
         return None
 
     def lost_device(self) -> str | None:
-        """The first device that NVML calls lost."""
+        """Returns the first device that NVML reports as lost."""
         for device in self._devices:
             try:
                 asked = self._questions(device)
@@ -200,8 +205,8 @@ class NvmlTelemetry:
         return None
 
     def _questions(self, device: CudaDevice) -> Questions:
-        """The queries of a device. Raises DeviceLost if NVML reports the device lost, Unsupported
-        if NVML is missing or does not know the device."""
+        """Returns an object that queries a device. Raises DeviceLost if NVML reports the device
+        lost, Unsupported if NVML is missing or does not know the device."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -218,7 +223,7 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """Closes the library; idempotent. A concurrent reading ends without an error."""
+        """Closes the library; idempotent. A concurrent query ends without an error."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -226,8 +231,8 @@ class NvmlTelemetry:
 
 
 def _handle(library: Any, device: CudaDevice) -> Any:
-    """The GPU of a device; for a MIG instance, the GPU that it is part of, because links and clocks
-    belong to the whole GPU."""
+    """Returns NVML's handle of a device. For a MIG instance, returns the handle of the whole GPU,
+    because links and clocks belong to the whole GPU."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
@@ -235,7 +240,7 @@ def _handle(library: Any, device: CudaDevice) -> Any:
 
 
 def sense(asked: Questions, memory: str) -> Telemetry:
-    """The current state of the device."""
+    """Returns the current state of the device."""
     library = asked.library
     generation = asked.ask("link speed", "nvmlDeviceGetCurrPcieLinkGeneration")
     gpu = library.NVML_TEMPERATURE_GPU
@@ -252,8 +257,8 @@ def sense(asked: Questions, memory: str) -> Telemetry:
 
 
 def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
-    """Adds all facts that NVML reports to what is `known`. `near` is the host node nearest to the
-    device, `peers` are the memories of all devices by PCI address."""
+    """Returns `known` with all facts that NVML reports added. `near` is the host node nearest to
+    the device. `peers` maps PCI addresses to the memories of all devices."""
     library, now = asked.library, sense(asked, known.memory)
     generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
     width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
@@ -305,7 +310,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
 
 
 def _speed(generation: int | None) -> float | None:
-    """The GT/s per lane of a PCIe generation."""
+    """Returns the GT/s per lane of a PCIe generation."""
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
@@ -326,8 +331,8 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """The application clock, if one is set. NVML cannot report clocks that `nvidia-smi -lgc`
-    locked; under load, `throttled` shows them."""
+    """Returns the application clock, or None if none is set. NVML cannot report clocks locked by
+    `nvidia-smi -lgc`; under load, `throttled` shows such clocks."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)
@@ -336,7 +341,7 @@ def _locked_clock(asked: Questions) -> float | None:
 
 
 def _processes(asked: Questions) -> tuple[int, ...] | None:
-    """The ids of other processes that use the device."""
+    """Returns the ids of other processes that use the device."""
     running = [
         asked.ask("processes", f"nvmlDeviceGet{kind}RunningProcesses")
         for kind in ("Compute", "Graphics")

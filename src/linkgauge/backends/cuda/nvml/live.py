@@ -1,5 +1,5 @@
-"""Reads NVIDIA's GPUs by their management library alone: without CUDA it has no context and no
-memory there, and does not disturb measurements."""
+"""Reads the state of NVIDIA's GPUs through NVML alone. Without CUDA, this process has no context
+and no memory on a GPU, and so does not disturb measurements."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """A GPU's state now. What NVML does not report is null; a GPU that NVML cannot reach is not
-        `up`."""
+        """Returns a GPU's current state. Facts that NVML does not report are null. A GPU that NVML
+        cannot reach is not `up`."""
         library = self._library
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
@@ -68,7 +68,7 @@ def _read(asked: Questions, number: int) -> LiveDevice:
 
 
 def _pcie_rate(asked: Questions, direction: str) -> float | None:
-    """The PCIe rate in bytes/s: NVML counts for 20 ms, and answers in KB/s."""
+    """Returns the PCIe rate in bytes/s. NVML counts for 20 ms and answers in KB/s."""
     counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
     return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)
 
@@ -83,7 +83,7 @@ def _is_lost(asked: Questions) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """The text of an answer, which older bindings give as bytes."""
+    """Returns an answer as text. Older bindings answer with bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,5 +1,5 @@
-"""Reads from NVML a device's product, its fabric, and its links: NVLink, and NVLink-C2C to the
-CPU."""
+"""Reads facts of a device from NVML: product, fabric, and links (NVLink, and NVLink-C2C to the
+CPU)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .library import Questions
 
 _VERSIONS = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
-"""nvmlNvlinkVersion_t."""
+"""The versions of NVLink, by NVML's nvmlNvlinkVersion_t."""
 _RATES = {
     "1.0": 20e9,
     "2.0": 25e9,
@@ -41,7 +41,7 @@ _ERRORS = (
 """Error counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. Errors
 that forward error correction fixed do not count: they are normal."""
 _VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Member of a field's value, by the value's type."""
+"""The members of a field's value, in the order of NVML's value types."""
 _TRAFFIC_BYTES = ("NVLINK_COUNT_XMIT_BYTES", "NVLINK_COUNT_RCV_BYTES")
 _TRAFFIC_KIB = ("NVLINK_THROUGHPUT_DATA_TX", "NVLINK_THROUGHPUT_DATA_RX")
 _KIB = 1024
@@ -50,8 +50,9 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """NVLinks, then C2C links, each numbered from 0; empty for a device without links. `near` is
-    the node of the CPU that C2C leads to, `peers` are memories by PCI address."""
+    """Returns the NVLinks and then the C2C links, both numbered from 0. A device without links
+    gives an empty tuple. `near` is the node of the CPU at the other end of C2C. `peers` maps PCI
+    addresses to memories."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -99,8 +100,8 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """The payload bytes that an NVLink has sent and received, from its counters: in bytes from
-    NVLink 5 on, in KiB before."""
+    """Returns the payload bytes that an NVLink has sent and received, from the link's counters.
+    NVLink 5 and later count bytes, earlier generations KiB."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -109,7 +110,8 @@ def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]
 
 
 def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
-    """The remote end of a link: a memory, or a name if it is not one of our devices."""
+    """Returns the remote end of a link: a memory, or a name if the remote end is not a device of
+    this process. Returns None if unknown."""
     library = asked.library
     kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
     info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
@@ -127,14 +129,15 @@ def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None
 
 
 def pci_address(info: Any) -> str | None:
-    """An address as sysfs writes it; None for NVML's null address."""
+    """Returns an address as sysfs writes it, or None for NVML's null address."""
     if not (info.domain or info.bus or info.device) or info.domain == 0xFFFFFFFF:
         return None
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
 
 
 def _count(asked: Questions, what: str, field: str) -> int:
-    """The number of links; 0 for a device without the field, which has no links."""
+    """Returns the number of links, or 0 if the device lacks the field and therefore has no
+    links."""
     (value,) = _fields(asked, what, [(field, 0)])
     return int(value or 0)
 
@@ -142,7 +145,8 @@ def _count(asked: Questions, what: str, field: str) -> int:
 def _fields(
     asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
 ) -> list[int | float | None]:
-    """Values of NVML_FI_DEV_ fields, each of a link; None for a field that the device lacks."""
+    """Returns the values of NVML_FI_DEV_ fields, each for one link. A field that the device lacks
+    gives None."""
     library = asked.library
     known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
     ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
@@ -171,21 +175,23 @@ HGX board is 692-2G520-0282-001, an H100 PCIe 900-21010-0000-000."""
 
 
 def board(asked: Questions, model: str) -> dict[str, str | None]:
-    """The board's part number and form factor, by the names of an accelerator's fields."""
+    """Returns the board's part number and form factor, under the names of an accelerator's
+    fields."""
     part = asked.ask("board", "nvmlDeviceGetBoardPartNumber") or None
     return {"board": part, "form_factor": form_factor(model, part)}
 
 
 def form_factor(model: str, part: str | None) -> str | None:
-    """SXM or PCIe; None if neither the model nor the board's part number says."""
+    """Returns the form factor, SXM or PCIe, or None if neither the model nor the part number shows
+    it."""
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
 
 
 def domain(found: Mapping[str, Any]) -> str | None:
-    """The name of the NVLink domain that machines may share, from what `fabric` found; None if the
-    fabric is within one machine or unknown."""
+    """Returns the name of an NVLink domain that machines may share, given the values that `fabric`
+    returned. Returns None if the fabric is within one machine or unknown."""
     cluster = found.get("fabric_cluster")
     if cluster is None or not uuid.UUID(cluster).int:
         return None
@@ -193,8 +199,9 @@ def domain(found: Mapping[str, Any]) -> str | None:
 
 
 def fabric(asked: Questions) -> dict[str, Any]:
-    """The state of the device's registration with the fabric manager, and the domain's clique and
-    cluster, by the names of an accelerator's fields; empty if NVML does not report them."""
+    """Returns the state of the device's registration with the fabric manager, and the clique and
+    cluster of the domain. The keys are the names of an accelerator's fields. Returns an empty
+    result if NVML does not report the fabric."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")

@@ -1,8 +1,7 @@
-"""Load on a running server: requests at once (a closed loop) or at random moments (an open loop).
+"""Puts load on a running server: a fixed number of requests at any time (closed loop), or requests
+at random moments (open loop).
 
-The modules: what a request is and how it is answered (openai, triton), and when requests are sent
-(load).
-"""
+`openai` has the loops and the client for OpenAI's protocol, `triton` the client for Triton."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from .openai import Client, ServingGroup
 
 
 def group_of(asked: Workload) -> ServingGroup:
-    """The group of a `serving` workload. Raises Unsupported for any other workload, MissingPackage
-    without the client's package, BackendError if the server does not answer."""
+    """Returns the group of a `serving` workload. Raises Unsupported for any other workload,
+    MissingPackage without the client's package, and BackendError if the server does not answer."""
     server = asked.server
     if asked.kind != "serving" or server is None:
         raise Unsupported("AI workloads are carried out by backend torch: linkgauge ai")

@@ -1,4 +1,4 @@
-"""Sends requests at their times, and measures the answers."""
+"""Sends requests at their due times, and measures the answers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from linkgauge.model.operations.workload import Demands, Rates, Server, Stage, W
 from linkgauge.model.stats.summary import summarize
 
 REQUESTS_EACH, LEAST_REQUESTS = 4, 8
-"""The requests of a sample for each concurrent request, and the fewest."""
+"""The number of requests in a sample for each concurrent request, and the fewest requests in
+all."""
 OPEN_SECONDS, MOST_REQUESTS = 2.0, 4096
-"""The seconds in which the requests of an open loop arrive in a sample, and the most requests."""
+"""The seconds in which all requests of an open loop's sample arrive, and the most requests."""
 CLOSED_SECONDS = 0.5
 """The least seconds of a sample of a closed loop."""
 MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """When each token of an answer came, and when the answer ended, in seconds of the monotonic
-    clock. An answer that is not streamed has no tokens."""
+    """The times of an answer, in seconds of the monotonic clock: `came` for each token, `ended` for
+    the end. An answer that is not streamed has no times of tokens."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -43,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 class Client(Protocol):
     def request(self, number: int) -> Answer:
-        """Sends a request and reads all of its answer. Several threads call it at once. Raises
+        """Sends a request and reads the whole answer. Several threads may call this at once. Raises
         BackendError for an invalid answer."""
         ...
 
@@ -51,20 +52,20 @@ class Client(Protocol):
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request: the time at which it was due, and its answer."""
+    """A request that was sent: the time at which it was due, and its answer."""
 
     due: float
     answer: Answer
 
     @property
     def latency(self) -> float:
-        """The seconds from the moment at which the request was due, even if it had to wait for a
-        thread."""
+        """The seconds from the due time of the request to the end of its answer. Waiting for a free
+        thread counts."""
         return self.answer.ended - self.due
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """The moments of a Poisson process, in seconds from 0."""
+    """Returns the moments of a Poisson process, in seconds from 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)
@@ -73,8 +74,8 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """Samples of requests to a server; a sample lasts from when the first request is due until all
-    are answered."""
+    """Samples of requests to a server. A sample lasts from the due time of the first request until
+    all requests are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -117,7 +118,7 @@ class ServingGroup(Gated):
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
-        """The results of all samples except those that warmed up."""
+        """Returns the results of all samples, except those that warm up."""
         counted = self._samples[2:] or self._samples
         sent = [one for _, some in counted for one in some]
         tokens = sum(one.answer.tokens for one in sent)
@@ -160,8 +161,8 @@ _ABSENT = (404, 405, 501)
 _WORDS = ("red", "two", "sun", "cat", "run", "box", "sky", "tea")
 _KEY = "OPENAI_API_KEY"
 MOST_BYTES, MOST_BYTES_OF_TOKEN = 4 << 20, 4 << 10
-"""The most bytes of an answer, and the additional bytes for each requested token, whose event has
-some hundred bytes."""
+"""The most bytes of an answer, and the additional bytes for each requested token. The event of a
+token has some hundred bytes."""
 _MOST_SAID = 300
 
 
@@ -178,7 +179,7 @@ class _Delta(msgspec.Struct, frozen=True):
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """A choice in an answer, from either kind of endpoint."""
+    """A choice in an answer, from either kind of OpenAI's endpoints."""
 
     text: str | None = None
     delta: _Delta | None = None
@@ -198,8 +199,8 @@ class _StreamEvent(msgspec.Struct, frozen=True):
 
 
 class OpenAiClient:
-    """A client with a connection for each thread. Answers are streamed, so that each token's moment
-    is known; the key in the environment variable OPENAI_API_KEY is sent if there is one."""
+    """A client with one connection for each thread. Answers are streamed, so that the time of each
+    token is known. If the environment variable OPENAI_API_KEY is set, its key is sent."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         self._server, self._asked = server, asked
@@ -251,8 +252,8 @@ class OpenAiClient:
     def _answer(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Iterator[_BoundedAnswer]:
-        """The server's answer, for reading in this block. Raises BackendError, which names the
-        server, for an answer that is invalid, too long or not understood."""
+        """Sends a request, and yields the answer for reading inside this block. Raises BackendError
+        with the server's address if the answer is invalid, too long or not understood."""
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get(_KEY):
             headers["Authorization"] = f"Bearer {key}"
@@ -270,7 +271,7 @@ class OpenAiClient:
             raise BackendError(f"{method} {self._server.url}{path}", why) from error
 
     def _connection(self) -> HTTPConnection:
-        """The connection of this thread."""
+        """Returns the connection of this thread."""
         found: HTTPConnection | None = getattr(self._own, "connection", None)
         if found is None:
             kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
@@ -290,11 +291,11 @@ class OpenAiClient:
 
 
 class _Wrong(ValueError):
-    """An answer is invalid, for a reason in words."""
+    """An invalid answer, with the reason in words."""
 
 
 class _BoundedAnswer:
-    """An answer that is read up to a limit."""
+    """An answer that is read only up to a limit."""
 
     def __init__(self, response: HTTPResponse) -> None:
         self._response = response
@@ -315,8 +316,8 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Checks that nothing follows the answer; the connection takes another request only after
-        its end."""
+        """Checks that nothing follows the answer. The connection takes another request only after
+        the answer's end."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")
@@ -327,7 +328,7 @@ class _BoundedAnswer:
 
 
 def _event(line: bytes) -> _StreamEvent:
-    """The event in a line of a stream; an empty one unless the line is data."""
+    """Decodes the event in a line of a stream. Returns an empty event unless the line is data."""
     name, _, text = line.strip().partition(b":")
     if name != b"data" or text.strip() == b"[DONE]":
         return _StreamEvent()
@@ -335,7 +336,7 @@ def _event(line: bytes) -> _StreamEvent:
 
 
 def check_address(url: str) -> None:
-    """Raises InputError for text that is not the address of an OpenAI-compatible server."""
+    """Raises InputError unless the text is the address of an OpenAI-compatible server."""
     if not _is_address(url):
         raise InputError(f"--url {url}: give http://HOST:PORT")
 

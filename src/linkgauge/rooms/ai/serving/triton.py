@@ -1,4 +1,4 @@
-"""A client of a Triton Inference Server, by HTTP or gRPC: inferences of random inputs."""
+"""Sends inferences with random inputs to a Triton Inference Server, by HTTP or gRPC."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from linkgauge.model.operations.workload import Server, Workload
 from .openai import Answer
 
 _MOST_NUMBERS = 1 << 24
-"""The most numbers of an input. Each takes up to 8 bytes, and 8 more while it is drawn."""
+"""The most numbers of an input. A number takes up to 8 bytes, and 8 more while it is drawn."""
 
 
 class TritonClient:
-    """A client of tritonclient for each thread. Dimensions that a model leaves open are 1."""
+    """A client with one connection of tritonclient for each thread. A dimension that the model
+    leaves open has size 1."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         kind = server.kind.removeprefix("triton-")
@@ -49,7 +50,7 @@ class TritonClient:
         return str(known[0])
 
     def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
-        """An input with random content: small whole numbers, for any type."""
+        """Returns an input with random content: small whole numbers, which suit any type."""
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)
@@ -58,7 +59,7 @@ class TritonClient:
         return tensor
 
     def _client(self) -> Any:
-        """The client of this thread."""
+        """Returns the client of this thread."""
         if not hasattr(self._own, "client"):
             self._own.client = self._module.InferenceServerClient(self._address)
             self._opened.append(self._own.client)
@@ -78,8 +79,8 @@ class TritonClient:
 
 
 def _described(told: Any, seed: int) -> tuple[str, list[int], str, int]:
-    """The name, shape and type of an input, and random content; gRPC describes inputs by messages,
-    HTTP by mappings."""
+    """Returns the name, shape and type of an input, and the seed of its content. gRPC describes
+    inputs by messages, HTTP by mappings."""
 
     def get(name: str) -> Any:
         return told[name] if isinstance(told, dict) else getattr(told, name)

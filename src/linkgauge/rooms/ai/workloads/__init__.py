@@ -1,9 +1,9 @@
-"""AI workloads on a torch device, which backend torch carries out for a `Workload`.
+"""AI workloads on a torch device. Backend torch uses this package to carry out a `Workload`.
 
-The modules: the device with its streams, clock and room (site), what it reaches in each part alone
-(rates), the model (decoder), inference (generation), what crosses the link to the host during it
-(streaming), copies beside computing (pipeline), steps of training (training) by several processes
-(ranks, rank), transformers' own classes (reference), samples (group) and traces (tracing)."""
+`site` has the device with its streams, clocks and rates, `decoder` the model, and `group` samples,
+traces and pipelines. `generation` is inference, and `streaming` its transfers over the host link.
+`training` is a training step, and `ranks` its processes. `reference` runs transformers' own
+classes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ LONGEST = 4096
 
 
 class Workloads:
-    """The workloads of a backend. It keeps between cells what they share: the weights of one model,
-    and the rates of each device."""
+    """The workloads of a backend. Consecutive cells share the weights of one model and the rates of
+    each device, which are kept here."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -37,8 +37,8 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """The group of a workload on this device. Raises Unsupported for a workload that does not
-        fit, or that this machine cannot carry out."""
+        """Returns the group of a workload on this device. Raises Unsupported if the workload does
+        not fit, or if this machine cannot carry it out."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
@@ -63,7 +63,7 @@ class Workloads:
             site.release()
 
     def decoder(self, site: Site, asked: Workload) -> Decoder:
-        """The model with its weights, which consecutive cells share."""
+        """Returns the model with its weights. Consecutive cells share the weights."""
         key = _key(site, asked)
         if self._decoder is None:
             positions = max(LONGEST, asked.prompt + asked.tokens)
@@ -72,8 +72,8 @@ class Workloads:
         return self._decoder[1]
 
     def ranks(self, site: Site, asked: Workload) -> Ranks | None:
-        """The processes of a training step, which stay for the next cell with the same number of
-        them."""
+        """Returns the processes of a training step. The next cell with the same number of processes
+        uses them again."""
         if self._ranks is not None and self._ranks.size != asked.ranks:
             self._ranks.close()
             self._ranks = None
@@ -91,7 +91,8 @@ class Workloads:
 
 
 def _key(site: Site, asked: Workload) -> object:
-    """A key for the weights that stay on a device; None for workloads whose weights do not stay."""
+    """Returns a key for weights that stay on a device between cells; None for workloads whose
+    weights do not stay."""
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)
@@ -147,5 +148,5 @@ _MAKERS: dict[str, _Maker] = {
     "training": (_training, training_bytes),
     "pipeline": (_pipeline, _little),
 }
-"""The maker of each kind of workload, and the approximate bytes of device memory that the workload
-takes."""
+"""The function that makes each kind of workload, and the function that estimates its bytes of
+device memory."""

@@ -1,10 +1,11 @@
-"""Llama's decoder over tensors: weights drawn by a seed, a pass over prompts, a step for one token.
+"""Computes Llama's decoder on tensors: weights from a seed, a pass over prompts, a step for one
+token.
 
-The arithmetic is that of transformers' LlamaForCausalLM, with which tests compare it number for
-number. A step of that class at batch 1 takes some 40 kernels a layer; here queries, keys and values
-are one product, so are both inputs of SwiGLU, residuals are added by the products that make them,
-and attention reads the keys and values of a cache of fixed place as they lie, so that a step can be
-captured as a CUDA graph."""
+The results equal those of transformers' LlamaForCausalLM; tests compare all numbers. A step of that
+class at batch 1 takes some 40 kernels a layer. Here, one product gives queries, keys and values,
+and another gives both inputs of SwiGLU. Products add the residuals themselves. The cache has a
+fixed place in memory, and attention reads it without a copy. A step can therefore be captured as a
+CUDA graph."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """The weights of a layer, as torch.nn.Linear arranges them: `inputs` gives queries, keys and
+    """The weights of a layer, arranged as in torch.nn.Linear. `inputs` gives queries, keys and
     values, `gate_up` both inputs of SwiGLU."""
 
     first_norm: Any
@@ -36,18 +37,20 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """Cosines, and sines with the sign of the half to which they are added, by position."""
+    """Cosines and sines of rotations, by position. A sine has the sign of the half to which it is
+    added."""
 
     cosines: Any
     sines: Any
 
 
 Attend = Callable[[Any, Any, Any], Any]
-"""Attention of queries, keys and values: each (batch, tokens, heads, numbers of a head)."""
+"""A function that computes attention from queries, keys and values, each (batch, tokens, heads,
+size of a head)."""
 
 
 def layer_shapes(shape: ModelShape) -> Layer:
-    """The shape of each weight of a layer."""
+    """Returns the shape of each weight of a layer."""
     heads = shape.heads + 2 * shape.kv_heads
     return Layer(
         (shape.hidden,),
@@ -60,7 +63,7 @@ def layer_shapes(shape: ModelShape) -> Layer:
 
 
 def views(flat: Any, shape: ModelShape) -> Layer:
-    """A layer whose weights lie one after another in a flat tensor."""
+    """Returns a layer whose weights are views into a flat tensor, one after another."""
     parts, at = [], 0
     for size in layer_shapes(shape):
         count = math.prod(size)
@@ -79,8 +82,8 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """The rotations of positions from 0 (Su et al., RoFormer, 2021; halves as transformers arranges
-    them)."""
+    """Returns the rotations of positions from 0 (Su et al., RoFormer, 2021), with halves arranged
+    as in transformers."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -95,8 +98,9 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """The arithmetic of a layer before and after attention, as functions of tensors alone, so that
-    a compiler can follow them. A compiler merges additions with products by itself."""
+    """Returns the arithmetic of a layer before and after attention. Both are functions of tensors
+    alone, so that a compiler can follow them. With `to_compile`, sums and products stay separate,
+    because a compiler merges them itself."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -105,7 +109,7 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
         return functional.rms_norm(x, (x.shape[-1],), weight.to(x.dtype), EPSILON)
 
     def added(x: Any, inputs: Any, weights: Any) -> Any:
-        """x plus a product, in one kernel if the library can."""
+        """Returns x plus a product, in one kernel if the library can."""
         if to_compile:
             return x + functional.linear(inputs, weights)
         rows = inputs.reshape(-1, inputs.shape[-1])
@@ -130,8 +134,9 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """The arithmetic with the parts around attention compiled for fixed shapes. A product with a
-    single row then becomes a sum by its own kernel, tuned on the device."""
+    """Returns the arithmetic of a layer; the parts before and after attention are compiled for
+    fixed shapes. A product with a single row then becomes a sum with its own kernel, tuned on the
+    device."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -158,7 +163,8 @@ class Arithmetic:
 
 
 def causal(torch: Any, shape: ModelShape) -> Attend:
-    """The attention of whole prompts, fused if torch has a kernel for it."""
+    """Returns a function for the attention of whole prompts; fused if torch has a kernel for
+    that."""
 
     def attend(queries: Any, keys: Any, values: Any) -> Any:
         return attention(torch, shape, queries, keys, values, is_causal=queries.shape[1] > 1)
@@ -183,8 +189,8 @@ def attention(
 
 
 class KeyValueCache:
-    """The keys and values of a batch, each a tensor (batch, positions, heads, numbers of a head)
-    for every layer."""
+    """The keys and values of a batch. Each layer has two tensors (batch, positions, heads, size of
+    a head)."""
 
     def __init__(
         self, site: Site, shape: ModelShape, batch: int, positions: int, kind: Any
@@ -194,8 +200,8 @@ class KeyValueCache:
         self._torch, self._shape = site.torch, shape
 
     def attend(self, layer: int, start: int) -> Attend:
-        """Stores the keys and values of tokens from this position on, and attends to all tokens up
-        to them."""
+        """Returns a function that stores the keys and values of tokens from position `start` on,
+        and attends to all tokens so far."""
         keys_of, values_of = self.all[layer]
 
         def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -211,8 +217,8 @@ class KeyValueCache:
 
 
 class Decoder:
-    """A decoder with its weights on the device; if not `resident`, without the weights of its
-    layers."""
+    """A decoder with its weights on the device. If not `resident`, the weights of its layers are
+    elsewhere."""
 
     def __init__(
         self,
@@ -242,7 +248,7 @@ class Decoder:
         return draw_layer(flat, self.shape, generator)
 
     def turn(self, start: int, tokens: int) -> Rotary:
-        """The rotation of tokens at these positions."""
+        """Returns the rotations of `tokens` tokens from position `start` on."""
         return Rotary(*(table[start : start + tokens] for table in self.rotary))
 
     def run(
@@ -253,8 +259,8 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """The scores (batch, vocabulary) of the token after tokens (batch, tokens) that begin at
-        this position. `layers` replace the decoder's own."""
+        """Returns the scores (batch, vocabulary) of the next token after tokens (batch, tokens)
+        from position `start` on. `layers` replace the decoder's own layers."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])
@@ -265,7 +271,7 @@ class Decoder:
         return torch.nn.functional.linear(last, self.embedding)
 
     def prompts(self, batch: int, tokens: int, seed: int) -> Any:
-        """Random tokens (batch, tokens), equal for equal seeds on any device."""
+        """Returns random tokens (batch, tokens). Equal seeds give equal tokens on any device."""
         torch = self.site.torch
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randint(self.shape.vocabulary, (batch, tokens), generator=generator)

@@ -1,4 +1,4 @@
-"""Inference: a pass over prompts, and more tokens one after another."""
+"""Inference workloads: a pass over prompts, and further tokens one after another."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from .group import Work, times_of
 from .site import first_line
 
 TOLERANCE = {"bf16": 0.05, "fp16": 0.01, "fp32": 1e-3}
-"""The tolerance of scores: the norm of the difference of two vectors over the norm of one, after
-rounding in all layers."""
+"""The tolerated error of scores after rounding in all layers: the norm of a difference divided by
+the norm of the expected scores."""
 _CHECKED = 2
-"""The sequences of a batch that are checked, by a pass without a cache."""
+"""The number of sequences in a batch that are checked by a pass without a cache."""
 _TRIALS = 3
 
 
 def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int:
-    """The approximate peak bytes of a layer besides its weights: its input and output, and inside
-    SwiGLU both inputs and their product."""
+    """Returns the approximate peak bytes of a layer without its weights: input, output, both inputs
+    of SwiGLU and their product."""
     return tokens * (4 * shape.hidden + 4 * shape.intermediate) * NUMBER_BYTES[numbers]
 
 
 class Prefill(Work):
-    """A pass over a batch of prompts, which fills the cache and makes the first new token."""
+    """A pass over a batch of prompts that fills the cache and makes the first new token."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         self._decoder, self._asked = decoder, asked
@@ -66,7 +66,7 @@ class Prefill(Work):
         return (attention_kind(self._decoder, self._asked.prompt), "kernels launched one by one")
 
     def stages(self) -> tuple[Stage, ...]:
-        """The stages: the time until the host has the first token."""
+        """Times how long the host waits for the first token."""
 
         def first_token() -> float:
             def seen() -> None:
@@ -78,7 +78,8 @@ class Prefill(Work):
         return (Stage("first token", times_of(first_token)),)
 
     def mismatch(self) -> str | None:
-        """Compares the first sequences with a pass without a cache; None if they agree."""
+        """Compares the scores of the first sequences with a pass without a cache. Returns None if
+        they agree."""
         with self._decoder.site.torch.no_grad():
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
@@ -88,8 +89,8 @@ class Prefill(Work):
 
 
 class Decode(Work):
-    """More tokens after prompts, one after another. On CUDA each step is a graph, captured
-    beforehand; at batch 1 it is one of compiled kernels if that is faster here."""
+    """Further tokens after the prompts, one after another. On CUDA, each step is captured
+    beforehand as a graph. At batch 1, kernels are compiled if that is faster here."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         torch, site = decoder.site.torch, decoder.site
@@ -112,13 +113,13 @@ class Decode(Work):
         self._forget()
 
     def _forget(self) -> None:
-        """Discards the results of trials, so that steps without an effect do not pass for right
-        ones."""
+        """Discards the results of trials. Otherwise, steps without any effect could pass the
+        check."""
         self._made[:, 1:] = 0
         self._scores.fill_(float("nan"))
 
     def _step(self, number: int, arithmetic: Arithmetic) -> None:
-        """Makes one token of each sequence from the previous one."""
+        """Makes one token of each sequence from the previous token."""
         torch = self._decoder.site.torch
         with torch.no_grad():
             token = self._made[:, number : number + 1]
@@ -160,7 +161,9 @@ class Decode(Work):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """A graph for each step. All use one pool of memory, since they are replayed in order."""
+        """Captures a graph for each step. All use one pool of memory, since they are replayed in
+        order. Each is captured on a stream of this device: torch's own belongs to the device that
+        captured first in this process."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -173,13 +176,13 @@ class Decode(Work):
         pool, replays = cuda.graph_pool_handle(), []
         for step in plain:
             graph = cuda.CUDAGraph()
-            with cuda.graph(graph, pool=pool):
+            with cuda.graph(graph, pool=pool, stream=aside):
                 step()
             replays.append(graph.replay)
         return replays
 
     def _trial(self, steps: list[Callable[[], object]]) -> float:
-        """The seconds a token, as the best of a few tries."""
+        """Returns the seconds per token, the best of a few tries."""
 
         def all_steps() -> None:
             for step in steps:
@@ -194,7 +197,7 @@ class Decode(Work):
             step()
 
     def demands(self) -> Demands:
-        """The demands of all steps."""
+        """Returns the operations and bytes of all steps."""
         shape, asked = self._decoder.shape, self._asked
         contexts = [asked.prompt + number + 1 for number in range(asked.tokens)]
         return Demands(
@@ -206,7 +209,7 @@ class Decode(Work):
         return (attention_kind(self._decoder, 1), *self._how)
 
     def stages(self) -> tuple[Stage, ...]:
-        """The stages: the time from one token to the next if the host waits for each."""
+        """Times how long the host waits from one token to the next."""
         found: list[float] = []
 
         def tokens() -> float:
@@ -224,8 +227,8 @@ class Decode(Work):
         return (Stage("between tokens", tuple(found)),)
 
     def mismatch(self) -> str | None:
-        """Compares the scores of the last step with those of a pass without a cache over the prompt
-        and all tokens before it; None if they agree."""
+        """Compares the scores of the last step with those of a pass without a cache over the same
+        tokens. Returns None if they agree."""
         torch = self._decoder.site.torch
         whole = torch.cat((self._prompts, self._made[:, :-1]), 1)[:_CHECKED]
         with torch.no_grad():
@@ -237,7 +240,7 @@ class Decode(Work):
 
 
 def needed_bytes(asked: Workload) -> int:
-    """The approximate bytes of device memory that inference needs: weights, cache, and the
+    """Returns the approximate bytes of device memory for inference: weights, cache, and the
     activations of a layer."""
     shape = asked.shape
     positions = asked.prompt + (asked.tokens if asked.kind == "decode" else 0)
@@ -249,8 +252,8 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Describes the distance of scores from expected ones, if rounding does not explain it; else
-    None."""
+    """Describes the distance between scores and expected scores. Returns None if rounding explains
+    the distance."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -259,14 +262,14 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """The arithmetic, compiled in this process: the compiler's own processes would outlive a worker
-    that ends."""
+    """Returns arithmetic compiled in this process: the compiler's own processes would outlive a
+    worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 
 
 def no_compiler() -> str | None:
-    """Why torch.compile cannot make kernels for a GPU here; None if it can."""
+    """Returns the reason why torch.compile cannot make kernels for a GPU here; None if it can."""
     if find_spec("triton") is None:
         return "triton is not installed"
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
@@ -280,7 +283,7 @@ _ATTENTION = {0: "attention not fused", 1: "flash attention", 2: "memory-efficie
 
 
 def attention_kind(decoder: Decoder, tokens: int) -> str:
-    """The name of the kernel that torch takes for scaled_dot_product_attention here."""
+    """Returns the name of the kernel that torch uses for scaled_dot_product_attention here."""
     torch, shape, site = decoder.site.torch, decoder.shape, decoder.site
     sizes = (1, shape.heads, tokens, shape.head), (1, shape.kv_heads, tokens, shape.head)
     queries, keys = (torch.empty(size, dtype=decoder.kind, device=site.device) for size in sizes)

@@ -1,5 +1,5 @@
-"""Samples of AI workloads, and a trace of one more loop for Chrome's about:tracing and Perfetto,
-with the shares of its time."""
+"""Takes samples of AI workloads, and traces one more loop with the shares of its time. Chrome's
+about:tracing and Perfetto show the trace. Pipelines are here, too."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
                   "splitk", "linear")),
     ("optimiser", ("adam", "multi_tensor", "foreach")),
 )  # fmt: skip
-"""The kinds of kernels, by words in their names and, if the host computes, in those of torch's own
-operators. Kernels without any of these words work element by element: norms, rotations,
-activations."""
+"""The kinds of kernels, by words in their names. If the host computes, words are looked for in the
+names of torch's own operators. Kernels without any of these words work element by element: norms,
+rotations, activations."""
 REST = "other kernels"
 
 
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Traces a loop if the workload requests it: the shares of its time, and the name of the
-    file."""
+    """Traces a loop if the workload requests a trace. Returns the shares of the loop's time, and
+    the name of the file."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -61,7 +61,7 @@ def traced(
 
 
 def name_of(asked: Workload) -> str:
-    """The name of a trace's file, one for each cell: `decode-bf16-batch8-prompt512`."""
+    """Returns the name of a cell's trace file: `decode-bf16-batch8-prompt512`."""
     parts = (asked.kind, asked.numbers, f"batch{asked.batch}", f"prompt{asked.prompt}")
     more = ("" if asked.overlap else "serial", f"balance{asked.balance}")
     own = more if asked.kind in ("training", "pipeline") else ()
@@ -69,7 +69,7 @@ def name_of(asked: Workload) -> str:
 
 
 def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
-    """The names of operations and the time of each by itself."""
+    """Yields the names of operations, each with its time without nested operations."""
     for event in recorded.key_averages():
         if on_device:
             time = getattr(event, "self_device_time_total", 0.0)
@@ -80,7 +80,7 @@ def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
 
 
 def shares_of(times: Iterable[tuple[str, float]]) -> tuple[OperationShare, ...]:
-    """The share of the total that each kind of operation takes, the largest first."""
+    """Returns the share of the total time that each kind of operation takes, the largest first."""
     found: Counter[str] = Counter()
     for name, took in times:
         found[kind_of(name)] += took  # type: ignore[assignment]  # of numbers, whatever they count
@@ -99,38 +99,38 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """A workload that is set up. `steps` is the number of units in a loop (tokens, bytes or steps).
-    `needed` is the device memory in bytes that it takes in all, for the message if it does not
-    fit."""
+    """A workload that is set up. `steps` is the number of units (tokens, bytes or steps) in a loop.
+    `needed` is the bytes of device memory that it takes in all; an error message names them if it
+    does not fit."""
 
     steps: int
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Prepares loops before the clock starts; other processes may have to take part."""
+        """Prepares loops before the clock starts. Other processes may have to take part."""
 
     @abstractmethod
     def run(self) -> None:
-        """Launches a loop on the device, which need not have ended on return."""
+        """Launches a loop on the device. The device may still work on return."""
 
     @abstractmethod
     def demands(self) -> Demands:
-        """The demands of a loop."""
+        """Returns the operations and bytes of a loop."""
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
-        """The software that carries it out, for people."""
+        """Names the software that carries the workload out, for people."""
 
     def stages(self) -> tuple[Stage, ...]:
-        """The stages, which further loops between samples time."""
+        """Times parts of the workload in further loops between samples."""
         return ()
 
     @abstractmethod
     def mismatch(self) -> str | None:
-        """Describes an error in the result of the last loop; None if it is right."""
+        """Describes an error in the result of the last loop; None if the result is right."""
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds results that are specific to this kind of work."""
+        """Adds results that only this kind of work has."""
         return done
 
     @abstractmethod
@@ -139,8 +139,8 @@ class Work(ABC):
 
 
 class WorkGroup(Gated):
-    """Samples of a workload by the host's clock, from the first call until the device has ended all
-    loops."""
+    """Samples of a workload by the host's clock. A sample lasts from the first call until the
+    device has ended all loops."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
@@ -157,7 +157,8 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """The seconds of `loops` loops, and those of them in which the host launches work."""
+        """Returns the seconds of `loops` loops, and the seconds among them in which the host
+        launches work."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -172,7 +173,7 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """The results besides the samples, of which the first two warmed up."""
+        """Returns the results, from all samples after the first two, which warm up."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -206,7 +207,7 @@ class WorkGroup(Gated):
 def times_of(
     run: Callable[[], float], seconds: float = 1.0, least: int = 4, most: int = 64
 ) -> tuple[float, ...]:
-    """The values of repeated calls of `run`, for about `seconds` seconds."""
+    """Returns the values of repeated calls of `run`, made for about `seconds` seconds."""
     begin, found = time.monotonic(), [run()]
     while len(found) < least or (len(found) < most and time.monotonic() - begin < seconds):
         found.append(run())
@@ -218,7 +219,7 @@ def times_of(
 
 
 SLOTS = 3
-"""The pieces on the device: one arrives, one computes and one leaves."""
+"""The number of pieces on the device: one arrives, one computes and one leaves."""
 PIECE, CPU_PIECE = 64 << 20, 1 << 20
 """The bytes of a piece, on a device and on the CPU."""
 _MOST_TRIES, _CLOSE, _MOST_PRODUCTS = 8, 1.05, 512
@@ -227,9 +228,9 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """A pipeline over pieces. A piece is a square matrix, and computing on it is a number of
-    products with a matrix of weights that takes `balance` percent of the longer of the piece's two
-    copies."""
+    """A pipeline over pieces of data: copy in, compute, copy out. A piece is a square matrix.
+    Computing multiplies a piece several times with a matrix of weights, which takes `balance`
+    percent of the time of the longer copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -268,7 +269,8 @@ class Pipeline(Work):
         self._outputs[number].copy_(self._made[number % SLOTS], non_blocking=True)
 
     def _compute(self, number: int) -> None:
-        """Multiplies repeatedly, from a slot into its result and back; ends in the result."""
+        """Multiplies a piece repeatedly with the weights. The last result is in the result's
+        buffer."""
         torch, slot = self._site.torch, number % SLOTS
         torch.matmul(self._there[slot], self._weights, out=self._made[slot])
         for _ in range(self._products - 1):
@@ -277,7 +279,8 @@ class Pipeline(Work):
 
     def _fit(self) -> tuple[float, float]:
         """Chooses the number of products so that computing takes its percentage of copying, as
-        measured here. Returns the seconds of each alone, for all pieces."""
+        measured here. Returns the seconds of copying alone and of computing alone, for all
+        pieces."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:
@@ -343,13 +346,13 @@ class Pipeline(Work):
         return (f"{self._asked.tokens} pieces, {self._products} products each, {streams}",)
 
     def stages(self) -> tuple[Stage, ...]:
-        """The stages: copies without computing (the longer direction), and computing without
-        copies."""
+        """Returns the times of copies without computing (the longer direction), and of computing
+        without copies."""
         copying, computing = self._alone
         return (Stage("copying alone", (copying,)), Stage("computing alone", (computing,)))
 
     def mismatch(self) -> str | None:
-        """Computes the first and the last piece again, one by one, and compares all numbers."""
+        """Computes the first and the last piece again without overlap, and compares all numbers."""
         self._site.synchronize()
         for number in dict.fromkeys((0, self._asked.tokens - 1)):
             found = self._outputs[number].clone()
@@ -362,7 +365,7 @@ class Pipeline(Work):
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds how busy the link (longer direction of copies) and the device (computing) are."""
+        """Adds how busy the link (the longer direction) and the device are."""
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 

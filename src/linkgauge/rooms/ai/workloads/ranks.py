@@ -1,5 +1,5 @@
-"""The processes of a training step, started by torchrun, mpiexec or linkgauge; names are
-torch.distributed's."""
+"""The processes of a training step, started by torchrun, mpiexec or linkgauge. Names are those of
+torch.distributed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """This process's place: number `rank` of `size`, and `local_rank` on its machine, from the
-    variables of torchrun or mpiexec."""
+    """The place of this process in its launch: number `rank` of `size`, and `local_rank` on its
+    machine. torchrun or mpiexec sets the variables."""
 
     rank: int
     size: int
@@ -42,7 +42,8 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """The place that torchrun or mpiexec gave this process; None if it was started alone."""
+    """Returns the place that torchrun or mpiexec gave this process; None if the process was started
+    alone."""
     for names in _LAUNCHERS:
         told = [environment.get(name, "") for name in names]
         if all(text.isdecimal() for text in told[:2]) and int(told[1]) > 1:
@@ -57,16 +58,16 @@ def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
 _TIMEOUT = timedelta(seconds=120)
 _STDERR = 2
 _END = 10.0
-"""The seconds that a rank has to end by itself."""
+"""The seconds within which a rank must end by itself."""
 END = 0
 COMMUNICATE = -1
-"""A value in place of a number of steps that asks other ranks to end the workload, or to take part
-only in its collectives."""
+"""Commands in place of a number of steps: END ends the workload on other ranks, COMMUNICATE runs
+only its collectives."""
 
 
 class Join(msgspec.Struct, frozen=True):
-    """Asks a started rank to meet the others with this device, and to take part until the work is
-    over."""
+    """A message to a started rank: meet the other ranks with this device, and take part until the
+    work is over."""
 
     rank: int
     size: int
@@ -75,7 +76,7 @@ class Join(msgspec.Struct, frozen=True):
 
 
 class Ranks:
-    """All processes of a training step, as seen by one of them."""
+    """All processes of a training step, as seen by one of these ranks."""
 
     def __init__(self, site: Site, rank: int, size: int, meeting: str) -> None:
         self.rank, self.size, self._site = rank, size, site
@@ -100,21 +101,21 @@ class Ranks:
         return "NCCL" if self._site.is_cuda else "gloo"
 
     def reduce(self, gradients: Any, *, later: bool = False) -> Any:
-        """Adds up the gradients of all ranks; with `later`, returns a handle to wait for."""
+        """Adds up the gradients of all ranks. With `later`, returns a handle to wait for."""
         return self._group.all_reduce(gradients, async_op=later)
 
     def tell(self, number: int) -> None:
-        """Sends all ranks rank 0's next command: a number of steps, END or COMMUNICATE."""
+        """Sends rank 0's next command to all ranks: a number of steps, END or COMMUNICATE."""
         self._group.broadcast(self._site.torch.tensor([number]), 0, group=self._control)
 
     def hear(self) -> int:
-        """The next command of rank 0."""
+        """Returns the next command of rank 0."""
         told = self._site.torch.zeros(1, dtype=self._site.torch.long)
         self._group.broadcast(told, 0, group=self._control)
         return int(told)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """The workload that rank 0 shares with all ranks; None ends them."""
+        """Sends rank 0's workload to all ranks, and returns it on each. None ends the ranks."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -143,9 +144,9 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Gathers all ranks, of which this process is the first: those of torchrun or mpiexec, or
-    `size` processes of this machine on this device and the following ones. Raises Unsupported if
-    there are fewer devices."""
+    """Gathers all ranks; this process is the first. Ranks are those of torchrun or mpiexec, or else
+    `size` processes of this machine, on this device and the following devices. Raises Unsupported
+    if there are fewer devices."""
     launched = joined()
     if launched is not None:
         if launched.size != size:
@@ -168,7 +169,7 @@ def gather(site: Site, size: int) -> Ranks:
 
 
 def from_environment() -> str:
-    """The address at which the ranks of a launcher meet, from the environment."""
+    """Returns the address at which the ranks of a launcher meet, from the environment."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", PORT)
     return "env://"
@@ -203,7 +204,7 @@ def follow(ranks: Ranks, site: Site) -> None:
 
 
 def follow_launched(launched: TorchPlace) -> None:
-    """Takes part as a rank that torchrun or mpiexec started."""
+    """Takes part in rank 0's workloads as a rank that torchrun or mpiexec started."""
     torch = import_module("torch")
     kind = "cuda" if torch.cuda.is_available() else "cpu"
     index = launched.local_rank if kind == "cuda" else 0
@@ -216,7 +217,7 @@ def follow_launched(launched: TorchPlace) -> None:
 
 
 def serve(channel: Channel) -> None:
-    """Takes part as a rank that the first one started."""
+    """Takes part in rank 0's workloads as a process that rank 0 started."""
     carry_out(decoder(Join)(channel.receive()), _join, channel.send)
 
 

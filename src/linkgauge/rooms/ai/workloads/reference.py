@@ -1,5 +1,5 @@
-"""transformers' LlamaForCausalLM with a decoder's own weights, for comparison with the decoder and
-for `--implementation transformers`."""
+"""Runs transformers' LlamaForCausalLM with the decoder's own weights, for comparison and for
+`--implementation transformers`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _BASE = 10000.0
 
 
 def model_of(decoder: Decoder) -> Any:
-    """The model with copies of these weights. Raises Unsupported without transformers."""
+    """Returns transformers' model with copies of these weights. Raises Unsupported without
+    transformers."""
     try:
         transformers = import_module("transformers")
     except ImportError as error:
@@ -48,7 +49,7 @@ def model_of(decoder: Decoder) -> Any:
 
 
 def _state(decoder: Decoder) -> Any:
-    """The decoder's weights by transformers' names, with joined products separated."""
+    """Yields the decoder's weights by transformers' names. Joined products are split."""
     shape = decoder.shape
     yield "model.embed_tokens.weight", decoder.embedding
     yield "lm_head.weight", decoder.embedding
@@ -67,7 +68,7 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Work):
-    """Prefill or decoding in transformers' way: with a growing cache and single kernels."""
+    """Prefill or decoding as transformers does it: with a growing cache and single kernels."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         self._decoder, self._model, self._asked = decoder, model, asked
@@ -84,7 +85,7 @@ class Reference(Work):
         self._made: list[Any] = []
 
     def begin(self, loops: int) -> None:
-        """Computes the prompts, which are not timed, before decoding."""
+        """Computes the prompts before decoding. Their time does not count."""
         if self._decodes:
             self._prefill()
 
@@ -145,7 +146,8 @@ class Reference(Work):
         return (Stage("between tokens", times_of(token, most=self._asked.tokens)),)
 
     def mismatch(self) -> str | None:
-        """Compares with the decoder's own pass over the same tokens; None if they agree."""
+        """Compares the scores with the decoder's own pass over the same tokens. Returns None if
+        they agree."""
         torch = self._decoder.site.torch
         tokens = torch.cat((self._prompts, *self._made[:-1]), 1) if self._made else self._prompts
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The torch device of a workload: types, streams, clocks and free memory."""
+"""A torch device as a workload needs it: number types, streams, clocks, free memory and rates."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class Site:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the device has CUDA's interface (also ROCm by the same names): streams, events
-        and graphs."""
+        """Whether the device has CUDA's interface with streams, events and graphs. ROCm has the
+        same interface by the same names."""
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """Makes the device the current one, on which torch captures graphs and records events."""
+        """Makes the device the current device, on which torch captures graphs and records
+        events."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -49,7 +50,7 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """The seconds of a piece of work, until the device has ended it."""
+        """Returns the seconds of a piece of work, until the device has ended all of it."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -57,16 +58,16 @@ class Site:
         return time.perf_counter() - begin
 
     def host_tensor(self, count: int, kind: Any) -> Any:
-        """A tensor in host memory, pinned if the device copies."""
+        """Returns a tensor in host memory, pinned if the device copies by itself."""
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
-        """A new stream; None if the device does not queue work."""
+        """Returns a new stream; None if the device does not queue work."""
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
     @contextmanager
     def queued(self, stream: Any) -> Iterator[None]:
-        """Puts the work of this block on the stream."""
+        """Queues the work inside this block on the stream."""
         if stream is None:
             yield
             return
@@ -74,7 +75,7 @@ class Site:
             yield
 
     def mark(self, stream: Any) -> Any:
-        """An event after all work that the stream has so far; None if the device does not queue
+        """Returns an event behind all work in the stream; None if the device does not queue
         work."""
         return None if stream is None else stream.record_event()
 
@@ -85,17 +86,19 @@ class Site:
 
     @property
     def current(self) -> Any:
-        """The stream that computes; None if the device does not queue work."""
+        """Returns the stream that computes; None if the device does not queue work."""
         return self.torch.cuda.current_stream(self.device) if self.is_cuda else None
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """A range of this name in torch's profiler, and on NVIDIA's devices in Nsight Systems."""
+        """Marks a block as a range of this name in torch's profiler, and in Nsight Systems on
+        NVIDIA's devices."""
         with self.torch.profiler.record_function(name), self._range(name):
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """A range of NVTX; none on other devices, or if torch was built without it."""
+        """Returns a range of NVTX, which does nothing on other devices or if torch was built
+        without NVTX."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -103,8 +106,9 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported if the work does not fit: before this block by its `needed` bytes, of
-        which `held` are allocated already (null: all), or if an allocation inside fails."""
+        """Raises Unsupported if the work does not fit into memory: because fewer than `needed`
+        bytes are free, or because an allocation in this block fails. `held` of these bytes are
+        already allocated (null: all)."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -121,7 +125,7 @@ class Site:
             raise BackendError("torch", first_line(error)) from error
 
     def free_bytes(self) -> int | None:
-        """The bytes that can be allocated; None if the device does not report them."""
+        """Returns the bytes that can be allocated; None if the device does not report them."""
         if self.is_cpu:
             return read_host().memory_available
         if not self.is_cuda:
@@ -132,7 +136,7 @@ class Site:
         return int(free + kept)
 
     def release(self) -> None:
-        """Returns freed memory that torch keeps to the device."""
+        """Gives memory that was freed but is kept by torch back to the device."""
         if self.is_cuda:
             self.torch.cuda.empty_cache()
 
@@ -151,7 +155,7 @@ _ORDER, _CPU_ORDER = 8192, 768
 _READ, _CPU_READ = 4 << 30, 64 << 20
 _COPIED, _CPU_COPIED = 1 << 30, 32 << 20
 _MOST_OF_MEMORY = 8
-"""Buffers take at most one part in this many of the free memory."""
+"""A buffer takes at most this fraction (one in 8) of the free memory."""
 
 
 def measure_rates(site: Site, numbers: NumberKind) -> Rates:
@@ -171,8 +175,8 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """The seconds of one call, from the best of a few tries of `times` calls. The first try, which
-    also loads the kernels, does not count."""
+    """Returns the seconds of one call, from the best of a few tries of `times` calls. An extra
+    first try loads the kernels and does not count."""
 
     def several() -> None:
         for _ in range(times):
@@ -183,7 +187,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """The operations/s of a product of two square matrices of N(0, 1) numbers."""
+    """Returns the operations/s of a product of two square matrices of random numbers."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -192,8 +196,8 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """The bytes/s of a sum, which reads each number once, or of a copy, which reads and writes,
-    whichever is faster."""
+    """Returns the bytes/s of a sum, which reads each number once, or of a copy, which reads and
+    writes: the faster of both."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -204,7 +208,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """The bytes/s from pinned host memory to the device, and back."""
+    """Returns the bytes/s from pinned host memory to the device, and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

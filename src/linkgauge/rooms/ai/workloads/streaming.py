@@ -1,4 +1,4 @@
-"""Transfers over the host link during inference: weights that do not fit into the device, and
+"""Workloads that use the host link during inference: weights that do not fit into the device, and
 caches of keys and values."""
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .group import Work
 from .site import Site
 
 SLOTS = 2
-"""The layers on the device: one computes while the next one arrives."""
+"""The number of layers on the device: one computes while the next layer arrives."""
 
 
 class Streamed(Work):
-    """A pass over a batch of prompts with weights from pinned host memory, layer by layer: the next
-    layer is copied while one computes. `decoder` has no layers of its own."""
+    """A pass over a batch of prompts with weights in pinned host memory. While a layer computes,
+    the next layer is copied to the device. `decoder` has no layers of its own."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
@@ -42,13 +42,13 @@ class Streamed(Work):
         self._scores: Any = None
 
     def _drawn(self, generator: Any) -> Any:
-        """A layer in host memory, drawn on the device."""
+        """Returns a layer in host memory, drawn on the device."""
         draw_layer(self._slots[0], self._decoder.shape, generator)
         here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
         return here.copy_(self._slots[0])
 
     def _layers(self) -> Iterator[Layer]:
-        """Yields each layer when it has arrived, while the copy of the next one is under way."""
+        """Yields each layer when it has arrived, while the next layer is copied."""
         arriving = self._send(0)
         for number in range(len(self._here)):
             slot, arrived = arriving
@@ -63,7 +63,7 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """Starts the copy of a layer to the next slot, once that is free."""
+        """Starts the copy of a layer to the next slot. The copy waits until the slot is free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):
@@ -88,8 +88,8 @@ class Streamed(Work):
         return ("each layer is copied before it computes",)
 
     def mismatch(self) -> str | None:
-        """Compares with a pass whose layers are copied one by one, with a wait for each; None if
-        they agree."""
+        """Compares the scores with a pass that copies the layers one by one and waits for each
+        copy. Returns None if they agree."""
         torch, slot = self._site.torch, self._slots[0]
 
         def one_by_one() -> Iterator[Layer]:
@@ -111,7 +111,7 @@ class Streamed(Work):
 
 
 def streamed_bytes(asked: Workload) -> int:
-    """The approximate bytes of device memory that streaming needs: slots, embedding, and the
+    """Returns the approximate bytes of device memory for streaming: slots, embedding, and the
     activations of a layer."""
     shape, each = asked.shape, NUMBER_BYTES[asked.numbers]
     weights = SLOTS * shape.layer_parameters + shape.embedding
@@ -119,7 +119,7 @@ def streamed_bytes(asked: Workload) -> int:
 
 
 class CacheMove(Work):
-    """The move of a batch's keys and values, layer by layer, to pinned host memory or back."""
+    """A copy of a batch's keys and values, layer by layer, to pinned host memory or back."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         kind, shape = site.number_type(asked.numbers), asked.shape
@@ -135,7 +135,7 @@ class CacheMove(Work):
 
     @property
     def _ends(self) -> tuple[Any, Any]:
-        """The source and the destination."""
+        """Returns the source and the destination of the copy."""
         both = self._there, self._here
         return both if self._asked.kind == "offload" else both[::-1]
 
@@ -167,8 +167,8 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """Adds the shares of a loop in which the link and the device would be busy at the rates that
-    they reach alone."""
+    """Adds how busy the link and the device would be in a loop: the shares of the loop's time that
+    they need at their rates alone."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

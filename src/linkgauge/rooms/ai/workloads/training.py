@@ -1,8 +1,8 @@
-"""A step of training: input, forward, backward, synchronisation of gradients, optimiser.
+"""A training step: input, forward, backward, synchronisation of gradients, optimiser.
 
-Blocks of a decoder in mixed precision: weights, gradients and AdamW's moments in FP32, products in
-the asked type by autocast. Every rank has a copy of the weights and its own batch (data parallel).
-The gradients of a layer are in one tensor, which the ranks reduce."""
+The model is the blocks of a decoder in mixed precision: weights, gradients and AdamW's moments in
+FP32, products in the chosen type by autocast. Every rank has a copy of the weights and its own
+batch (data parallel). The gradients of a layer are in one tensor, which the ranks add up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .site import Site
 STAGES = ("input", "forward", "backward", "synchronisation", "optimiser")
 _WARM_UPS = 2
 _COMMUNICATED = 3
-"""The number of times that the collectives alone are tried."""
+"""How often the collectives alone are timed."""
 _MASTER = 4
 """The bytes of a number in the weights, their gradients and both moments."""
 _COPIES = 4
@@ -41,7 +41,7 @@ _RATE = 1e-4
 
 
 class Training(Work):
-    """A training step on one device (`ranks` is None), or by several ranks."""
+    """A training step on one device (`ranks` is None), or on several ranks."""
 
     steps = 1
 
@@ -70,15 +70,15 @@ class Training(Work):
         self._alone = 0.0
 
     def _leaves(self, number: int, generator: Any) -> Layer:
-        """A layer whose weights are parts of one tensor, and whose gradients are parts of
-        another."""
+        """Returns a layer whose weights are views into one tensor, and whose gradients are views
+        into another tensor."""
         drawn = draw_layer(self._weights[number], self._shape, generator)
         layer = Layer(*(weight.detach().requires_grad_() for weight in drawn))
         left = [0]
 
         def ready(_: Any) -> None:
-            """Starts the sum over ranks once all gradients of a layer are ready, while the backward
-            pass goes on."""
+            """Starts the sum over ranks once all gradients of a layer are ready. The backward pass
+            continues meanwhile."""
             left[0] += 1
             if left[0] == len(layer):
                 left[0] = 0
@@ -93,8 +93,8 @@ class Training(Work):
         return layer
 
     def _set_up_input(self) -> None:
-        """Allocates a batch in pinned memory, different on each rank, and two on the device, so
-        that the next one can arrive while a step computes."""
+        """Allocates one batch in pinned memory, different on each rank, and two batches on the
+        device. With two, the next batch can arrive while a step computes."""
         asked, site = self._asked, self._site
         size = asked.batch * asked.prompt * self._shape.hidden
         generator = site.torch.Generator().manual_seed(
@@ -142,7 +142,7 @@ class Training(Work):
         self._marks[-1].append(self._now())
 
     def _now(self) -> Any:
-        """An event, or the time if the host computes."""
+        """Records an event on the device, or returns the time if the host computes."""
         if not self._site.is_cuda:
             return time.perf_counter()
         event = self._site.torch.cuda.Event(enable_timing=True)
@@ -167,7 +167,8 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """The mean square of the last block's output, so that gradients reach every weight."""
+        """Returns the mean square of the last block's output, from which gradients reach every
+        weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():
@@ -178,7 +179,7 @@ class Training(Work):
         return x.float().square().mean()
 
     def _synchronise(self) -> None:
-        """Adds up the gradients, or waits for sums that are not ready."""
+        """Adds up the gradients, or waits for sums that are still under way."""
         if self._ranks is None:
             return
         if self._asked.overlap:
@@ -192,7 +193,7 @@ class Training(Work):
             gradient.div_(self._ranks.size)
 
     def communicate(self) -> float:
-        """The seconds of a step's collectives alone."""
+        """Returns the seconds of a step's collectives alone."""
         if self._ranks is None:
             return 0.0
         ranks = self._ranks
@@ -208,8 +209,9 @@ class Training(Work):
         return seconds
 
     def demands(self) -> Demands:
-        """The demands of a step. AdamW's reads and writes dominate its memory: weights, gradients
-        and both moments are read, all but gradients are written, and gradients are cleared."""
+        """Returns the operations and bytes of a step. AdamW dominates the memory traffic: weights,
+        gradients and both moments are read, weights and moments are written, and gradients are
+        cleared."""
         asked, shape = self._asked, self._shape
         weights = shape.layers * shape.layer_parameters
         size = self._here.numel() * self._kind.itemsize
@@ -244,8 +246,8 @@ class Training(Work):
         return [end - begin for begin, end in pairs]
 
     def mismatch(self) -> str | None:
-        """Describes an error: a loss that is not a number, or training that does not lower the loss
-        of a fixed batch; else None."""
+        """Describes an error: a loss that is not a number, or a loss of a fixed batch that does not
+        fall. Returns None without error."""
         losses = [float(loss) for loss in self._losses]
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"
@@ -277,16 +279,16 @@ class Training(Work):
 
 
 def training_bytes(asked: Workload) -> int:
-    """The approximate bytes of device memory for a step: weights, gradients and moments in FP32,
-    weights in the products' type, and activations kept for the backward pass."""
+    """Returns the approximate bytes of device memory for a step: weights, gradients and moments in
+    FP32, weights in the products' type, and activations kept for the backward pass."""
     shape, width = asked.shape, _width(asked.numbers)
     weights = shape.layers * shape.layer_parameters
     return weights * (_COPIES * _MASTER + width) + _kept_bytes(shape, asked, width)
 
 
 def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """The bytes of activations kept: for each layer about 12 tensors of its hidden numbers and 4
-    inside SwiGLU."""
+    """Returns the bytes of kept activations. Each layer keeps about 12 tensors of hidden size, and
+    4 inside SwiGLU."""
     each = 12 * shape.hidden + 4 * shape.intermediate
     return shape.layers * asked.batch * asked.prompt * each * width
 

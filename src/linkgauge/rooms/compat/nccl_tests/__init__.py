@@ -1,7 +1,8 @@
-"""Runs nccl-tests 2.19.6, NCCL's own tests: `linkgauge as all_reduce_perf` and its nine siblings.
+"""Runs the programs of nccl-tests 2.19.6, NCCL's own tests: `linkgauge as all_reduce_perf` and nine
+others.
 
-A sample is what they time: `-n` iterations, one after another, the average of the ranks. Without
-GPUs, processes that mpirun started measure the memories of their hosts, by MPI."""
+A sample is what the programs time: `-n` iterations, one after another, averaged over the ranks.
+Without GPUs, processes under mpirun measure the memories of their hosts by MPI."""
 
 from __future__ import annotations
 
@@ -52,9 +53,9 @@ _GI = 1 << 30
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line of the program asks for, and prints what the program prints.
-    Exit codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for what nccl-tests can
-    do and linkgauge cannot, else those of `linkgauge run`."""
+    """Carries out a command line of the program: measures, and prints the program's output. Exit
+    codes: 1 for wrong elements and for less than NCCL_TESTS_MIN_BW, 5 for options that nccl-tests
+    supports and linkgauge does not. Other exit codes are those of `linkgauge run`."""
     program = where.name
     with printing_once():
         try:
@@ -73,8 +74,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def library_version(context: Context) -> int | None:
-    """The version of the library of collectives as NCCL writes it (22809 for 2.28.9); None if it is
-    unknown."""
+    """Returns the version of the library of collectives as NCCL writes it (22809 for 2.28.9); None
+    if unknown."""
     if context.backend != "cuda":
         return None
     from linkgauge.backends.cuda.nccl.library import open_nccl
@@ -86,14 +87,14 @@ def library_version(context: Context) -> int | None:
 
 
 def _complain(line: str) -> None:
-    """Prints a line on stderr. Among processes that mpirun started, only the first one prints
+    """Prints a line on stderr. Among processes that mpirun started, only the first process prints
     it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
 
 
 class _Test:
-    """One call of a program of nccl-tests."""
+    """One run of a program of nccl-tests."""
 
     def __init__(self, program: str, arguments: Sequence[str], options: NcclOptions) -> None:
         self._program = program
@@ -149,8 +150,9 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces the largest size to one that fits, as nccl-tests computes it: with a third buffer
-        for the expected result, less 1 GiB and what is reserved of each 16 GiB."""
+        """Reduces the largest size to the largest that fits into memory, as nccl-tests computes it.
+        Two buffers must fit, or three if results are checked. 1 GiB, and a reserve of up to 4 GiB,
+        stay free."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -183,7 +185,7 @@ class _Test:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """Prints on stderr what the verdict finds wrong; nccl-tests have no verdict."""
+    """Prints the problems that linkgauge's verdict finds on stderr; nccl-tests have no verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
@@ -206,7 +208,8 @@ def _settings(options: NcclOptions) -> Settings:
 
 
 def _with_devices(context: Context, options: NcclOptions) -> tuple[Context, str | None]:
-    """The context with the requested devices, and an error message if some do not exist."""
+    """Returns the context with the requested devices, and an error message if any device does not
+    exist."""
     if context.fabric.across_ranks:
         return context, None
     digits = re.match(r"\s*([+-]?[0-9]+)", os.environ.get("NCCL_TESTS_DEVICE", "-1"))
@@ -236,7 +239,7 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """The PCI address of a device without its function, or its memory; and its model."""
+    """Returns the PCI address of a device without its function (or its memory), and its model."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -244,7 +247,8 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 def _least_bandwidth() -> float | None:
-    """NCCL_TESTS_MIN_BW in GB/s, as atof reads it; null if it is not set, or -1."""
+    """Returns NCCL_TESTS_MIN_BW in GB/s, read as C's atof reads it. None if the variable is not
+    set, or is -1."""
     written = os.environ.get("NCCL_TESTS_MIN_BW")
     if written is None:
         return None
@@ -254,8 +258,8 @@ def _least_bandwidth() -> float | None:
 
 
 class _PrintedTable(Quiet):
-    """Prints each line as soon as both of its sides are measured. A line without a figure is not
-    printed; stderr says why."""
+    """Prints each line as soon as both sides (out of place, in place) are measured. A line without
+    a figure is not printed; stderr says why."""
 
     def __init__(
         self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
@@ -269,19 +273,20 @@ class _PrintedTable(Quiet):
         self._rates: list[float] = []
         self._runs: list[Run] = []
         self._said: set[object] = set()
-        """Notes that were printed: a program with many types and operations prints each once."""
+        """Notes that were printed. A program with many types and operations prints each note
+        once."""
         self.wrong = 0
         self.reasons: list[str] = []
         self.is_complete = True
 
     @property
     def mean(self) -> float:
-        """The mean of the bus bandwidths of all sides, in GB/s."""
+        """The mean of all bus bandwidths of both sides, in GB/s."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """The exit code of all that was measured; 4 if nothing was."""
+        """The exit code of all measurements; 4 if nothing was measured."""
         run = self.run
         return 4 if run is None else exit_code(run)
 
@@ -294,13 +299,13 @@ class _PrintedTable(Quiet):
         return replace(self._runs[-1], results=results)
 
     def begin(self, part: LineBlock) -> None:
-        """Starts a part, whose cells come next."""
+        """Starts a block of lines. Its cells come next."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}
         self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
 
     def end(self, measured: Run) -> bool:
-        """Keeps a measured part and prints its notes. Returns whether measuring ended early."""
+        """Keeps a measured block and prints its notes. Returns whether measuring ended early."""
         self._runs.append(measured)
         ended = measured.finished is None or measured.lost is not None
         self.is_complete = self.is_complete and not ended and not self.reasons
@@ -341,8 +346,9 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """The average over the ranks or, as `-a` asks, the time of rank 0, the least or the most.
-        The ranks of one process share a clock, so they all have the same time."""
+        """Returns the time of a cell: the average over the ranks. With the option `-a`, returns the
+        time of rank 0, the least or the most. Ranks in one process share a clock, so all have the
+        same time."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

@@ -1,8 +1,7 @@
-"""The JSON of nccl-tests 2.19.6 (`-J`), version 3.
+"""Writes the JSON of nccl-tests 2.19.6 (`-J`), version 3.
 
-Source: src/util.cu of that version. As there, booleans are the texts `true` and `false`, figures
-have six decimals, and the environment is part of it.
-"""
+Source: src/util.cu of that version. As in nccl-tests, booleans are the texts `true` and `false`,
+    figures have six decimals, and the environment is included."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates the file; if its name is taken, a number is added to the name. None if it cannot be
-    written, which is reported."""
+    """Creates the file. If the name is taken, a number is added to it. Reports a file that cannot
+    be written, and returns None."""
     tried, number = asked, 0
     while True:
         try:
@@ -43,12 +42,12 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
 
 
 def is_json(name: str) -> bool:
-    """Whether the name of a file ends as that of a JSON file."""
+    """Whether the name of a file ends like the name of a JSON file."""
     return Path(name).name.lower().endswith(_SUFFIX)
 
 
 class JsonCopy:
-    """Collects what is printed and, if there is a file, writes it there at the end."""
+    """Collects what is printed and, if there is a file, writes all of it as JSON at the end."""
 
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int | None) -> None:
         self._file = file
@@ -109,7 +108,7 @@ class JsonCopy:
         self._errors.append(problem)
 
     def close(self) -> None:
-        """Writes the document."""
+        """Writes the document, if there is a file."""
         self._document |= {"errors": self._errors, "end_time": _now()}
         if self._file is not None:
             with self._file:

@@ -1,7 +1,7 @@
-"""Reads the options of nccl-tests 2.19.6 as that tool does, with its own words for errors.
+"""Reads the options of nccl-tests 2.19.6 as nccl-tests does, with the same error messages.
 
-Source: src/common.cu of that version (`main`). Numbers are read as C's strtol does: what follows
-them is ignored, and what is none is 0."""
+Source: src/common.cu of that version (`main`). Numbers are read as C's strtol reads them: text
+    after a number is ignored, and text without a number is 0."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Rejected(UsageError):
 
 
 class Unable(UsageError):
-    """Raised for arguments that nccl-tests can carry out, and linkgauge cannot."""
+    """Raised for arguments that nccl-tests supports and linkgauge does not."""
 
     exit_code = NOT_IMPLEMENTED
 
 
 def long_of(written: str) -> int:
-    """The number that strtol reads with base 0."""
+    """Returns the number that C's strtol reads with base 0."""
     found = re.match(r"[ \t-\r]*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", written)
     if not found:
         return 0
@@ -47,7 +47,7 @@ def long_of(written: str) -> int:
 
 
 def int_of(written: str) -> int:
-    """The number that `long_of` reads, in 32 bits."""
+    """Returns the number that `long_of` reads, reduced to 32 bits."""
     return (long_of(written) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -60,7 +60,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def bytes_of(name: str) -> Callable[[str], int]:
-    """Reads a size as nccl-tests does: a decimal number, then K, M or G. Raises Rejected."""
+    """Returns a function that reads a size as nccl-tests does: a decimal number, then K, M or G.
+    The function raises Rejected."""
     return partial(_bytes_of, name)
 
 
@@ -86,7 +87,8 @@ def _truth(written: str) -> bool:
 
 
 def _one_of(known: Iterable[str]) -> Callable[[str], str | None]:
-    """Reads one of these names; `all` is null. Raises ValueError."""
+    """Returns a function that reads one of these names; `all` gives null. The function raises
+    ValueError."""
 
     def read(written: str) -> str | None:
         if written not in known and written != ALL:
@@ -151,14 +153,15 @@ OPTIONS = (
 
 
 def usage(program: str) -> str:
-    """The text that -h prints."""
+    """Returns the text that -h prints."""
     lines = (f"[{one.written}{' ' if one.about else ''}{one.about}]" for one in OPTIONS)
     return " \n\t".join([f"USAGE: {program}", *lines])
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The checked command line. Null for `number` or `reduction` means all of them; sizes are
-    bytes. `said` goes to stderr, `printed` to stdout; with `help`, nothing is measured."""
+    """The options of a command line, after checks. A null `number` or `reduction` means all; sizes
+    are bytes. `said` is printed on stderr, `printed` on stdout. With `help`, nothing is
+    measured."""
 
     threads: int = 1
     gpus: int = 1
@@ -190,7 +193,7 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def each_iteration(self) -> bool:
-        """Whether single iterations are reported."""
+        """Whether the times of single iterations are reported."""
         return self.timing == 1
 
     @property
@@ -200,8 +203,8 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def nccl_options(program: str, arguments: Sequence[str]) -> NcclOptions:
-    """Reads a command line. Raises Rejected where nccl-tests would reject it, and Unable for what
-    nccl-tests can do and linkgauge cannot."""
+    """Reads a command line. Raises Rejected where nccl-tests would reject it. Raises Unable for
+    options that nccl-tests supports and linkgauge does not."""
     reader = _Reader(program)
     for option, value, problem in getopt_long(arguments, OPTIONS):
         if problem or (option is not None and option.read is None):
@@ -217,11 +220,11 @@ _UNABLE = {
     "C": "linkgauge does not time the CPU side of launches",
     "u": "linkgauge does not misalign buffers",
 }
-"""The options that linkgauge cannot carry out unless they are 0, with the reasons."""
+"""The options that linkgauge supports only with the value 0, with the reasons."""
 
 
 class _Reader:
-    """Reads one option after another."""
+    """Reads the options of a command line, one after another."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -233,8 +236,8 @@ class _Reader:
         self._said.append(f"{self._program}: {line}")
 
     def helping(self, problem: str) -> NcclOptions:
-        """The options for a command line that asks for the usage. An argument that is not
-        understood has the same effect: as in nccl-tests, it is no failure."""
+        """Returns the options for a command line that shows the usage. As in nccl-tests, an unknown
+        argument also shows the usage and is no failure."""
         if problem:
             self.say(problem)
             self._printed.append("invalid option '?'")
@@ -246,8 +249,8 @@ class _Reader:
         return msgspec.convert(self._values | own, NcclOptions)
 
     def take(self, option: ToolOption, written: str) -> None:
-        """Reads an option; the last of several equal options counts. An option without an effect
-        here is reported where that matters, or refused."""
+        """Reads an option; the last of several equal options counts. An option that has no effect
+        in linkgauge is reported if that matters, or refused."""
         letter = option.names[0]
         try:
             value = self._values[option.dest] = option.value_of(written)
@@ -269,7 +272,7 @@ class _Reader:
             )
 
     def checked(self) -> NcclOptions:
-        """The options, checked together in the order in which nccl-tests checks them."""
+        """Checks the options in the order in which nccl-tests checks them, and returns them."""
         options = self._options()
         if options.least > options.most:
             raise Rejected(
@@ -322,7 +325,8 @@ class _Reader:
 
 
 def _check_counts(options: NcclOptions) -> None:
-    """Raises Unable for numbers with which nccl-tests runs without end, divides by 0 or crashes."""
+    """Raises Unable for numbers with which nccl-tests would run without end, divide by 0 or
+    crash."""
     for option in OPTIONS:
         value = getattr(options, option.dest, None)
         if value is not None and not option.allows(value):
@@ -333,5 +337,5 @@ def _check_counts(options: NcclOptions) -> None:
 
 
 def _either(most: int) -> str:
-    """The allowed numbers in words: `0, 1 or 2`."""
+    """Returns the allowed numbers in words: `0, 1 or 2`."""
     return f"{', '.join(map(str, range(most)))} or {most}"

@@ -1,5 +1,5 @@
-"""Makes the lines that nccl-tests measures and prints: all sizes of each type, reduction and root,
-each out of place and in place."""
+"""Plans the lines that nccl-tests measures, and formats what it prints. There is a line for all
+sizes of each type, reduction and root, each out of place and in place."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from .options import NcclOptions, Unable
 
 NO_ROOT = -1
 _AT_ONCE = 64
-"""The most sizes that are planned at once; a command line may ask for any number of them."""
+"""The most sizes that are planned at once. A command line may request any number of sizes."""
 _LABELLED: tuple[CollectiveName, ...] = ("sendrecv",)
-"""The collectives whose lines show a reduction, and that accept one, although they reduce
-nothing."""
+"""Collectives that reduce nothing. Their lines still show a reduction, and their command lines
+accept one."""
 _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the table: a requested `size`, measured by both `works`, out of place and in place,
-    in groups of `ranks` ranks. `operation` is the reduction as the line shows it."""
+    """A line of the table: a requested `size`, measured out of place and in place (`works`) in
+    groups of `ranks` ranks. `operation` is the name of the reduction in the line."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -52,7 +52,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """The bytes of a rank's larger buffer, as far as elements fill it."""
+        """The bytes of a rank's larger buffer that are filled with elements."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -65,12 +65,12 @@ class Line(msgspec.Struct, frozen=True):
         return NO_ROOT if self.works[0].root is None else self.works[0].root
 
     def rates(self, seconds: float) -> tuple[float, float]:
-        """The `algbw` and the `busbw` in GB/s."""
+        """Returns the `algbw` and the `busbw` in GB/s."""
         algorithm = self.works[0].bytes_counted(self.size, self.ranks) / 1e9 / seconds
         return algorithm, algorithm * bus_factor(self.works[0].collective, self.ranks)
 
     def cells(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """The cells of the line: out of place, then in place."""
+        """Yields the cells of the line: out of place, then in place."""
         for work in self.works:
             column = format_size(self.size)
             yield cell_of(work, fabric.devices, self.size, row_of(work), column)
@@ -86,8 +86,8 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields all that is measured; without end if that many cycles are requested. Raises Unable if
-    the root is not one of the ranks."""
+    """Yields all blocks of lines to measure, without end if that many cycles are requested. Raises
+    Unable if the root is not one of the ranks."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -104,7 +104,7 @@ def _benchmark(name: str, fabric: DeviceSet, cells: tuple[Cell, ...]) -> Benchma
 
 
 def sizes(options: NcclOptions) -> Iterator[int]:
-    """The sizes that the steps or factors reach."""
+    """Yields the sizes from the least to the most, by steps or factors."""
     size = options.least
     while size <= options.most:
         yield size
@@ -149,8 +149,8 @@ _SPLIT = re.compile(r"(AND|&|OR|\||MOD|%|DIV|/)\s*(0[xX][0-9a-f]+|0b[01]+|[0-9]+
 
 
 def split_of(environment: Mapping[str, str]) -> str | None:
-    """The groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT asks for, in the form of a
-    Collective; None if neither is set. Raises Unable for values that are not understood."""
+    """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT asks for, in the notation
+    of `Collective`. None if neither is set. Raises Unable if a value cannot be read."""
     mask = environment.get("NCCL_TESTS_SPLIT_MASK")
     if mask is not None:
         found = re.match(r"\s*(?:0[xX])?([0-9a-fA-F]{1,8})", mask)
@@ -169,7 +169,7 @@ def split_of(environment: Mapping[str, str]) -> str | None:
 
 
 def _number(written: str) -> int:
-    """The number that strtoul reads with base 0, or a binary number."""
+    """Returns the number that C's strtoul reads with base 0, or a binary number."""
     if written[:2].lower() == "0b":
         return int(written[2:34], 2)
     octal = written.startswith("0") and written.isdecimal()
@@ -197,8 +197,8 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank as the header shows it, with the names of the JSON. `device_hex` is the device's
-    address on the PCI bus, or the memory; `device_info` is its model."""
+    """A rank as the header shows it; fields have the names of the JSON. `device_hex` is the
+    device's PCI address, or its memory. `device_info` is its model."""
 
     rank: int
     group: int
@@ -216,7 +216,7 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """The seconds of single iterations, each the longest of all ranks. The figures leave out the
+    """The seconds of single iterations, each the longest of all ranks. Statistics leave out the
     first `skipped` iterations."""
 
     seconds: tuple[float, ...]
@@ -240,14 +240,14 @@ class Each(msgspec.Struct, frozen=True):
         return 100 * self.deviation / self.mean if self.mean > 0 else 0.0
 
     def percentile(self, percent: int) -> float:
-        """The percentile by nearest rank."""
+        """Returns a percentile by the method of nearest rank."""
         counted = self.counted
         return counted[min(len(counted) - 1, -(-len(counted) * percent // 100) - 1)]
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The figures of one side of a line: seconds, GB/s, the number of wrong elements (null:
-    unchecked), and single iterations if they were requested."""
+    """The figures of one side of a line: seconds, GB/s, and the number of wrong elements (null:
+    unchecked). `each` has single iterations if they were requested."""
 
     seconds: float
     algorithm: float
@@ -257,7 +257,7 @@ class Body(msgspec.Struct, frozen=True):
 
 
 def header(program: str, options: NcclOptions, library: int | None) -> Iterator[str]:
-    """The lines of the header down to the devices."""
+    """Yields the lines of the header up to the list of devices."""
     # The headers that it was built with are those of the library: there is none but that.
     version = library or 0
     yield f"# nccl-tests version {VERSION} nccl-headers={version} nccl-library={version}"
@@ -288,7 +288,7 @@ _EACH = tuple((f"i_{name}", unit, 7) for name, unit in
 
 
 def columns(options: NcclOptions) -> Iterator[str]:
-    """The column heads of the table."""
+    """Yields the column heads of the table."""
     yield "#"
     more = options.each_iteration
     sides = (
@@ -313,7 +313,7 @@ def _keys(keys: Sequence[str]) -> str:
 
 
 def row(line: Line, bodies: Sequence[Body], now: datetime | None) -> str:
-    """A line of figures."""
+    """Formats a line of figures."""
     work = line.works[0]
     keys = (
         f"{line.bytes_shown:12d}  {line.elements:12d}  {work.type:>8}  {line.operation:>6}  "
@@ -340,7 +340,7 @@ def _singles(each: Each | None) -> str:
 
 
 def number(value: float, width: int) -> str:
-    """A figure in this many columns, with up to two decimals as there is room for."""
+    """Formats a figure for this many columns, with up to two decimals if there is room."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text
@@ -348,8 +348,8 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, least: float | None) -> Iterator[str]:
-    """The last lines. `wrong` counts sides of lines with wrong elements; `mean` is the bus
-    bandwidth in GB/s, which must be at least 0.9 of `least`."""
+    """Yields the last lines. `wrong` is the number of line sides with wrong elements. `mean` is the
+    bus bandwidth in GB/s, which must be at least 0.9 of `least`."""
     said = "" if least is None else "FAILED" if mean < least * 0.9 else "OK"
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"
@@ -360,5 +360,5 @@ def footer(program: str, wrong: int, mean: float, least: float | None) -> Iterat
 
 
 def _shortest(value: float) -> str:
-    """Formats like C's %g. The result of 0/0 is negative on the CPUs that nccl-tests runs on."""
+    """Formats a number like C's %g. On the CPUs that nccl-tests runs on, 0/0 is a negative nan."""
     return "-nan" if math.isnan(value) else f"{value:g}"

@@ -1,8 +1,7 @@
-"""The command line of nvbandwidth 0.8 and of the tools derived from it.
+"""Carries out command lines of nvbandwidth 0.8 and of the tools derived from it.
 
-As there, long names may be abbreviated, `-t` and `-p` take several words, and a word `true` may
-follow a switch (scripts write `-s true`).
-"""
+As in nvbandwidth, long names may be abbreviated, `-t` and `-p` take several words, and the word
+`true` may follow a switch (scripts write `-s true`)."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ DEFAULT_SIZE = 512
 
 
 def number(text: str, allowed: range, what: str) -> int:
-    """Reads a number in the allowed range, which `what` describes."""
+    """Reads a number in the allowed range; `what` describes the range in the error message."""
     found = digits(text)
     if found is None or found not in allowed:
         raise ArgumentTypeError(f"{text!r} is not {what}")
@@ -88,8 +87,8 @@ _UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """The options under the tool's own names; sizes in MiB. `perf_formatter` and `loop_count` are
-    not in its help; the fields after them are sailbandwidth's."""
+    """The options under the tool's own names; sizes are in MiB. The tool's help does not list
+    `perf_formatter` and `loop_count`. The fields after these two are sailbandwidth's."""
 
     help: bool = False
     list: bool = False
@@ -114,7 +113,7 @@ class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Reads a command line. Raises UsageError."""
+    """Reads a command line. Raises UsageError for unknown options and words."""
     parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=OnceAction)
     given, rest = parser.parse_known_args(arguments)
     for word in rest:
@@ -134,9 +133,10 @@ Printer = TextPrinter | JsonPrinter
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The differences between nvbandwidth and the tools derived from it. `header` is printed first,
-    `options` are those of the tool's help, and `misprints` are errors in its headings, by test.
-    With `has_bulk`, kernels copy by the bulk copy unit unless the normal copy is requested."""
+    """The differences between nvbandwidth and a tool derived from it. `header` is printed first,
+    and `options` are those of the tool's help. `misprints` are errors in the tool's headings, by
+    test. With `has_bulk`, kernels copy by the bulk copy unit unless the normal copy is
+    requested."""
 
     name: str
     version: str
@@ -150,7 +150,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, 31)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """The settings for measuring: one stream, and never tuned settings."""
+        """Returns the settings for measuring: one stream, and never tuned settings."""
         bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
         return Settings(
             sizes=(asked.buffer_size << 20,),
@@ -187,9 +187,9 @@ NVBANDWIDTH = Dialect(
 
 
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Executes the arguments; prints once if mpirun started several processes. Exit codes: 1 for
-    bad usage or an unknown test, else those of `linkgauge run`; nvbandwidth itself exits with 0
-    after errors."""
+    """Carries out a command line, and prints once if mpirun started several processes. Exit codes:
+    1 for bad usage or an unknown test, otherwise those of `linkgauge run`. nvbandwidth itself exits
+    with 0 after errors."""
     with printing_once():
         return _speak(dialect, arguments, where)
 
@@ -235,9 +235,8 @@ def _list(cases: Sequence[Testcase]) -> None:
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
-    """Opens the machine, which must have devices. Raises InputError if it has none; the message
-    says what to do if the first requested test is one between processes, since those need no
-    devices."""
+    """Opens the machine. Raises InputError if it has no devices. Tests between processes need no
+    devices; if the first requested test is one, the message says how to run it."""
     advice = ""
     several = launched().size > 1
     if not several:
@@ -258,8 +257,8 @@ def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iter
 def _asked(
     tool: str, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
-    """The names or indices of tests, each with the test or the reason why there is none. Raises
-    UsageError."""
+    """Returns the requested names or indices of tests, each with the test or the reason why there
+    is no such test. Raises UsageError for prefixes without a test."""
     cases = cases_of(several=several)
 
     def advised(problem: str, option: str, asked: str) -> str:
@@ -278,15 +277,15 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Lays out the row over the fabric. A test for one process is skipped if there are several
-    processes, because none of them has all devices."""
+    """Plans the row on the fabric. Under mpirun, a test for one process is skipped, because no
+    process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
     return row.lay_out(fabric)
 
 
 def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: Printer) -> int:
-    """Measures the requested tests, in the order in which they were requested."""
+    """Measures the requested tests, in the order of the request."""
     if options.testcase and options.testcase_prefixes:
         raise UsageError(
             "You cannot specify both testcase and testcasePrefix options at the same time"
@@ -322,7 +321,8 @@ def _measure(
 
 
 class _Reporting(Quiet):
-    """Reports results as they come, and nonexistent tests at their position in the request."""
+    """Prints each result when it is measured, and nonexistent tests at their position in the
+    request."""
 
     def __init__(
         self,
@@ -349,7 +349,7 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """Shows an outcome in the tool's own words, even where they are wrong, because parsers know
+        """Prints an outcome in the tool's own words. Wrong words are kept, because parsers know
         them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)
@@ -360,7 +360,7 @@ class _Reporting(Quiet):
         self._printer.show(shown)
 
     def of_interrupted(self, results: Sequence[Result]) -> None:
-        """Reports the part of a test that was measured before Ctrl-C."""
+        """Prints the part of a test that was measured before Ctrl-C."""
         self.of_missing()
         if not self._left or not isinstance(case := self._left[0][1], Testcase):
             return
@@ -372,13 +372,13 @@ class _Reporting(Quiet):
                 self._show(replace(shown, reasons=reasons))
 
     def of_missing(self) -> None:
-        """Reports the nonexistent tests that come next."""
+        """Prints the nonexistent tests that come next in the request."""
         while self._left and isinstance(problem := self._left[0][1], str):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
-        """The percentages of the theoretical figures, for copies between devices of one process;
-        the links between devices of several processes are unknown."""
+        """Returns the percentages of the theoretical figures, for copies between devices of one
+        process. The links between devices of several processes are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         shares = utilisation(judge_result(result, self._expectations))

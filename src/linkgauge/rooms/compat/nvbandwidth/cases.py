@@ -1,5 +1,5 @@
-"""Defines nvbandwidth's 35 tests for one process and its 13 additional ones for several, with list
-texts and headings. benchmarks/copies.py and multinode.py define what they measure.
+"""Defines nvbandwidth's 35 tests for one process and its 13 additional tests for several processes,
+with list texts and headings. benchmarks/copies.py and multinode.py define the measurements.
 
 Names, order and headings are the interface of nvbandwidth 0.8."""
 
@@ -116,8 +116,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test: its benchmark, the line above its matrix (above the total, if there are several), and
-    its list text, line by line."""
+    """A test: its benchmark, the line above its matrix, and the lines of its list text. Of several
+    matrices, the line stands above the total."""
 
     row: Row
     heading: str
@@ -129,13 +129,13 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def is_of_pairs(self) -> bool:
-        """Whether its rows are devices, like its columns."""
+        """Whether the rows of the test are devices, like its columns."""
         return self.row.layout is Layout.PAIRS
 
     @property
     def row_with_local_copies(self) -> Row:
-        """The row of the benchmark, with the diagonal for copies between pairs of devices of one
-        process."""
+        """The row of the benchmark. For copies between pairs of devices in one process, the
+        diagonal is included."""
         has_local = self.is_of_pairs and self.row.unit is BANDWIDTH and not self.row.across_ranks
         return replace(self.row, diagonal=has_local)
 
@@ -164,14 +164,14 @@ BY_NAME = {case.name: case for case in (*CASES, *_OF_SEVERAL)}
 
 
 def cases_of(*, several: bool) -> tuple[Testcase, ...]:
-    """The tests for one process or for several, by index. nvbandwidth has the tests between
-    processes only if it is built for several, after all others."""
+    """Returns the tests for one process or for several, by index. As in nvbandwidth, tests between
+    processes come last, and exist only for several processes."""
     return (*CASES, *_OF_SEVERAL) if several else CASES
 
 
 def hint(command: str, asked: str) -> str:
-    """Says how to run a test whose name or prefix only tests of several processes have; `command`
-    is the tool with the option before it."""
+    """Returns a hint on how to run a test that exists only for several processes; empty for other
+    names. `command` is the tool with the option before the name."""
     if not any(case.name.startswith(asked) for case in _OF_SEVERAL):
         return ""
     return (
@@ -181,7 +181,7 @@ def hint(command: str, asked: str) -> str:
 
 
 def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
-    """The test of this name or index among `cases`, or the reason why there is none."""
+    """Returns the test of this name or index among `cases`, or the reason why there is none."""
     if (index := digits(asked)) is not None:
         return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
     case = BY_NAME.get(asked)
@@ -189,7 +189,7 @@ def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
 
 
 def with_prefixes(prefixes: Sequence[str], cases: Sequence[Testcase]) -> tuple[str, ...]:
-    """The names among `cases` that begin with one of these."""
+    """Returns the names among `cases` that begin with one of these prefixes."""
     return tuple(case.name for case in cases if case.name.startswith(tuple(prefixes)))
 
 
@@ -201,28 +201,28 @@ NAMED = 3
 
 
 class TestMatrix(Matrix, frozen=True):
-    """A matrix in GB/s or ns below its heading, with the labels that replace the names of its
-    rows."""
+    """A matrix in GB/s or ns below its heading. `labels` replace the names of its rows."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> list[list[float | None]]:
-        """The figures by row and column, null if there is none."""
+        """The figures by row and column; null where there is no figure."""
         return [
             [self.figures.get(Place(row, column)) for column in self.columns] for row in self.rows
         ]
 
     @property
     def known(self) -> list[float]:
-        """The figures that exist, in the same order."""
+        """The figures that exist, in the order of `ordered`."""
         return [figure for row in self.ordered for figure in row if figure is not None]
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """A test that ran or could not: `reasons` say why it is not Passed, `samples` are lines of each
-    sample. `shares` is the percentage of the theoretical figures, if requested."""
+    """A test that ran or could not run. `reasons` say why the status is not Passed, and `samples`
+    are lines on each sample. `shares` is the percentage of the theoretical figures, if
+    requested."""
 
     name: str
     status: str
@@ -234,7 +234,7 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """A word that a tool writes in the headings of a test, and the word that it means."""
+    """A wrong word that a tool writes in the headings of a test, and the word that is meant."""
 
     written: str
     meant: str
@@ -250,8 +250,8 @@ class Misprint(msgspec.Struct, frozen=True):
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
 ) -> TestOutcome:
-    """The outcome of a test: it is Waived if it was skipped altogether, and failed cells have no
-    figure."""
+    """Returns the outcome of a test. A test that was skipped altogether is Waived. Failed cells
+    have no figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -277,7 +277,8 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def frame(result: Result, case: Testcase, devices: Sequence[Device]) -> TestMatrix:
-    """The rows and columns of a test's matrices over these devices; the host is one row."""
+    """Returns an empty matrix with the rows and columns of a test over these devices. The host is
+    one row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
     host: tuple[str, ...] = (HOST_ROW,)
     rows, columns, labels = host, each, host
@@ -294,20 +295,21 @@ def frame(result: Result, case: Testcase, devices: Sequence[Device]) -> TestMatr
 
 
 def _ends(transfer: Transfer, width: int) -> str:
-    """The numbers of both processes, as wide as the longest: `0->2`."""
+    """Returns the numbers of both processes, padded to `width`: `0->2`."""
     return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
 
 
 def _matrices(
     result: Result, case: Testcase, devices: Sequence[Device], use_mean: bool
 ) -> Iterator[TestMatrix]:
-    """The matrices of the parts, then the matrix of the headline (with parts, their sum)."""
+    """Yields the matrices of the parts, then the matrix of the headline figures. With parts, the
+    headline is their sum."""
     scale = unit_of(result.unit).scale
     over = frame(result, case, devices)
     passed = [cell for cell in result.cells if cell.status == "pass"]
 
     def figures(*parts: int) -> dict[Place, float]:
-        """The sum of these parts for each cell; without parts, the cell's headline."""
+        """Returns the sum of these parts for each cell, or the cell's headline without parts."""
         summaries = (
             (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
             for cell in passed
@@ -328,7 +330,7 @@ def _matrices(
 
 
 def _samples(result: Result) -> Iterator[str]:
-    """A line for each sample of each reported figure."""
+    """Yields a line for each sample of each reported figure."""
     unit = unit_of(result.unit)
     for cell in (cell for cell in result.cells if cell.status == "pass"):
         for number in range(len(cell.samples)):
@@ -337,7 +339,7 @@ def _samples(result: Result) -> Iterator[str]:
 
 
 def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
-    """Yields each figure of one sample with the path that it measured."""
+    """Yields each figure of one sample, with the path that was measured."""
     routes = [_route(transfer) for transfer in cell.transfers]
     if cell.report.is_first:
         yield routes[0], cell.samples[number]
@@ -349,8 +351,8 @@ def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
 
 
 def _route(transfer: Transfer) -> str:
-    """The path of a transfer: `Host -> Device 0`; for a latency, from the reader to the memory that
-    it reads."""
+    """Returns the path of a transfer: `Host -> Device 0`. The path of a latency goes from the
+    reader to the memory that is read."""
     if transfer.destination.is_null:
         return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
     return f"{_place(transfer.source)} -> {_place(transfer.destination)}"
@@ -366,8 +368,8 @@ def _place(memory: Memory) -> str:
 
 
 def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Figure ÷ theoretical of each cell of a judged result, by row and column; cells where either
-    is unknown are left out."""
+    """Returns the figure divided by the theoretical figure for each cell of a judged result, by row
+    and column. Cells without either figure are left out."""
     return {
         cell.place: share
         for cell in result.cells

@@ -1,4 +1,4 @@
-"""The output of nvbandwidth, as text and as JSON: the system, then a matrix for each test."""
+"""Writes the output of nvbandwidth as text and as JSON: the system, then a matrix for each test."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .cases import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device by its index on its host, and its model with the PCI address. `process` is the
-    number of the process that measures it, if there are several; the host's name is then null if
+    """A device: its index on its host, and its model with the PCI address. With several processes,
+    `process` is the number of the process that measures the device, and `hostname` is null if
     unknown."""
 
     index: int
@@ -28,8 +28,8 @@ class Located(msgspec.Struct, frozen=True):
 
 
 class System(msgspec.Struct, frozen=True):
-    """The host and its devices. `cuda` is 1000 times the major version plus 10 times the minor one,
-    0 without CUDA."""
+    """The host and its devices. `cuda` is CUDA's version as 1000 × major + 10 × minor, or 0 without
+    CUDA."""
 
     hostname: str
     cuda: int
@@ -65,8 +65,8 @@ def _located(context: Context) -> Iterator[Located]:
 
 
 def _named(model: str, pci: str | None) -> str:
-    """The name of a device: `NVIDIA H200 (00000000:1b:00)`, with eight digits for the domain, and
-    without the function."""
+    """Returns the name of a device: `NVIDIA H200 (00000000:1b:00)`. The address has eight digits
+    for the domain, and no function."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -80,7 +80,7 @@ Value = dict[str, "Value"] | list["Value"] | str | int | float
 
 
 class JsonPrinter:
-    """Prints one document at the end. A test that does not exist has the status Not Found."""
+    """Prints one JSON document at the end. A test that does not exist has the status Not Found."""
 
     def __init__(self, root: str, version: str, git_version: str, *, verbose: bool) -> None:
         self._root = root
@@ -131,20 +131,20 @@ class JsonPrinter:
 
 
 def _listed(device: Located) -> str:
-    """A device in the list. With several processes, the number of its process replaces its index,
-    which a device of another host may have, too."""
+    """Returns a device as the list shows it. With several processes, the number of the process
+    replaces the index, because devices of other hosts have the same indices."""
     number = device.index if device.process is None else device.process
     at = "" if device.hostname is None else f": ({device.hostname})"
     return f"{number}: {device.name}{at}"
 
 
 def _rows(matrix: TestMatrix) -> list[Value]:
-    """Figures as C++ streams write them: six significant digits."""
+    """Returns the figures as C++ streams write them, with six significant digits."""
     return [[shown(figure, "g") for figure in row] for row in matrix.ordered]
 
 
 def styled(value: Value, indent: str = "") -> str:
-    """A document as jsoncpp's styled writer lays it out: sorted keys, tabs, 17 digits."""
+    """Formats a document like jsoncpp's styled writer: sorted keys, tabs, 17 digits."""
     inner = indent + "\t"
     if isinstance(value, dict) and value:
         members = (
@@ -161,7 +161,7 @@ def styled(value: Value, indent: str = "") -> str:
 
 
 def _member(value: Value, indent: str) -> str:
-    """The text after a key; a value of several lines begins on the next line."""
+    """Returns the text after a key. A value of several lines begins on the next line."""
     text = styled(value, indent)
     return f"\n{indent}{text}" if "\n" in text else text
 
@@ -244,8 +244,7 @@ def _devices(system: System) -> Iterator[str]:
 
 
 def _processes(system: System) -> Iterator[str]:
-    """Yields a line for each process: its number, as wide as the largest one, its host if known,
-    and its device."""
+    """Yields a line for each process: its number (padded), its host if known, and its device."""
     width = len(str(len(system.devices) - 1))
     for device in system.devices:
         at = "" if device.hostname is None else f" ({device.hostname})"
@@ -253,7 +252,7 @@ def _processes(system: System) -> Iterator[str]:
 
 
 def _lines(matrix: TestMatrix) -> list[str]:
-    """The columns' indices, then a line per row."""
+    """Returns a line with the columns' indices, then a line for each row."""
     label = max(2, *map(len, matrix.labels))
     lines = [" " * label + "".join(f"{column:>10}" for column in matrix.columns)]
     for name, row in zip(matrix.labels, matrix.ordered, strict=True):

@@ -1,10 +1,10 @@
-"""Runs the seven test cases of rblnBandwidthLatencyTest: what each measures, as lines and their
-figures.
+"""Runs the seven test cases of rblnBandwidthLatencyTest. Each case measures, and returns lines with
+their figures.
 
-Where the tool's manual page is brief, we read it as follows: case 5 copies both ways at once; case
-6 copies over several paths at once, first host to NPUs, then NPU to NPU (in pairs as they are
-listed), then NPUs to host. The sync latency is the time of one access to the other NPU's memory: a
-pointer chase through it."""
+The tool's manual page is brief; we read it as follows. Case 5 copies both ways at once. Case 6
+copies over several paths at once: first host to NPUs, then NPU to NPU (in pairs as they are
+listed), then NPUs to host. The sync latency is the time of one access in a pointer chase through
+the other NPU's memory."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ from . import text
 from .text import PathFigure
 
 CHASE_SIZE = 2 << 20
-"""The bytes through which pointers are chased, as in linkgauge's own latency benchmarks."""
+"""The bytes of memory through which a pointer chase goes, as in linkgauge's own latency
+benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The command line's request for a case: the NPUs, source first; whether destinations pull
-    (`reads`), and whether the host takes part."""
+    """The NPUs that a case measures, the source first. With `reads`, destinations carry out copies.
+    With `host`, the host takes part."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -67,8 +68,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` return the lines below its banner and the figures in them, for which
-    --get_perf adds lines; cases `between` NPUs need two of them."""
+    """A test case. `parts` are functions that return the lines below its banner and their figures;
+    --get_perf adds lines on these figures. A case `between` NPUs needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -76,7 +77,7 @@ class TestCase(msgspec.Struct, frozen=True):
 
 
 def _own(path: CopyPath, cell: CellResult, place: int = 0) -> PathFigure:
-    """The figure of one path of a cell."""
+    """Returns the figure of one path of a cell."""
     of = cell.parts[place] if cell.parts else cell
     ends = f"{text.label(path.source)} -> {text.label(path.destination)}"
     return PathFigure(path.tag, ends, of.samples, of.bytes)
@@ -118,8 +119,8 @@ def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """Yields the steps: from the host to the source, from there to each other NPU, and from these
-    to the host."""
+    """Yields the steps of copies: from the host to the source, from the source to each other NPU,
+    and from the other NPUs to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -141,7 +142,7 @@ def _titled(
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures both ways of each pair at the same time, one pair after the other."""
+    """Measures both directions of each pair at the same time, one pair after the other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -173,8 +174,8 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """Measures groups of paths, the paths of each at the same time: returns each path's figure,
-    then that of the whole group."""
+    """Measures groups of paths; the paths of a group run at the same time. Returns the figures of a
+    group's paths, then the figure of the whole group."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):
@@ -203,7 +204,7 @@ DEFAULT_SIZE = "512M"
 
 
 def _whole(written: str) -> int:
-    """Reads a whole number, also a hexadecimal one (0xa5)."""
+    """Reads a whole number in decimal or hexadecimal (0xa5)."""
     try:
         return int(written, 16) if re.fullmatch("0[xX][0-9a-fA-F]+", written) else whole(written)
     except ValueError:
@@ -253,7 +254,7 @@ Options:
 
 
 class RblnOptions(msgspec.Struct, frozen=True):
-    """The checked command line."""
+    """The options of a command line, after checks."""
 
     sizes: tuple[int, ...]
     size_is_given: bool
@@ -274,7 +275,7 @@ class RblnOptions(msgspec.Struct, frozen=True):
 
 @helpful(HELP, "Try 'rblnBandwidthLatencyTest --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, and prints what the tool prints."""
+    """Carries out a command line of the tool: measures, and prints the tool's output."""
     options = parse(arguments)
     if options.test_list:
         show(("List of tests:", *(case.name for case in CASES)))
@@ -315,8 +316,8 @@ def _run_in(gauge: Meter, options: RblnOptions) -> int:
 
 
 def _asked(devices: Sequence[Device], options: RblnOptions) -> CaseRequest:
-    """The requested NPUs, the source first. Raises UsageError if one does not exist, or if a case
-    between NPUs has only one."""
+    """Returns the requested NPUs, the source first. Raises UsageError if an NPU does not exist, or
+    if a case between NPUs has only one NPU."""
     there = {device.index: device for device in devices}
     source = () if options.source is None else (options.source,)
     for index in (*options.npus, *source):
@@ -372,7 +373,7 @@ def _npus(written: str) -> tuple[int, ...]:
 
 
 def _repeated(value: int) -> int:
-    """The 64-bit word that results from filling memory with a pattern of one, four or eight
+    """Returns the 64-bit word that results from filling memory with a pattern of one, four or eight
     bytes."""
     width = 1 if value < 1 << 8 else 4 if value < 1 << 32 else 8
     return int.from_bytes(value.to_bytes(width, "little") * (8 // width), "little")

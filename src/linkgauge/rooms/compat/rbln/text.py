@@ -1,4 +1,5 @@
-"""The output of rblnBandwidthLatencyTest, line by line, laid out as on its manual page."""
+"""Writes the output of rblnBandwidthLatencyTest line by line, with the layout of its manual
+page."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """The figures of a path, one for each iteration: bytes/s while `bytes` are moved, or seconds if
+    """The figures of a path, one for each iteration: bytes/s if `bytes` are moved, or seconds if
     `bytes` is null."""
 
     tag: str
@@ -34,17 +35,17 @@ class PathFigure(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean of the figures; None if nothing was measured."""
+        """The mean of the figures, or None if nothing was measured."""
         return statistics.fmean(self.samples) if self.samples else None
 
 
 def label(end: Device | None) -> str:
-    """The tool's name for a memory."""
+    """Returns the tool's name for a memory."""
     return "HOST" if end is None else f"rbln{end.index}"
 
 
 def banner(what: str, name: str) -> str:
-    """The banner of a case, three lines; `what` is Run, PASS or FAIL."""
+    """Returns the banner of a case in three lines. `what` is Run, PASS or FAIL."""
     return f"{_BAR}\n[{what:>9} ] : {name}\n{_BAR}"
 
 
@@ -53,7 +54,7 @@ def title(heading: str) -> tuple[str, ...]:
 
 
 def bandwidth_line(figure: PathFigure) -> str:
-    """A line of bandwidths: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
+    """Formats a line of bandwidths: `[D2D] rbln0 -> rbln1 : MAX 10.29, MIN 10.29, AVG 10.29`."""
     if figure.mean is None:
         return f"[{figure.tag}] {figure.path} : {NONE}"
     most, least = max(figure.samples), min(figure.samples)
@@ -64,12 +65,13 @@ def bandwidth_line(figure: PathFigure) -> str:
 
 
 def latency_line(figure: PathFigure) -> str:
-    """A line of a latency: `rbln0 -> rbln1 2.07 (us)`."""
+    """Formats a line of a latency: `rbln0 -> rbln1 2.07 (us)`."""
     return f"{figure.path} {shown(None if figure.mean is None else figure.mean * 1e6, '.2f')} (us)"
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """The lines of --get_perf: 1 adds the average time of an iteration, 2 the time of each."""
+    """Yields the lines of --get_perf: the average time of an iteration (1), or the time of each
+    iteration (2)."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -83,7 +85,7 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """A matrix of rates, which are given in bytes/s and shown in GB/s; rows are sources, columns
+    """Yields a matrix of rates in GB/s, given in bytes/s. Rows are sources, columns are
     destinations."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
@@ -93,7 +95,7 @@ def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iter
 
 
 def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
-    """The hops over PCI between all NPUs, one row for each."""
+    """Yields the PCI hops between all NPUs, one row for each NPU."""
     tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
@@ -108,8 +110,8 @@ def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
 
 
 def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> Iterator[str]:
-    """Lines on the processor and on the devices below their PCI bridges; with `links` also on their
-    links."""
+    """Yields lines on the processor, and on the devices below their PCI bridges. With `links`,
+    yields lines on the devices' links as well."""
     found = machine.known
     vendor = found.host.cpu_vendor or NONE
     yield f"CPU : {machine.host.cpu_model or NONE}, Vendor ID : {vendor}"
@@ -126,14 +128,15 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """The root port above a device and the switches on the path, each by its upstream port."""
+    """Returns the bridges above a device: the root port, and each switch on the path by its
+    upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
 
 
 def _bridge_line(line: Sequence[PciFunction]) -> str:
-    """A line on a bridge: `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe Gen 5
-    Switch (rev b0)`."""
+    """Formats a line on a bridge: `0000:00:01.1/01:00.0 PCI bridge: Broadcom / LSI PEX890xx PCIe
+    Gen 5 Switch (rev b0)`."""
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
@@ -159,7 +162,8 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """The link that the PCI function reports, else the one that the vendor's library reports."""
+    """Returns the link that the PCI function reports, or else the link that the vendor's library
+    reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)
@@ -179,7 +183,7 @@ def _link_lines(function: PciFunction | None, link: PciLink) -> Iterator[str]:
 
 
 def _shape(speed: float | None, width: int | None) -> tuple[object, object, object]:
-    """The link's rate in GB/s as the tool computes it (before encoding, 32 GT/s × 16 lanes ÷ 8 =
-    64.0), its generation and its lanes."""
+    """Returns the link's rate in GB/s, its generation and its lanes. Like the tool, computes the
+    rate before encoding: 32 GT/s × 16 lanes ÷ 8 = 64.0."""
     rate = f"{speed * width / 8:.1f}" if speed and width else NONE
     return rate, (generation(speed) if speed else None) or NONE, width or NONE

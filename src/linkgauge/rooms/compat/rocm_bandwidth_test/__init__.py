@@ -1,4 +1,4 @@
-"""Reads the command line of rocm-bandwidth-test as getopt does, and runs it."""
+"""Reads the command line of rocm-bandwidth-test as getopt does, and carries it out."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ OPTIONS = (
         "-K", "Pairs of devices that copy at the same time, both ways", str, "together both ways"
     ),
 )
-"""The options. An option with a field asks for what the field names; two such options exclude each
-other."""
+"""The options. Options with a field request a measurement, which the field names; two of them
+exclude each other."""
 _LINES = "\n".join(f"\t {option.written}    {option.about}" for option in OPTIONS)
 HELP = f"""\
 
@@ -77,9 +77,9 @@ _MOST_MB = 1 << 24
 
 
 class RocmOptions(msgspec.Struct, frozen=True):
-    """The checked command line. Sizes are bytes, and devices are numbers. `together` are pairs,
-    flattened; `pattern` is the 64-bit word, made of the given number, that sources hold; null if
-    none is given."""
+    """The options of a command line, after checks. Sizes are bytes, and devices are numbers.
+    `together` lists pairs, one number after the other. `pattern` is the 64-bit word that sources
+    hold, made from the given number; null without a number."""
 
     what: str
     sizes: tuple[int, ...] = (ONE_SIZE,)
@@ -107,7 +107,8 @@ class RocmOptions(msgspec.Struct, frozen=True):
 
 
 def parse(arguments: Sequence[str]) -> RocmOptions:
-    """Reads a command line. Raises UsageError, also for combinations that the tool refuses."""
+    """Reads a command line. Raises UsageError for invalid options, and for combinations that the
+    tool refuses."""
     given: dict[str, str] = {}
     for option, value, problem in getopt_long(arguments, OPTIONS):
         if option is None:
@@ -133,8 +134,8 @@ def parse(arguments: Sequence[str]) -> RocmOptions:
 
 
 def _what(given: dict[str, str]) -> str:
-    """The name of what the options ask for. Raises UsageError for options that exclude each
-    other."""
+    """Returns the name of the measurement that the options request. Raises UsageError for options
+    that exclude each other."""
     primary = [letter for letter in given if letter in _PRIMARY]
     pair = {"s", "d"} & given.keys()
     if len(pair) == 1:
@@ -176,7 +177,7 @@ def _numbers(letter: str, written: str) -> tuple[int, ...]:
 
 
 def _pattern(written: str) -> int:
-    """The bits of the number as a double."""
+    """Returns the bits of the number as a double."""
     try:
         return int.from_bytes(struct.pack("<d", decimal(written)), "little")
     except (ValueError, OverflowError):
@@ -188,7 +189,7 @@ def _pattern(written: str) -> int:
 
 @hinting("'rocm-bandwidth-test -h' prints its options")
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, and prints what the tool prints."""
+    """Carries out a command line of the tool: measures, and prints the tool's output."""
     options = parse(arguments)
     command = " ".join((where.name, *arguments))
     if options.help:
@@ -219,7 +220,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class _Tested:
-    """The devices of the machine by their numbers, and the measurements between them."""
+    """Measures between the nodes and devices of a machine, which have numbers as in the tool."""
 
     def __init__(self, gauge: Meter, options: RocmOptions) -> None:
         self._context = context = gauge.context
@@ -234,7 +235,7 @@ class _Tested:
                 raise UsageError(f"no device {number}: there are 0 to {len(self._memories) - 1}")
 
     def matrices(self, command: str) -> int:
-        """Measures and prints matrices over all devices, or with -v over the requested ones."""
+        """Measures and prints matrices over all devices, or with -v over the requested devices."""
         count = len(self._memories)
         sources = ends = tuple(range(count))
         if not self._options.whole:
@@ -283,12 +284,13 @@ class _Tested:
         return self._memories[number].is_device
 
     def _counts(self, path: Path, both: bool) -> bool:
-        """Whether the tool measures the path: it measures none between two nodes, and no path
+        """Whether the tool measures the path. It measures no path between two nodes, and no path
         within a device both ways."""
         return any(map(self._is_device, path)) and not (both and path[0] == path[1])
 
     def _pairs(self, sources: Sequence[int], ends: Sequence[int], both: bool) -> list[Path]:
-        """The paths between these devices; if both ways are copied at once, a pair counts once."""
+        """Returns the paths between these devices. If copies go both ways at once, a pair counts
+        once."""
         paths = [(one, other) for one in sources for other in ends]
         kept: dict[Path, None] = {}
         for path in paths:
@@ -304,7 +306,7 @@ class _Tested:
     def _measured(
         self, paths: Sequence[Path], both: bool, size: int | None = None
     ) -> list[tuple[Path, CellResult]]:
-        """Measures each path by itself."""
+        """Measures each path by itself, and returns the cell of each."""
         cells = [tuple(self._transfers(path, both)) for path in paths]
         return list(zip(paths, self._gauge.measure(cells, size=size), strict=True))
 
@@ -313,7 +315,7 @@ class _Tested:
         return [_timing(cell, path, both) for path, cell in measured]
 
     def _at_once(self, paths: Sequence[Path], size: int, both: bool) -> list[Repetitions]:
-        """Measures all paths at the same time, and returns the figure of each."""
+        """Measures all paths at the same time, and returns the figure of each path."""
         width = 2 if both else 1
         transfers = [t for path in paths for t in self._transfers(path, both)]
         (cell,) = self._gauge.measure([transfers], size=size)
@@ -325,14 +327,15 @@ class _Tested:
 
 
 def _copy(source: Memory, destination: Memory) -> Transfer:
-    """A copy by the copy engine of the source, else of the destination."""
+    """Returns a copy by the copy engine of the source, or of the destination if the source is a
+    node."""
     owner = source if source.is_device else destination
     return Transfer(source, destination, Engine(owner, "ce"))
 
 
 def _timing(cell: CellResult, path: Path, both: bool) -> Repetitions:
-    """The repetitions of a path that was measured by itself. Within a device every byte counts
-    twice, because it is read and written."""
+    """Returns the repetitions of a path that was measured by itself. Within a device every byte
+    counts twice, because it is read and written."""
     found = Repetitions.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
     doubled = path[0] == path[1] and not both
     return Repetitions(found.times, found.bytes * 2) if doubled else found

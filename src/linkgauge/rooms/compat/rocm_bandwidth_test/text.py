@@ -1,4 +1,4 @@
-"""The output of rocm-bandwidth-test, line by line, in its columns."""
+"""Writes the output of rocm-bandwidth-test line by line, in its columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ..copy_cells import NONE, Repetitions, shown
 
 VERSION = "2.6.0"
 SAMPLES = 5
-"""The number of iterations: the tool's four, and one because the mean leaves out the longest."""
+"""The number of iterations: the tool has four, and one more because the mean leaves out the
+longest."""
 _INDENT = " " * 10
 _HEADS = ("Data Size", "Avg Time(us)", "Avg BW(GB/s)", "Min Time(us)", "Peak BW(GB/s)")
 Path = tuple[int, int]
@@ -22,7 +23,7 @@ Path = tuple[int, int]
 
 
 def mean(record: Repetitions) -> float:
-    """The mean time without the longest one."""
+    """Returns the mean time without the longest time."""
     return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
 
@@ -46,7 +47,7 @@ def banner(path: Path, kinds: Sequence[str], *, both: bool) -> Iterator[str]:
 
 
 def table(sizes: Sequence[int], records: Sequence[Repetitions]) -> Iterator[str]:
-    """The table, with a line for each size; sizes that were not measured show N/A."""
+    """Yields the table, with a line for each size. A size that was not measured shows N/A."""
     yield "".join(f"{head:<15}" for head in _HEADS)
     for size, record in zip(sizes, records, strict=True):
         figures = [NONE] * 4
@@ -77,7 +78,7 @@ def _bdf(device: Device) -> str:
 
 
 def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -> Iterator[str]:
-    """A matrix over `count` devices, with an empty line after each row."""
+    """Yields a matrix over `count` devices, with an empty line after each row."""
     yield from (f"{_INDENT}{title}", "")
     yield _INDENT + f"{'D/D':<10}" + "".join(f"{n:<{width}}" for n in range(count))
     yield ""
@@ -88,7 +89,7 @@ def _grid(title: str, count: int, text: Callable[[int, int], str], width: int) -
 
 
 def matrix(count: int, records: Mapping[Path, Repetitions], *, both: bool) -> Iterator[str]:
-    """A matrix of peak rates; if copies go both ways at once, it is symmetric."""
+    """Yields a matrix of peak rates. If copies go both ways at once, the matrix is symmetric."""
     known = {path: record for path, record in records.items() if record.times}
     if both:
         known |= {path[::-1]: record for path, record in known.items()}
@@ -114,8 +115,8 @@ def validation(count: int, cells: Mapping[Path, CellResult]) -> Iterator[str]:
 def access(
     count: int, cells: Mapping[Path, CellResult], is_device: Callable[[int], bool]
 ) -> Iterator[str]:
-    """A matrix of access: 1 if a copy is possible, 0 if it is not, N/A if none was tried. Nodes
-    reach each other; between the host and a device, the device's engine copies."""
+    """Yields a matrix of access: 1 if a copy is possible, 0 if not, N/A if no copy was tried. Nodes
+    always reach each other. Between the host and a device, the device's engine copies."""
 
     def reached(one: int, other: int) -> str:
         cell = cells.get((one, other), cells.get((other, one)))
@@ -131,7 +132,8 @@ def access(
 
 
 def distances(context: Context) -> Iterator[str]:
-    """The kernel's distances between nodes; a device has the distances of the node near it."""
+    """Yields the kernel's distances between nodes. A device has the distances of the node near
+    it."""
     known = context.machine.known.host.distances
     nodes = [node.index for node in context.machine.host.nodes]
     near = [*nodes, *(device.near for device in context.devices)]
@@ -145,7 +147,7 @@ def distances(context: Context) -> Iterator[str]:
 
 
 def topology(context: Context, *, links: bool) -> Iterator[str]:
-    """Lines on all devices with their memory, then the kinds of links between them."""
+    """Yields lines on all devices with their memory, then the kinds of links between them."""
     yield ""
     nodes = context.machine.host.nodes
     name = context.machine.host.cpu_model or "CPU"
@@ -173,8 +175,8 @@ def _device(
 
 
 def _link_kinds(context: Context) -> Iterator[str]:
-    """The matrix of links: X for a fabric of the devices' own (xGMI, NVLink and the like), as far
-    as it is known."""
+    """Yields the matrix of links. X marks a fabric of the devices' own (xGMI, NVLink and the like),
+    as far as fabrics are known."""
     inventory = context.machine.known
     ends = {
         accelerator.memory: {link.remote for link in accelerator.links if link.remote}

@@ -1,4 +1,4 @@
-"""Runs TransferBench 1.66: transfers between memories by executors that the user chooses.
+"""Runs TransferBench 1.66: transfers between memories; the user chooses their executors.
 
 Source: ROCm/TransferBench (src/client, docs of 1.66.02: notation, presets, environment variables,
 output). CPU executors are host threads, GPU executors kernels (sm), DMA executors copy engines."""
@@ -24,11 +24,12 @@ from .text import blocks
 DEFAULT_SIZE = 1 << 28
 _SMALLEST, _LARGEST = 1 << 10, 1 << 29
 Line = tuple[str, AskedTest]
-"""A line of a file with its test, which is empty for a comment or for a line that is left out."""
+"""A line of a file with its test. The test is empty for a comment, or for a line that is left
+out."""
 
 
 def run(arguments: Sequence[str], where: Where) -> int:
-    """Measures what this command line asks for, and prints what the tool prints."""
+    """Carries out a command line of the tool: measures, and prints the tool's output."""
     variables = Variables(os.environ)
     if not arguments or {"-h", "--help"} & {arguments[0]}:
         show(text.usage(DEFAULT_SIZE, presets.NAMES))
@@ -83,8 +84,9 @@ def _lines(file: str) -> list[str]:
 
 
 def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
-    """The comments to repeat (`##`) and the tests, with their lines. A test that cannot be measured
-    here is empty, and stderr says so; if it is `alone`, that is an error. Raises UsageError."""
+    """Returns the comments to repeat (`##`) and the tests, with their lines. A test that cannot be
+    measured here is empty, and stderr says why; if the test is `alone`, that is an error. Raises
+    UsageError."""
     found: list[Line] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -105,15 +107,15 @@ def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
 
 
 def shape_of(test: AskedTest) -> int | None:
-    """The blocks of the test's kernels; 0 if the backend chooses (also if the kernels have
-    different numbers), null without kernels."""
+    """Returns the number of blocks of the test's kernels, or null without kernels. Returns 0 if the
+    backend chooses, or if the kernels have different numbers."""
     counts = {transfer.count for transfer in test if transfer.executor.letter == "G"}
     return None if not counts else counts.pop() if len(counts) == 1 else 0
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[tuple[int | None, list[Line]]]:
-    """Groups of consecutive lines whose kernels have the same shape; null is the backend's
-    shape."""
+    """Yields groups of consecutive lines whose kernels have the same number of blocks; null leaves
+    the number to the backend."""
     shape: int | None = None
     group: list[Line] = []
     for line in lines:
@@ -133,8 +135,8 @@ def _tell_shape(backend: str, shape: int | None) -> None:
 
 
 def _measure(common: Common, where: Where, lines: Sequence[Line], size: int) -> int:
-    """Measures the tests of a file; the machine is opened once for each shape of kernels in
-    turn."""
+    """Measures the tests of a file. Opens the machine once for each group of tests with the same
+    number of blocks."""
     codes, numbers = [], count(1)
     for at, (shape, group) in enumerate(_groups(lines)):
         settings = common.settings(shape, size or _SMALLEST)
@@ -153,7 +155,7 @@ def _measure(common: Common, where: Where, lines: Sequence[Line], size: int) -> 
 
 
 def _check(bench: Bench, lines: Sequence[Line]) -> None:
-    """Checks all tests before anything is measured. Raises UsageError."""
+    """Checks all tests before anything is measured. Raises UsageError for an invalid test."""
     for line, test in lines:
         try:
             bench.check(test)
@@ -177,7 +179,8 @@ def _measure_line(
 
 
 def _sizes(size: int, factor: int) -> Iterator[int]:
-    """The size; for 0 a range of sizes, `factor` of them from one power of 2 to the next."""
+    """Yields the size. Size 0 stands for a range of sizes, with `factor` sizes from one power of 2
+    to the next."""
     if size:
         yield size
         return

@@ -1,5 +1,5 @@
-"""Reads the notation in which TransferBench 1.66 writes transfers: a line is a test, whose
-transfers run at the same time.
+"""Reads TransferBench 1.66's notation of transfers. A line is a test; the transfers of a test run
+at the same time.
 
     test     = count executors { transfer }            as in `1 4 (G0->G0->G1)`
              | "-" count { transfer executors bytes }  as in `-2 (G0 G0 G1 4 1M) (G1 D1 G0 1 2M)`
@@ -30,13 +30,13 @@ from linkgauge.model.transfer import Engine, EngineKind, Transfer
 from ..copy_cells import Meter, Repetitions
 
 HOST_LETTERS = {"C": "", "B": "", "D": "", "H": "pageable"}
-"""Host memory by NUMA node, with linkgauge's kind of it: default, coherent, non-coherent,
-unpinned."""
+"""The letters of host memory on a NUMA node, with linkgauge's kind of memory: default, coherent,
+non-coherent, unpinned."""
 NEAREST, NULL_LETTER = "P", "N"
 DEVICE_LETTERS = ("G", "F")
 ALIKE = {"B": "C", "D": "C", "F": "G"}
-"""Letters of memories that differ only in coherence, which linkgauge does not distinguish, with the
-letter that stands for both."""
+"""Letters of memories that differ only in coherence, with the letter that replaces each: linkgauge
+does not distinguish coherence."""
 MEMORY_LETTERS = (*HOST_LETTERS, NEAREST, *DEVICE_LETTERS, NULL_LETTER)
 EXECUTORS = {"C": "CPU", "G": "GPU", "D": "DMA"}
 """The executors, in the order in which results list them."""
@@ -54,7 +54,7 @@ MOST_TRANSFERS = 4096
 
 
 class NotMeasured(UsageError):
-    """Raised for a transfer that the notation allows, and that linkgauge does not measure."""
+    """Raised for a transfer that the notation allows but linkgauge does not measure."""
 
 
 class TransferEnd(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class TransferEnd(msgspec.Struct, frozen=True):
 
 class AskedTransfer(msgspec.Struct, frozen=True):
     """One requested transfer; a null end means no memory. `count` is the number of SubExecutors.
-    `size` is in bytes; 0 means the size on the command line."""
+    `size` is in bytes; 0 stands for the size on the command line."""
 
     source: TransferEnd | None
     executor: TransferEnd
@@ -82,7 +82,7 @@ class AskedTransfer(msgspec.Struct, frozen=True):
         return tuple(end for end in (self.source, self.destination) if end is not None)
 
     def __str__(self) -> str:
-        """The transfer as results show it."""
+        """Returns the transfer as results show it."""
         source, destination = self.source or NULL_LETTER, self.destination or NULL_LETTER
         return f"{source} -> {self.executor}:{self.count} -> {destination}"
 
@@ -91,8 +91,8 @@ AskedTest = tuple[AskedTransfer, ...]
 
 
 def parse_size(written: str) -> int:
-    """Reads a size in bytes: a number with K, M or G. Raises UsageError, also if it is no multiple
-    of 4."""
+    """Reads a size in bytes: a number with K, M or G. Raises UsageError for other text, and for
+    sizes that are no multiple of 4."""
     found = _SIZE.fullmatch(written)
     if found is None:
         raise UsageError(f"'{written}' is not a number of bytes, such as 64M")
@@ -103,7 +103,7 @@ def parse_size(written: str) -> int:
 
 
 def written(test: AskedTest) -> str:
-    """The line that asks for this test."""
+    """Returns the line that describes this test."""
     each = (
         f"({t.source or 'N0'}->{t.executor}->{t.destination or 'N0'} {t.count} {t.size})"
         for t in test
@@ -112,8 +112,8 @@ def written(test: AskedTest) -> str:
 
 
 def parse_test(line: str) -> AskedTest:
-    """The transfers of a line; none for a comment or an empty line. Raises UsageError for what the
-    notation does not allow, and NotMeasured for what linkgauge does not measure."""
+    """Returns the transfers of a line; empty for a comment or an empty line. Raises UsageError for
+    invalid notation. Raises NotMeasured for a transfer that linkgauge does not measure."""
     line = line.strip()
     words = iter(_BLANKS.sub(" ", line).split())
     first = next(words, "")
@@ -175,7 +175,7 @@ def _count(word: str) -> int:
 
 
 def _memory(word: str) -> TransferEnd | None:
-    """Reads a memory; null for N."""
+    """Reads a memory; the letter N gives null."""
     found = _TOKEN.fullmatch(word)
     if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
         if word.upper().startswith("R"):
@@ -213,15 +213,16 @@ _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
 class MeasuredTest(msgspec.Struct, frozen=True):
-    """A test's transfers with their own times, and the time of all together, from the first start
-    to the last end."""
+    """The transfers of a test with their times. `whole` has the times of all transfers together,
+    from the first start to the last end."""
 
     test: AskedTest
     timings: tuple[Repetitions, ...]
     whole: Repetitions
 
     def executors(self) -> Iterator[tuple[TransferEnd, tuple[int, ...], Repetitions]]:
-        """Yields each executor with the numbers of its transfers, and their repetitions as one."""
+        """Yields each executor with the numbers of its transfers, and with their combined
+        repetitions."""
         order = list(EXECUTORS)
         every = {transfer.executor for transfer in self.test}
         for executor in sorted(every, key=lambda end: (order.index(end.letter), end.index)):
@@ -230,7 +231,7 @@ class MeasuredTest(msgspec.Struct, frozen=True):
 
 
 class Bench:
-    """A machine's nodes and devices by TransferBench's numbers, and the measurements on them."""
+    """Measures on a machine whose nodes and devices have TransferBench's numbers."""
 
     def __init__(self, context: Context) -> None:
         self.nodes = tuple(node.index for node in context.machine.host.nodes)
@@ -241,8 +242,9 @@ class Bench:
         self.gauge = Meter(context)
 
     def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[MeasuredTest, ...]:
-        """Measures the tests, one after the other; transfers without a size of their own are of
-        `size` bytes. All tests of one call to the meter have sizes with the same common divisor."""
+        """Measures the tests, one after the other. A transfer without a size has `size` bytes.
+        Consecutive tests are measured together if their sizes have the same greatest common
+        divisor."""
         found: list[MeasuredTest] = []
         for unit, together in groupby(
             tests, lambda test: math.gcd(*(t.size or size for t in test))

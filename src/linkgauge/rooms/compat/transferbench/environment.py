@@ -1,5 +1,4 @@
-"""Reads the environment variables that control TransferBench, as far as they have a meaning
-here."""
+"""Reads the environment variables of TransferBench that have a meaning for linkgauge."""
 
 from __future__ import annotations
 
@@ -35,12 +34,12 @@ _WITHOUT_MEANING = (
 )  # fmt: skip
 _UNITS = {"K": 10, "M": 20, "G": 30}
 _WORD = 8
-"""The bytes of the word that sources repeat."""
+"""The bytes of the word that fills a source's memory again and again."""
 
 
 class Variables:
-    """The variables of an environment, read as the tool reads them, including those of presets.
-    `listed` has the variables that the tool lists, each with its value and its effect."""
+    """The environment variables, read as the tool reads them, including those of presets. `listed`
+    has the variables that the tool lists, each with its value and its effect."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -54,9 +53,9 @@ class Variables:
         most: int = 1 << 31,
         says: str | Sequence[str] = "",
     ) -> int:
-        """Reads a number; a suffix K, M or G multiplies it by a power of 1024. The list of
-        variables describes its value by `says`: one text for each value, or one for all. Raises
-        UsageError if the text is no number, or out of bounds."""
+        """Reads a number; a suffix K, M or G multiplies it by a power of 1024. `says` describes the
+        value in the list of variables: one text for each value, or one text for all. Raises
+        UsageError if the text is no number, or if the number is out of bounds."""
         written = self._environment.get(name, "")
         power = _UNITS.get(written[-1:].upper(), 0)
         try:
@@ -83,15 +82,16 @@ class Variables:
         return self._environment.get(name) or default
 
     def tell_ignored(self) -> None:
-        """Prints on stderr which of the given variables have no meaning here."""
+        """Prints on stderr which of the variables that are set have no meaning for linkgauge."""
         for name in _WITHOUT_MEANING:
             if self._environment.get(name):
                 print(f"{TOOL}: {name} has no meaning here: ignored", file=sys.stderr)
 
 
 class Common(msgspec.Struct, frozen=True):
-    """The variables of all tests. Negative `iterations` are seconds; `pattern` is the 64-bit word
-    that sources hold, null if none is given; `threads` is the number in a kernel's block."""
+    """The variables that apply to all tests. Negative `iterations` are seconds. `pattern` is the
+    64-bit word that sources hold, or null. `threads` is the number of threads in a kernel's
+    block."""
 
     iterations: int
     loops: int
@@ -106,7 +106,7 @@ class Common(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, variables: Variables) -> Common:
-        """Reads the variables of all tests. Raises UsageError."""
+        """Reads the variables that apply to all tests. Raises UsageError for invalid values."""
         iterations = variables.number("NUM_ITERATIONS", 10, -86_400, 1_000_000)
         if not iterations:
             raise UsageError("NUM_ITERATIONS=0 would run without end: give a number")
@@ -136,7 +136,7 @@ class Common(msgspec.Struct, frozen=True):
         )
 
     def settings(self, blocks: int | None, size: int) -> Settings:
-        """The settings for kernels with this many blocks; null leaves their shape to the
+        """Returns the settings for kernels with this many blocks; null leaves the number to the
         backend."""
         seconds = -self.iterations if self.iterations < 0 else None
         return Settings(
@@ -157,7 +157,7 @@ class Common(msgspec.Struct, frozen=True):
 
 
 def _pattern(written: str) -> int | None:
-    """The word whose bytes are the digits over and over, the last byte first in memory."""
+    """Returns the word that repeats the hexadecimal digits. The last byte comes first in memory."""
     if not written:
         return None
     if not re.fullmatch(r"([0-9a-fA-F]{2}){1,8}", written) or _WORD % (len(written) // 2):
@@ -167,7 +167,7 @@ def _pattern(written: str) -> int | None:
 
 
 def index(variables: Variables, name: str, count: int) -> int:
-    """Reads the number of one of `count` devices. Raises UsageError."""
+    """Reads the number of one of `count` devices. Raises UsageError if there is no such device."""
     written = variables.text(name, "0")
     value = digits(written)
     if value is None or value >= count:

@@ -25,7 +25,7 @@ from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 class PeerToPeer(Preset):
     """Copies between all nodes and devices, one way and both ways at once. Host threads do not
-    reach the memory of devices, so such copies are N/A, as in the tool's build for NVIDIA."""
+    reach the memory of devices. Such copies are N/A, as in the tool's build for NVIDIA."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         super().__init__(bench, common, variables, size)
@@ -94,8 +94,8 @@ class PeerToPeer(Preset):
         return end.letter in DEVICE_LETTERS
 
     def _row(self, source: TransferEnd, both: bool) -> list[tuple[Repetitions, ...]]:
-        """The timings of each direction from this source to all ends; without times if nothing can
-        be measured."""
+        """Returns the timings from this source to each end, by direction. Timings are empty if
+        nothing can be measured."""
         tests = {
             number: test
             for number, other in enumerate(self._ends)
@@ -193,7 +193,7 @@ REFUSED = {
     "wallclock": _ELSEWHERE,
 }
 _MOST_SUBSETS = 8
-"""The most devices of which one2all measures all subsets: 8 devices have 127."""
+"""The most devices for one2all, which measures all subsets: 8 devices have 127 subsets."""
 
 
 class AllToAll(Preset):
@@ -249,7 +249,7 @@ class AllToAll(Preset):
 
 
 class OneToAll(Preset):
-    """Copies from one device to all subsets of the others."""
+    """Copies from one device to each subset of the other devices."""
 
     def lines(self) -> Iterator[str]:
         variables, count = self.variables, self.gpus
@@ -323,8 +323,8 @@ class OneToAll(Preset):
 def lines(
     name: str, bench: Bench, common: Common, variables: Variables, size: int
 ) -> Iterator[str]:
-    """Yields the preset's lines while it measures. Raises UsageError for variables that do not fit,
-    before anything is measured."""
+    """Yields the preset's lines while it measures. Raises UsageError for invalid variables before
+    anything is measured."""
     given = bench, common, variables, size
     if name == "p2p":
         return PeerToPeer(*given).lines()

@@ -13,12 +13,13 @@ from .cases import DEVICE_LETTERS, EXECUTORS, Bench, MeasuredTest
 from .environment import VARIABLES, Common, Variables
 
 _JOINTS = " \u2502\u2502\u2502-\u2518\u2510\u2524-\u2514\u250c\u251c-\u2534\u252c\u253c"
-"""The joint, by the sum of the sides that have a border: above 1, below 2, left 4, right 8."""
+"""The character where borders meet, by the sum of the sides that have a border: above 1, below 2,
+left 4, right 8."""
 
 
 class Grid:
-    """Rows of texts, each aligned to the right unless its column is one of `left`. Borders are
-    drawn `above` a cell and `before` a cell."""
+    """Rows of texts, aligned to the right except in the columns `left`. Borders can be added above
+    a cell and before a cell."""
 
     def __init__(self, rows: Sequence[Sequence[str]], left: Sequence[tuple[int, int]] = ()) -> None:
         self.rows = [list(row) for row in rows]
@@ -126,8 +127,8 @@ def detected(bench: Bench) -> Iterator[str]:
 def listing(
     common: Common, heading: str = "", own: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> Iterator[str]:
-    """The variables with their values, those of a preset below its heading; nothing if they are
-    hidden."""
+    """Yields the variables with their values; those of a preset follow below its heading. Yields
+    nothing if the variables are hidden."""
     if common.hide:
         return
     if common.csv:
@@ -150,7 +151,8 @@ def _variable(common: Common, name: str, known: tuple[str, str]) -> str:
 
 
 def results(common: Common, number: int, outcome: MeasuredTest) -> Iterator[str]:
-    """The table of a test: each executor, its transfers, and all of them by the host's clock."""
+    """Yields the table of a test: each executor with its transfers, and all transfers by the host's
+    clock."""
     if not common.csv:
         yield f"Test {number}:"
     rows: list[tuple[str, ...]] = []
@@ -184,7 +186,7 @@ def _row(name: str, timing: Repetitions, last: str) -> tuple[str, ...]:
 
 
 def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
-    """The iterations, the fastest first, and their standard deviations."""
+    """Yields the iterations, the fastest first, and their standard deviations."""
     for time, number in sorted((time, number) for number, time in enumerate(timing.times, 1)):
         rate = timing.bytes / time / 1e9
         yield f"Iter {number:03d}    ", f"{rate:8.3f} GB/s ", f"{time * 1e3:8.3f} ms ", "", ""
@@ -194,7 +196,7 @@ def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
 
 
 def _overhead(outcome: MeasuredTest) -> str:
-    """The time in ms by which the whole test took longer than the slowest executor."""
+    """Returns the time in ms by which the whole test took longer than its slowest executor."""
     slowest = max((t.mean or 0.0 for _, _, t in outcome.executors()), default=0.0)
     whole = outcome.whole.mean
     return shown(None if whole is None else round((whole - slowest) * 1e3, 3) + 0.0, ".3f")
@@ -210,8 +212,8 @@ def all_to_all(
     rates: Mapping[tuple[int, int], float | None],
     whole: Repetitions,
 ) -> Iterator[str]:
-    """The matrix of all pairs in GB/s, with the total of each source and destination, and the rate
-    of a source if all of its copies are as slow as its slowest one."""
+    """Yields the matrix of all pairs in GB/s, with the total of each source and destination. A
+    source's actual rate is its rate if all its copies were as slow as its slowest copy."""
     numbers = range(len(names))
     rows = [(" SRC\\DST ", *(f" {name} " for name in names), " STotal ", " Actual ")]
     totals: list[float] = []
@@ -262,8 +264,8 @@ GPU_TYPES = dict(enumerate(DEVICE_LETTERS))
 
 
 def blocks(name: str, variables: Variables) -> int | None:
-    """The number of blocks of the preset's kernels; null leaves it to the backend, or if copy
-    engines copy."""
+    """Returns the number of blocks of the preset's kernels. Null leaves the number to the backend,
+    or means that copy engines copy."""
     if name == "p2p":
         return (
             None if variables.switch("USE_GPU_DMA") else variables.number("NUM_GPU_SE", 0) or None
@@ -275,7 +277,7 @@ def blocks(name: str, variables: Variables) -> int | None:
 
 
 class Preset:
-    """A preset with a machine, and the variables that all presets have."""
+    """A preset on a machine, and the variables that all presets have."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         self.bench = bench
@@ -289,12 +291,13 @@ class Preset:
         self.separator = "," if common.csv else " "
 
     def reading(self) -> bool:
-        """Reads whether destinations execute the copies."""
+        """Reads whether destinations carry out the copies."""
         says = "Using SRC as executor", "Using DST as executor"
         return self.variables.switch("USE_REMOTE_READ", says=says)
 
     def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
-        """The letter of the memory that a variable names by its number. Raises UsageError."""
+        """Returns the letter of the memory whose number is the value of a variable. Raises
+        UsageError for an unknown number."""
         number = self.variables.number(name, default)
         if number not in known:
             raise UsageError(f"{name}={number}: give one of {', '.join(map(str, known))}")
