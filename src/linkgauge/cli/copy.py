@@ -38,7 +38,7 @@ def copy(asked: CopyOptions) -> int:
         linkgauge copy "host:0 -> cuda:0 & cuda:0 -> host:0"
     """
     from linkgauge.engine.request import Written
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     from .options_record import request_of
     from .requests import carry_out, engines_of, settings_of, under

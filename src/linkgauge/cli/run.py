@@ -19,7 +19,7 @@ from .options import Count, Options, Time, argument, option
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
     from linkgauge.model.settings import Settings
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
 
 class RunOptions(Options):
@@ -113,7 +113,7 @@ def run(asked: RunOptions) -> int:
 
 def _display(asked: RunOptions) -> Display:
     from linkgauge.judge.limits import read_limits
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     return Display(
         asked.form, asked.utilization, read_limits(asked.limits) if asked.limits else (),

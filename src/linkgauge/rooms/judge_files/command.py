@@ -45,7 +45,8 @@ def judge_files(asked: JudgeOptions) -> int:
         kubectl logs job/nccl-tests | linkgauge judge -
     """
     from linkgauge.judge.limits import read_limits
-    from linkgauge.report.live import Display, show_kept
+    from linkgauge.report.keeping import Display
+    from linkgauge.report.live import show_kept
 
     from .judging import keep, read_given_files, run_of_texts
 

@@ -78,7 +78,7 @@ def scale(asked: ScaleOptions) -> int:
     from linkgauge.model.names import hint
     from linkgauge.model.operations.collective import COLLECTIVE_NAMES
     from linkgauge.model.settings import EngineSettings
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     from .benchmarks import ScalingBenchmark
     from .carrying_out import carry_out
