@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, get_args
 
+import click
 from msgspec.structs import replace
 
 from linkgauge.engine.controller import Observer
@@ -140,8 +141,11 @@ def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as it was typed, for the record."""
-    return ("linkgauge", *map(valid, sys.argv[1:]))
+    """The command as it was typed, for the record; of a call of the Python API, the command that
+    does the same."""
+    context = click.get_current_context(silent=True)
+    words = sys.argv[1:] if context is None or context.obj is None else context.obj
+    return ("linkgauge", *map(valid, words))
 
 
 def valid(text: str) -> str:

@@ -33,7 +33,8 @@ def end_like_ctrl_c() -> Callable[[], int]:
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """Ignores signals in this block, so that another signal does not discard what was measured."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import shlex
 import sys
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from .printable import printable
 
@@ -70,9 +70,14 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C, or SIGTERM if it is treated alike, ended a measurement of the Python API."""
+    """Ctrl-C, or SIGTERM if it is treated alike, ended a measurement of the Python API. `measured`
+    is what was measured until then, as the function would have returned it; None if nothing was."""
 
     exit_code = 130
+
+    def __init__(self, message: str, measured: Any = None) -> None:
+        super().__init__(message)
+        self.measured = measured
 
 
 class NotationError(InputError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limit_checks import apply
+from linkgauge.judge.limit_checks import apply, refuse_unmatched
 from linkgauge.judge.limits import Objection, hold_run
 from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
 from linkgauge.judge.verdict import Judge, judge
@@ -104,3 +104,12 @@ class Keeper:
         if kept.folder is None or not self._remember(kept.run, kept.folder):
             return None
         return kept.since
+
+
+def judge_kept(run: Run, path: Path | None, display: Display) -> Kept:
+    """Judges a run anew; `path` is the file that keeps it, if any. Raises InputError for a limit
+    that fits nothing."""
+    refuse_unmatched(run.results, run.machine, display.limits)
+    run = display.judged(run)
+    folder = None if path is None else path.parent
+    return Kept(run, outcome_of(run, verdict=display.verdict), folder)

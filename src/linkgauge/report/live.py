@@ -13,7 +13,7 @@ from rich.console import Console
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
 from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.judge.limit_checks import of_other_models, refuse_unmatched
+from linkgauge.judge.limit_checks import of_other_models
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
@@ -28,7 +28,7 @@ from linkgauge.report.words.worst import worst_of
 from .blocks import Block, Prose, plain
 from .console import make_console
 from .formats import RUN, TERMINAL, formats
-from .keeping import Display, Keeper
+from .keeping import Display, Keeper, judge_kept
 from .matrix import shown
 from .progress import failed_line, progress_bar
 from .reading import shown_as
@@ -135,14 +135,15 @@ class LiveReport(Observer):
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
     """Shows a run, kept in a file or not at all, judged anew. Returns the exit code. Raises
     InputError for a limit that fits nothing."""
-    refuse_unmatched(run.results, run.machine, display.limits)
-    run = display.judged(run)
-    outcome = outcome_of(run, verdict=display.verdict)
+    found = judge_kept(run, path, display)
+    run, outcome = found.run, found.outcome
     if display.format.is_document:
         display.format.write(RUN, run)
         return outcome.code
-    kept = path.parent if path is not None else None
-    blocks = [*run_blocks(run, outcome, display, kept), *([kept_line(path)] if path else [])]
+    blocks = [
+        *run_blocks(run, outcome, display, found.folder),
+        *([kept_line(path)] if path else []),
+    ]
     print_blocks(make_console(), blocks)
     return outcome.code
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT
 from linkgauge.cli.options import Options, argument, option
+
+if TYPE_CHECKING:
+    from linkgauge.model.documents.result import Run
+    from linkgauge.report.keeping import Display
 
 
 class JudgeOptions(Options):
@@ -44,14 +49,21 @@ def judge_files(asked: JudgeOptions) -> int:
         linkgauge judge nccl.log --machine "8 x H100 SXM"
         kubectl logs job/nccl-tests | linkgauge judge -
     """
+    from linkgauge.report.live import show_kept
+
+    run, kept, display = told_run(asked)
+    return show_kept(run, kept, display)
+
+
+def told_run(asked: JudgeOptions) -> tuple[Run, Path | None, Display]:
+    """The run that the files tell of, where it is kept, if it is, and how it is judged. Raises
+    InputError."""
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
-    from linkgauge.report.live import show_kept
 
     from .judging import keep, read_given_files, run_of_texts
 
     run = run_of_texts(read_given_files(asked.files), asked.machine, asked.label)
     limits = read_limits(asked.limits) if asked.limits else ()
     display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)
-    kept = keep(display.judged(run), asked.out) if asked.out else None
-    return show_kept(run, kept, display)
+    return run, keep(display.judged(run), asked.out) if asked.out else None, display

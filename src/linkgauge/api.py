@@ -1,5 +1,0 @@
-"""The Python API, which the package `linkgauge` exports; it is in the room `notebook`."""
-
-from linkgauge.rooms.notebook.api import MeasuredRun, load, load_all, measure
-
-__all__ = ["MeasuredRun", "load", "load_all", "measure"]
