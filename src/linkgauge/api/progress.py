@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from linkgauge.model.cell_id import spoken
@@ -14,6 +15,8 @@ from linkgauge.rooms.vary.rounds import Rounds
 from .calling import Say
 
 WIDTH = 79
+EVERY = 0.1
+"""The least seconds between two lines."""
 
 
 def is_watched() -> bool:
@@ -29,7 +32,7 @@ class ProgressLine(Rounds):
     def __init__(self, say: Say) -> None:
         self._say = say
         self._shows = is_watched()
-        self._setting = ""
+        self._setting, self._at = "", -EVERY
         self._done = self._planned = self._width = 0
 
     def __enter__(self) -> ProgressLine:
@@ -46,7 +49,8 @@ class ProgressLine(Rounds):
         self._planned = self._done + visits
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        if self._shows:
+        if self._shows and time.monotonic() - self._at >= EVERY:
+            self._at = time.monotonic()
             at = f"{self._done + 1} of {max(self._planned, self._done + 1)}"
             self._show(f"{self._setting}{at}: {spoken(sheet, cell)}")
 

@@ -102,7 +102,9 @@ def run(asked: RunOptions) -> int:
 
     display, form = displayed(asked), asked.form
     if asked.dry_run and not PLAN.has(form):
-        raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
+        raise InputError(
+            f"{form.flag} shows what was measured, and a dry run measures nothing: use --json"
+        )
     if asked.resume is not None:
         from .resuming import resume
 
