@@ -1,4 +1,4 @@
-"""The command line, as `python -m linkgauge` and as `linkgauge`."""
+"""Starts the command line, for `python -m linkgauge` and for `linkgauge`."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line; Ctrl-C ends it quietly even while it is being loaded."""
+    """Runs the command line. Ctrl-C ends it quietly, even while it is being loaded."""
     if "PMI_RANK" in os.environ:
         # What Hydra sends all ranks as one ends: they find out by themselves which.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)

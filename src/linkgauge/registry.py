@@ -1,7 +1,7 @@
-"""The registry of features that are added to the core, which imports none of them. Each folder of
-`linkgauge.rooms` has a `Room` record as its `ROOM`. Another package, a plug-in, offers a record by
-an entry point of the group `linkgauge.rooms`. Code that a record names is loaded only when it is
-used."""
+"""The registry of features that are added to the core. The core imports none of them. Each folder
+of `linkgauge.rooms` has a `Room` record named `ROOM`. Another package, a plug-in, offers a room by
+an entry point of the group `linkgauge.rooms`. The code that a record names is loaded only when it
+is used."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class Room(NamedTuple):
     """The additions of a feature to linkgauge, each as the `MODULE:NAME` of its code.
 
     name: The name of the feature.
-    commands: By name, the function that `linkgauge NAME` calls with its options, one struct
-        (`linkgauge.cli.options`), and that returns the exit code.
-    benchmarks: By the heading that they are listed under, rows of `linkgauge.benchmarks.table`.
-    backends: By name, a function like our backends' `create(engines, host)`.
-    ranks: By name, the function that makes a rank's backend, like `create` in our `rank` modules
-        (`linkgauge.backends.open_rank`).
-    operations: By `BACKEND.OPERATION`, the code for an operation that a backend leaves to a room.
+    commands: The function of each command, by name. `linkgauge NAME` calls it with one struct of
+        options (`linkgauge.cli.options`), and it returns the exit code.
+    benchmarks: Rows of `linkgauge.benchmarks.table`, by the heading under which they are listed.
+    backends: The function that creates a backend, by name, like `create(engines, host)` of the
+        core's backends.
+    ranks: The function that creates a rank's backend, by name, like `create` in the core's `rank`
+        modules (`linkgauge.backends.open_rank`).
+    operations: The code for an operation that a backend leaves to a room, by `BACKEND.OPERATION`.
     checks: Functions of the doctor, from `Evidence` to findings.
     sections: `Section` records of a report.
     formats: `Format` records of documents.
-    tools: By name, the function that acts as another tool, from its arguments and where it
-        measures (`linkgauge.cli.tool`) to an exit code.
-    kept: By the name of a file that is kept in addition to runs, its `Document`.
-    machines: By their source, functions that turn the value of `--machine` into the description of
-        a simulated machine: a name and its YAML, or None for values that they do not know.
-    """
+    tools: The function that acts as another tool, by name. It takes the tool's arguments and where
+        to measure (`linkgauge.cli.tool`), and returns an exit code.
+    kept: The `Document` of each kind of file that is kept in addition to runs, by file name.
+    machines: Functions that turn the value of `--machine` into a simulated machine, by source. They
+        return its name and YAML, or None for a value that they do not know."""
 
     name: str
     commands: Mapping[str, str] = {}
@@ -83,8 +83,7 @@ class Plugin(NamedTuple):
 
 
 class RoomBenchmarks(NamedTuple):
-    """Rows of `linkgauge.benchmarks.table`, the heading that they are listed under, and the room's
-    origin."""
+    """A room's rows of `linkgauge.benchmarks.table`, with their heading and the room's origin."""
 
     heading: str
     rows: Iterable[Any]
@@ -92,26 +91,27 @@ class RoomBenchmarks(NamedTuple):
 
 
 def loaded(place: str) -> Any:
-    """The object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
+    """Loads and returns the object that `MODULE:NAME` or `MODULE:NAME.ATTRIBUTE` refers to."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
 
 
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
-    """The places of all named additions of a kind, over all rooms. A plug-in's addition is left out
-    if the core (`taken`), a room of linkgauge or an earlier plug-in has the name."""
+    """Returns the `MODULE:NAME` of each addition of a kind, by the addition's name. A plug-in's
+    addition is left out if its name is taken: by the core (`taken`), a room of linkgauge, or an
+    earlier plug-in."""
     return {name: place for name, (place, _) in _named(kind, taken).items()}
 
 
 def origin_of(kind: Named, name: str) -> str | None:
-    """The plug-in that offers the addition of this name; None if linkgauge itself does, or
-    nobody."""
+    """Returns the origin of the plug-in that adds this name, or None if no plug-in does."""
     _, origin = _named(kind).get(name, ("", OURS))
     return None if origin == OURS else origin
 
 
 def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
-    """The place and the origin of all named additions of a kind."""
+    """Returns the `MODULE:NAME` and the origin of each addition of a kind, by the addition's
+    name."""
     found: dict[str, tuple[str, str]] = {}
     for room, origin in _with_origins():
         for name, place in getattr(room, kind).items():
@@ -124,13 +124,13 @@ def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]
 
 
 def operation(name: str) -> Any:
-    """The code for a `BACKEND.OPERATION`."""
+    """Loads and returns the code for a `BACKEND.OPERATION`."""
     return loaded(named("operations")[name])
 
 
 def listed(kind: Listed, taken: Container[str] = ()) -> tuple[Any, ...]:
-    """All listed additions of a kind, over all rooms, loaded. A plug-in's section or format is left
-    out if its name is taken, as in `named`."""
+    """Loads and returns all listed additions of a kind, from all rooms. A plug-in's section or
+    format is left out if its name is taken."""
     found: list[Any] = []
     owners: dict[str, str] = {}
     for room, origin in _with_origins():
@@ -146,7 +146,7 @@ def listed(kind: Listed, taken: Container[str] = ()) -> tuple[Any, ...]:
 
 
 def sources_of_machines() -> tuple[Any, ...]:
-    """The functions of all rooms that turn the value of `--machine` into a description."""
+    """Returns the functions of all rooms that turn the value of `--machine` into a description."""
     return tuple(
         value
         for place, origin in _named("machines").values()
@@ -155,7 +155,7 @@ def sources_of_machines() -> tuple[Any, ...]:
 
 
 def benchmarks() -> Iterator[RoomBenchmarks]:
-    """The benchmarks of all rooms, loaded."""
+    """Loads and yields the benchmarks of all rooms."""
     for room, origin in _with_origins():
         for heading, place in room.benchmarks.items():
             for rows in _loaded_of(place, origin):
@@ -163,7 +163,8 @@ def benchmarks() -> Iterator[RoomBenchmarks]:
 
 
 def _loaded_of(place: str, origin: str) -> Iterator[Any]:
-    """The object at a place; of a plug-in, none if it fails to load."""
+    """Yields the object that `MODULE:NAME` refers to. Yields nothing if code of a plug-in fails to
+    load."""
     try:
         yield loaded(place)
     except Exception as error:
@@ -179,7 +180,7 @@ def _with_origins() -> Iterator[tuple[Room, str]]:
 
 @cache
 def our_rooms() -> tuple[Room, ...]:
-    """The rooms of linkgauge itself, by name."""
+    """Returns the rooms of linkgauge itself, in the order of their names."""
     folder = import_module(GROUP).__path__
     names = sorted(module.name for module in iter_modules(folder))
     return tuple(import_module(f"{GROUP}.{name}").ROOM for name in names)
@@ -187,8 +188,8 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """The plug-ins, by the name of their package. A plug-in that fails to load, or whose room has
-    the name of another, is left out."""
+    """Returns the plug-ins, sorted by the names of their packages. A plug-in is left out if it
+    fails to load, or if another room has its name."""
     found: dict[str, Plugin] = {}
     ours = {room.name for room in our_rooms()}
     for package, version, place in sorted(_offered()):
@@ -205,8 +206,8 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 def _offered() -> Iterator[tuple[str, str, str]]:
-    """The package, its version and the place of each room that an installed package offers. The
-    files are read here because importing Python's own look-up takes 20 ms."""
+    """Yields the package, the version and the `MODULE:NAME` of each room that installed packages
+    offer. Reads the files itself, because importing `importlib.metadata` takes 20 ms."""
     for folder in map(Path, dict.fromkeys(sys.path)):
         try:
             files = list(folder.glob("*-info/entry_points.txt"))
@@ -221,7 +222,8 @@ def _offered() -> Iterator[tuple[str, str, str]]:
 
 
 def _places(entry_points: str) -> Iterator[str]:
-    """The `MODULE:NAME` of each entry point of the group in such a file."""
+    """Yields the `MODULE:NAME` of each entry point of the group, from the text of a file
+    `entry_points.txt`."""
     lines = map(str.strip, entry_points.partition(f"[{GROUP}]")[2].splitlines())
     for line in takewhile(lambda line: not line.startswith("["), lines):
         if "=" in line and not line.startswith("#"):
@@ -229,7 +231,7 @@ def _places(entry_points: str) -> Iterator[str]:
 
 
 def _headers(folder: Path) -> dict[str, str]:
-    """The headers of a package's metadata."""
+    """Returns the headers of a package's metadata file."""
     try:
         text = (folder / "METADATA").read_text("utf-8").partition("\n\n")[0]
     except OSError:
@@ -239,17 +241,17 @@ def _headers(folder: Path) -> dict[str, str]:
 
 
 def additions(plugin: Plugin) -> Iterator[str]:
-    """The additions of a plug-in, in words, by kind: `benchmarks My copies`."""
+    """Yields a text for each kind of addition of a plug-in: `backends npu`."""
     for kind, value in zip(Room._fields[1:], plugin.room[1:], strict=True):
         if value:
             yield f"{kind} {', '.join(value)}"
 
 
 def refuse(what: str, origin: str, first: str) -> None:
-    """Leaves out an addition of a plug-in because `first` has one of this name."""
+    """Leaves out a plug-in's addition because `first` already has its name."""
     leave_out(f"the {what} of {origin}", f"{first} has one of this name")
 
 
 def leave_out(what: str, why: str) -> None:
-    """Notes once that something of a plug-in is left out."""
+    """Reports, only once, that a part of a plug-in is left out."""
     LEFT_OUT[f"{what} is left out: {why}"] = None

@@ -18,7 +18,7 @@ from linkgauge.machine.host import read_host
 from linkgauge.model.errors import BackendError
 from linkgauge.model.settings import EngineSettings, Simulation
 
-NPU = Path(__file__).parents[2] / "examples/npu"
+NPU = Path(__file__).parents[2] / "examples/plugins/backend"
 ALLOWED = sorted(os.sched_getaffinity(0))
 
 
@@ -269,7 +269,7 @@ class Npu(Subject):
     chases = ("npu:0 -> null by ce",)
 
     def __init__(self):
-        npu = module_of(NPU / "npu.py")
+        npu = module_of(NPU / "linkgauge_npu.py")
         self.library = npu.Library(str(c_library_of(NPU / "npu.c")))
         self.backend = npu.Npu(self.library, read_host().nodes)
 

@@ -72,15 +72,16 @@ def judge_files(
 ) -> MeasuredRun:
     """Judges the figures of another tool's output, as `linkgauge judge` does. `paths` are its
     output, and texts that tell of the machine; `machine` names the machine where they do not (`8 x
-    H100 SXM`). The run is kept below `out`, or nowhere if that is None (the default). Raises
-    InputError if there are no figures, or no machine to judge them by."""
+    H100 SXM`). Of the outputs of several hosts, the worst host's run is returned. The run is kept
+    below `out`, or nowhere if that is None (the default). Raises InputError if there are no
+    figures, or no machine to judge them by."""
     from linkgauge.report.keeping import judge_kept
-    from linkgauge.rooms.judge_files.command import JudgeOptions, told_run
+    from linkgauge.rooms.judge_files.command import JudgeOptions, told_runs
 
     names = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
     with asked("judge", JudgeOptions, names, options) as given:
-        run, kept, display = told_run(given)
-        return view_of(judge_kept(run, kept, display))
+        told = told_runs(given)
+        return view_of(judge_kept(told.run, told.kept, told.display))
 
 
 @takes(CompareKeywords)

@@ -1,4 +1,4 @@
-"""The choice of collectives, from a command's options."""
+"""Chooses collectives from a command's options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T", bound=str)
 
 
 def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
-    """The choice from the options. Raises InputError for values that no collective takes."""
+    """Returns the choice of collectives. Raises InputError for values that no collective takes."""
     from linkgauge.model.operations.collective import NUMBERS, REDUCTIONS, CollectiveChoice
 
     default = CollectiveChoice()
@@ -37,7 +37,7 @@ def choice_of(given: common.CollectiveOptions) -> CollectiveChoice:
 
 
 def _listed(option: str, text: str, known: Iterable[_T]) -> tuple[_T, ...]:
-    """The names in a comma-separated list, each once; all known names for `all`."""
+    """Returns the names in a comma-separated list, each once. `all` means all known names."""
     there = tuple(known)
     if text.strip() == "all":
         return there

@@ -1,4 +1,4 @@
-"""Options that several commands have, single or in groups."""
+"""Defines options that several commands have, single or in groups."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Shape(Options):
 
 
 class CollectiveOptions(Options):
-    """Options that choose collectives and how they are called."""
+    """Options that choose collectives and say how to call them."""
 
     types: str | None = option(
         COLLECTIVES, "Use these types of numbers, such as float,half, or all.", "TYPE[,TYPE…]"

@@ -1,4 +1,5 @@
-"""`--install-completion` and `--show-completion`: shells that complete the command line."""
+"""Implements `--install-completion` and `--show-completion`, so that a shell completes the command
+line."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ reads the script by itself."""
 
 
 def install() -> None:
-    """Installs completion. Raises InputError for an unknown shell, and OSError."""
+    """Installs completion for the user's shell. Raises InputError for an unknown shell, and
+    OSError."""
     shell = _shell()
     path = Path.home() / _PLACES[shell]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,12 +43,12 @@ def install() -> None:
 
 
 def show() -> None:
-    """Prints the completion script. Raises InputError for an unknown shell."""
+    """Prints the completion script of the user's shell. Raises InputError for an unknown shell."""
     click.echo(_script(_shell()))
 
 
 def _shell() -> str:
-    """The shell that started linkgauge, else the user's shell."""
+    """Returns the name of the shell that started linkgauge, else of the user's login shell."""
     try:
         caller = Path(f"/proc/{os.getppid()}/comm").read_text().strip()
     except OSError:

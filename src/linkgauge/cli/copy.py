@@ -1,4 +1,4 @@
-"""`linkgauge copy`: measures transfers that the user writes down."""
+"""Implements `linkgauge copy`, which measures transfers that the user writes down."""
 
 from __future__ import annotations
 

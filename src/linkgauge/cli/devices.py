@@ -1,4 +1,5 @@
-"""`linkgauge devices`: the memories of a machine, and how they are connected."""
+"""Implements `linkgauge devices`, which shows the memories of a machine and how they are
+connected."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def _measured(path: Path, form: Format, *, verbose: bool) -> int:
 
 
 def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
-    """The machine of this host, or a simulated one."""
+    """Returns the description of this machine, or of a simulated machine."""
     from linkgauge.engine import session
     from linkgauge.engine.request import RunRequest
     from linkgauge.model.settings import Settings
@@ -101,14 +102,14 @@ def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
 
 
 def read(root: Root) -> Machine:
-    """Reads a captured machine."""
+    """Reads the description of a captured machine."""
     from linkgauge.machine.captures.capture import read_machine
 
     return read_machine(root)
 
 
 def open_root(path: Path) -> Root:
-    """Opens the root of a captured machine: a folder, or an archive held in memory. The machine may
+    """Opens a captured machine: a folder, or an archive that is read into memory. The machine may
     be one or two folders deeper. Raises InputError if the path is neither, or holds no machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import names_in

@@ -1,4 +1,5 @@
-"""`linkgauge doctor`: checks this machine, or one described in a stored run."""
+"""Implements `linkgauge doctor`, which checks this machine or a machine that a stored run
+describes."""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ def of_run(path: Path) -> tuple[Path, Run, Outcome]:
 
 
 def _look_at_a_run() -> Command:
-    """The command that shows more than the setup: `doctor` on this machine's latest run, or a first
-    run."""
+    """Returns the command that shows more than the setup: `doctor` on this machine's latest run, or
+    a first run."""
     from linkgauge.engine.kept.runs import own_run
     from linkgauge.model.errors import InputError
     from linkgauge.report.words.remedies import Command

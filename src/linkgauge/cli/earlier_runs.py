@@ -1,4 +1,4 @@
-"""Earlier runs from folders and from the history, which show how much runs vary."""
+"""Finds earlier runs in folders and in the history. Earlier runs show how much runs vary."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MOST = 50
 """The most earlier runs that are read: the latest ones."""
 _LATEST = 20
 _MOST_FIGURES = 20_000
-"""The most figures in the earlier runs with which a run is compared when it is kept; comparing so
-many takes a second."""
+"""The most figures in all earlier runs with which a kept run is compared. Comparing them takes a
+second."""
 
 
 def since(run: Run) -> tuple[Run, str | None]:
-    """A judged run with a comparison to earlier runs of the history, and that comparison in a line.
-    Both are left out for a run that was not measured completely, for very many cells, and if there
-    are no earlier runs."""
+    """Compares a judged run with earlier runs of the history. Returns the run with the comparison,
+    and a line about it. The line is None without a comparison. Incomplete and profiled runs, and
+    runs with very many cells, are not compared."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -50,8 +50,9 @@ def since(run: Run) -> tuple[Run, str | None]:
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
-    """Earlier runs of the first side's machine, in the same state and with the same settings, that
-    are not compared themselves, the oldest first. Calls `say` if a history cannot be read."""
+    """Returns earlier runs of the same machine, in the same state and with the same settings. The
+    oldest run is first. The runs in `used` are left out. Calls `say` if a history cannot be
+    read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first)
@@ -61,7 +62,8 @@ def history_of(
 
 
 def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures]:
-    """The figures of runs below `below`, except the `known` ones (label's folder and id)."""
+    """Yields the figures of runs in the folder `below`, except the `known` runs (folder of the
+    label, and id)."""
     folders = [p for p in run_folders(below) if (p.parent.name, p.name) not in known]
     latest = sorted(folders, key=lambda path: path.name)[-MOST:]
     for _, run in usable(latest, lambda line: None):
@@ -70,7 +72,7 @@ def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures
 
 
 def _of_history(first: Sequence[RunFigures]) -> Iterator[RunFigures]:
-    """The figures of runs in the history. Raises StoreError and InputError."""
+    """Yields the figures of runs in the history. Raises StoreError and InputError."""
     if is_off():
         return
     try:

@@ -1,8 +1,8 @@
-"""Help texts: options under headings, examples on lines of their own, no word or figure broken.
+"""Formats help texts: options under headings, examples on lines of their own, no word or figure
+broken.
 
-A command's docstring is its help: the first paragraph is the summary in the overview; a block that
-begins with `Examples:` is printed last, line by line as it stands.
-"""
+A command's docstring is its help. The first paragraph is the summary in the overview. A block that
+begins with `Examples:` is printed last, with its lines unchanged."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
 class _Offering(click.Parameter):
-    """A parameter whose value the shell can complete: with the names that `offer` returns, else
-    with the words of its metavar."""
+    """A parameter that a shell can complete. The proposals are the names that `offer` returns or,
+    without `offer`, the words of the metavar."""
 
     def __init__(self, *args: Any, offer: Callable[[], Iterable[str]] | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -76,7 +76,7 @@ class _Offering(click.Parameter):
 
 
 class HelpOption(_Offering, click.Option):
-    """An option with its heading in the help."""
+    """An option that the help shows below its heading."""
 
     def __init__(self, *args: Any, heading: str, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -84,7 +84,7 @@ class HelpOption(_Offering, click.Option):
 
 
 class HelpArgument(_Offering, click.Argument):
-    """An argument, whose help ends with its default."""
+    """An argument whose help ends with its default."""
 
     def get_usage_pieces(self, ctx: Context) -> list[str]:
         name = self.make_metavar(ctx)
@@ -97,7 +97,7 @@ class HelpArgument(_Offering, click.Argument):
 
 
 class HelpCommand(click.Command):
-    """A command whose options are shown under headings, and whose output is harmless."""
+    """A command whose options are shown under headings. Its output cannot control the terminal."""
 
     def invoke(self, ctx: Context) -> Any:
         with streams.printing():
@@ -111,7 +111,7 @@ class HelpCommand(click.Command):
 
 
 class HelpGroup(click.Group):
-    """The overview of commands, with a line for each."""
+    """The group of all commands. Its help lists each command in a line."""
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         commands = [(name, _blocks(one.help)[0]) for name, one in self.commands.items()]
@@ -129,7 +129,7 @@ class _Layout(NamedTuple):
         return click.style(text, fg="cyan") if self.is_coloured else text
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
-        """Lines of whole words, with `first` before the first line."""
+        """Wraps a text into lines without breaking words. The first line begins with `first`."""
         glued = _FIGURE.sub(_GLUE, text)
         glued = _NOTE.sub(lambda note: note[0].replace(" ", _GLUE), glued)
         lines = wrap(
@@ -139,14 +139,14 @@ class _Layout(NamedTuple):
         return [line.replace(_GLUE, " ") for line in lines]
 
     def column(self, records: Iterable[Record]) -> int:
-        """The column where texts begin: behind the longest term, ignoring terms that would leave no
-        room."""
+        """Returns the column at which texts begin: after the longest term. Very long terms are
+        ignored."""
         room = max(self.width // 3, 20)
         return max((len(term) for term, _ in records if len(term) <= room), default=0) + 4
 
     def definitions(self, records: Iterable[Record], column: int) -> Iterator[str]:
-        """Each term with its text from `column` on; the text begins on the next line if the term is
-        longer."""
+        """Yields each term with its text from `column` on. The text of a longer term begins on the
+        next line."""
         for term, text in records:
             name = self.term(term)
             first, *more = self.filled(text, " " * column, column) or [""]
@@ -179,7 +179,7 @@ def _page(command: click.Command, ctx: Context, sections: dict[str, list[Record]
 
 
 def _sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
-    """The arguments, then the options by heading."""
+    """Returns the arguments, then the options, by heading."""
     found: dict[str, list[Record]] = {}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -191,14 +191,14 @@ def _sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
 
 
 def _blocks(docstring: str | None) -> list[str]:
-    """The paragraphs, each on one line, and examples on lines of their own."""
+    """Returns the paragraphs, each on one line. The lines of examples stay separate."""
     texts = cleandoc(docstring or "").split("\n\n")
     return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]
 
 
 def _is_coloured() -> bool:
-    """Whether help has colours: on a terminal, unless NO_COLOR forbids it; elsewhere only if
-    FORCE_COLOR requests it, as for all other output."""
+    """Whether help has colours. On a terminal it has, unless NO_COLOR forbids colours. Elsewhere it
+    has only if FORCE_COLOR requests colours, as for all other output."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):

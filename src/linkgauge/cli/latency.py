@@ -1,4 +1,5 @@
-"""`linkgauge latency`: times single iterations of what devices do, and shows their percentiles."""
+"""Implements `linkgauge latency`, which times single iterations of what devices do and shows their
+percentiles."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def latency(asked: LatencyOptions) -> int:
 
 
 def _names(asked: Sequence[str], *, sized: bool) -> tuple[str, ...]:
-    """The benchmarks that the user named, else those of the standard profile; if sizes are given,
-    only those of copies."""
+    """Returns the benchmarks that the user named, else those of the standard profile. If sizes are
+    given, returns only benchmarks of copies. Raises InputError for other names."""
     from linkgauge.benchmarks.catalog import CATALOG, select
     from linkgauge.model.errors import InputError
 

@@ -1,4 +1,4 @@
-"""`linkgauge list`: lists the available benchmarks."""
+"""Implements `linkgauge list`, which lists the available benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command line: one file a command; this one joins them and turns errors into exit codes."""
+"""Runs the command line. Each command has a file; this file joins the commands and turns errors
+into exit codes."""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 def command(name: str, place: str) -> click.Command:
-    """The command of a function that takes a struct of options or nothing, with the settings for
-    click in its module (`CONTEXT`). Raises TypeError for another function."""
+    """Makes a click command from a function with at most one parameter, which is a struct of
+    options. click's settings are `CONTEXT` in the function's module. Raises TypeError for other
+    functions."""
     module, _, function = place.partition(":")
     loaded = import_module(module, __package__)
     carried: Callable[..., int] = getattr(loaded, function)
@@ -60,7 +62,7 @@ def command(name: str, place: str) -> click.Command:
 
 
 def all_commands() -> dict[str, str]:
-    """The commands, those of plug-ins last."""
+    """Returns the commands. Those of plug-ins come last."""
     return COMMANDS | named("commands", _CORE)
 
 
@@ -94,8 +96,8 @@ class RootOptions(Options):
 
 @cache
 def application(names: tuple[str, ...] | None = None) -> click.Group:
-    """The command line with these commands, or with all of them; loading and preparing all takes a
-    tenth of a second."""
+    """Makes the command line with these commands, or with all commands. Loading and preparing all
+    of them takes a tenth of a second."""
     app = HelpGroup(
         "linkgauge",
         params=[*parameters(RootOptions)],
@@ -153,7 +155,8 @@ def main() -> None:
 
 
 def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
-    """The commands that these arguments need, if the first argument shows them; else None."""
+    """Returns the names of the commands to load for these arguments. Returns None if all commands
+    are needed."""
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
@@ -162,8 +165,8 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _said(error: click.ClickException) -> str:
-    """The message for bad usage. For an unknown option it names the commands that have it and
-    similar options."""
+    """Returns the message for a mistake on the command line. For an unknown option, the message
+    names similar options."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not hasattr(error, "possibilities"):
         return error.format_message()
@@ -175,8 +178,8 @@ def _said(error: click.ClickException) -> str:
 
 
 def _complain_of_left_out(said: int = 0) -> int:
-    """Names what of plug-ins is left out, except the lines that were said before. Returns the
-    number of lines said in all."""
+    """Prints what was left out of plug-ins. The first `said` lines are skipped, because they were
+    printed before. Returns the number of all lines."""
     for line in [*LEFT_OUT][said:]:
         _complain(line)
     return len(LEFT_OUT)

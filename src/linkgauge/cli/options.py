@@ -1,8 +1,9 @@
-"""The options of commands: a command is a function of one struct, whose fields are its options.
+"""Defines the options of commands. A command is a function of one struct, and the fields of the
+struct are the options.
 
-An option's name and type are the field's (`max_time: Time | None` is `--max-time`); `option` and
-`argument` give all else. A field whose type is such a struct itself (`sampling: Sampling`) adds its
-options, and a format (`form: RunFormat`) adds a flag for each format."""
+An option has the name and type of its field (`max_time: Time | None` is `--max-time`). `option` and
+`argument` define everything else. If the type of a field is itself a struct of options (`sampling:
+Sampling`), its options are added. A format (`form: RunFormat`) adds a flag for each format."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ _S = TypeVar("_S", bound=str)
 
 
 class _Reading(click.ParamType[Any]):
-    """A type for click whose values a function reads; the function gets the option's flag for its
-    errors."""
+    """A type for click whose values are converted by a function. The function gets the option's
+    flag and the text."""
 
     name = "value"
 
@@ -75,8 +76,8 @@ Count = Annotated[int, _Reading(_count)]
 
 
 def _reading(kind: Any) -> Any:
-    """The type by which click reads a value of str, int, float, bool, Path, Time, Count, or words
-    of a Literal."""
+    """Returns the type with which click reads a value of str, int, float, bool, Path, Time, Count,
+    or words of a Literal."""
     if get_origin(kind) is Literal:
         return _Reading(lambda flag, given: one_of(flag, given, get_args(kind)))
     if get_origin(kind) is Annotated:
@@ -85,8 +86,8 @@ def _reading(kind: Any) -> Any:
 
 
 class Field(NamedTuple):
-    """An option or argument without its name and type. A struct without the field has the
-    default."""
+    """The definition of an option or argument, without its name and type. On an object without a
+    value for the option, the default is returned."""
 
     make: type[HelpOption | HelpArgument]
     default: Any
@@ -97,8 +98,8 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def parameter(self, name: str, hint: Any) -> click.Parameter:
-        """click's parameter of this name for a field of this type: a value, a value or None, or a
-        tuple of any number of values."""
+        """Makes click's parameter for a field of this name and type. The type is a plain type, a
+        plain type or None, or a tuple."""
         is_several = get_origin(hint) is tuple
         is_plain = get_origin(hint) not in (tuple, Union, UnionType)
         kind = hint if is_plain else get_args(hint)[0]
@@ -121,17 +122,17 @@ def option(
     offer: Names | None = None,
     **more: Any,
 ) -> Any:
-    """A field for an option, which the help shows under this heading; without a `metavar` it is a
-    flag. `flags`, separated by blanks, replace the flag made from the field's name; `more` is
-    passed to click."""
+    """Defines a field for an option that the help shows under `heading`. Without a `metavar` the
+    option is a flag. `flags` are separated by blanks and replace the flag made from the field's
+    name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(HelpOption, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
-    """A field for a flag that runs `action` in place of the command; if eager, before other options
-    are read."""
+    """Defines a field for a flag that runs `action` instead of the command. If the flag is eager,
+    the action runs before other options are read."""
 
     def carry_out(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
         if asked:
@@ -142,7 +143,8 @@ def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: 
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """A field for a flag that is kept in the context's `meta` before any other is read."""
+    """Defines a field for a flag that must be known before other options are read. The flag's value
+    is stored in `meta` of click's context, as `key`."""
 
     def keep(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
         context.meta[key] = asked
@@ -153,22 +155,22 @@ def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
 def argument(
     metavar: str, help: str, *, default: Any = None, offer: Names | None = None, **more: Any
 ) -> Any:
-    """A field for an argument. `more` is passed to click: `required=True` for an argument that must
-    be given."""
+    """Defines a field for an argument. `more` is passed to click, such as `required=True` for a
+    required argument."""
     settings = {"metavar": metavar, "help": help, "required": False, "offer": offer, **more}
     return Field(HelpArgument, default, None, settings)
 
 
 @dataclass_transform(kw_only_default=True)
 class Options:
-    """The values of a command's or a group's options, with a field for each."""
+    """The values of the options of a command or a group of options. Each option is a field."""
 
     def __init__(self, **given: Any) -> None:
         vars(self).update(given)
 
 
 def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
-    """All parameters for such options, in their order."""
+    """Yields all click parameters for these options, in the order of the fields."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         if _is_group(hint):
             yield from parameters(hint)
@@ -180,7 +182,8 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any]) -> _O:
-    """The options with the values of their parameters. Raises InputError for two formats."""
+    """Returns the options as an object, from the values that click has read. Raises InputError if
+    two formats were chosen."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -202,7 +205,7 @@ def _is_format(hint: Any) -> bool:
 
 
 def _forms(hint: Any) -> list[Format]:
-    """The formats that the document has."""
+    """Returns the output formats that a command's document has."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
@@ -210,7 +213,8 @@ def _forms(hint: Any) -> list[Format]:
 
 
 def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
-    """The format that the user chose, else the terminal's."""
+    """Returns the format that the user chose, or the terminal's format by default. Raises
+    InputError if two formats were chosen."""
     from linkgauge.report.formats import TERMINAL, formats
 
     asked = [form for form in _forms(hint) if given[form.name]]
@@ -221,7 +225,7 @@ def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
-    """Returns the name. Raises InputError if it is not known."""
+    """Returns `name` unchanged if it is a known name. Raises InputError otherwise."""
     there = tuple(known)
     found = next((one for one in there if one == name), None)
     if found is None:
@@ -232,8 +236,8 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Returns the number. Raises InputError if its type (Threads, for example) does not allow
-    it."""
+    """Returns the number unchanged if its type (such as Threads) allows it. Raises InputError
+    otherwise."""
     import msgspec
 
     try:

@@ -1,4 +1,4 @@
-"""Measures pairs of devices alone after a collective over them was slower than their links should
+"""Measures pairs of devices alone if a collective over them was slower than their links should
 allow."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
 
 
 def with_pairs(run: Run, session: Session, plan: Plan, observer: Observer, keeper: Keeper) -> Run:
-    """The run with each of the pairs that `keeper` doubts measured alone, by the backend of its
-    first result."""
+    """Measures each pair of devices that `keeper` doubts alone, and returns the run with the
+    results added."""
     pairs = keeper.pairs_in_doubt(run)
     if not pairs:
         return run
@@ -38,7 +38,8 @@ def with_pairs(run: Run, session: Session, plan: Plan, observer: Observer, keepe
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """A benchmark of each pair of devices alone: a kernel of the first writes into the second."""
+    """Makes a benchmark that measures each pair of devices alone. A kernel of the first device
+    writes into the second."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

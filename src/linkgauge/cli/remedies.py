@@ -1,4 +1,4 @@
-"""The option that writes remedies as a shell script."""
+"""Implements the option that writes remedies as a shell script."""
 
 from __future__ import annotations
 

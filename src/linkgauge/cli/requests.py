@@ -1,4 +1,4 @@
-"""Turns options into a request, and a request into an exit code."""
+"""Turns options into a request, carries the request out, and returns the exit code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def settings_of(
     engines: EngineSettings,
     simulated: common.Simulated | None = None,
 ) -> Settings:
-    """The profile's settings with the given options applied. Raises InputError."""
+    """Returns the profile's settings, changed by the given options. Raises InputError for invalid
+    options."""
     simulation = None if simulated is None else simulation_of(simulated.machine, simulated.fault)
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
@@ -79,7 +80,8 @@ def settings_of(
 
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
-    """The settings, repeated for a time if one is given. Raises InputError."""
+    """Returns the settings, with the time for which to repeat the plan if `duration` is given.
+    Raises InputError for an invalid time or temperature."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -92,8 +94,8 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
-    """The settings with the profiler that the options choose, if any. Raises InputError if it is
-    not installed or has nothing to profile."""
+    """Returns the settings with the profiler that the options choose, if any. Raises InputError if
+    the profiler is not installed, or if the run has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings
@@ -112,7 +114,7 @@ def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> 
 def engines_of(
     shape: common.Shape, host_kernel: str | None = None, numa_node: int | None = None
 ) -> EngineSettings:
-    """The settings of engines. Raises InputError for values that no engine supports."""
+    """Returns the settings of engines. Raises InputError for values that no engine supports."""
     if host_kernel is not None:
         from linkgauge.backends.host_kernels import check_kernel
 
@@ -131,7 +133,8 @@ def engines_of(
 
 
 def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
-    """The sample of pairs. Raises InputError for a sample that cannot be drawn."""
+    """Returns the sample of pairs, or None without a count. Raises InputError for a sample that
+    cannot be drawn."""
     if count is None and seed is not None:
         raise InputError("--seed needs --sample-pairs")
     seed = within("--seed", seed, Seed)
@@ -141,24 +144,23 @@ def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as it was typed, for the record; of a call of the Python API, the command that
-    does the same."""
+    """Returns the command as it was typed, for the record. For a call of the Python API, it is the
+    command that does the same."""
     context = click.get_current_context(silent=True)
     words = sys.argv[1:] if context is None or context.obj is None else context.obj
     return ("linkgauge", *map(valid, words))
 
 
 def valid(text: str) -> str:
-    """The text in a form that can be stored: bytes of another encoding from the shell are
-    replaced."""
+    """Returns the text with bytes that cannot be stored replaced. Such bytes come from a shell in
+    another encoding."""
     return text.encode("utf-8", "replace").decode()
 
 
 def keeper_of(
     display: Display, kind: type[Keeper] = Keeper, remember: Remember = remember
 ) -> Keeper:
-    """What judges and keeps a run for a command, and compares it with earlier runs of the
-    history."""
+    """Returns the keeper of a run. It compares the run with earlier runs of the history."""
     from .earlier_runs import since
 
     return kind(display, remember, since)
@@ -171,7 +173,7 @@ def carry_out(
     first: WorkerProcess | None = None,
     only_plan: bool = False,
 ) -> int:
-    """Measures the request, or with `only_plan` shows its plan. Returns the exit code."""
+    """Measures the request, or only shows its plan if `only_plan` is set. Returns the exit code."""
     with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
         plan = planned(session, report, display)
         if only_plan:
@@ -183,7 +185,7 @@ def carry_out(
 
 
 def planned(session: Session, observer: Observer, display: Display) -> Plan:
-    """The session's plan. Raises InputError for a limit that fits nothing in it."""
+    """Returns the session's plan. Raises InputError for a limit that fits nothing in it."""
     plan = session.plan(observer)
     refuse_unmatched(plan, session.machine, display.limits)
     return plan
@@ -214,8 +216,8 @@ def concluded(
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
-    """The result of `measure`. If its journal can no longer be written, the error says how to
-    resume."""
+    """Calls `measure` and returns its result. If the journal can no longer be written, the error
+    says how to resume the run."""
     try:
         return measure()
     except ResultsError as error:

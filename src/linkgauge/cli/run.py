@@ -1,4 +1,4 @@
-"""`linkgauge run`: measures benchmarks and keeps the results."""
+"""Implements `linkgauge run`, which measures benchmarks and keeps the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`linkgauge show`: prints a stored run, or compares the configurations of several."""
+"""Implements `linkgauge show`, which prints a stored run or compares the configurations of several
+runs."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def show(asked: ShowOptions) -> int:
 
 
 def _compare(folder: Path, against: str | None, form: Format) -> int:
-    """The comparison of the labels of all runs below a folder, for each accelerator's folder."""
+    """Compares the labels of all runs below a folder, for each accelerator's folder. Returns the
+    exit code."""
     from functools import partial
 
     from linkgauge.engine.kept.runs import none_in, run_folders, usable

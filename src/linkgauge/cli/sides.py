@@ -1,4 +1,4 @@
-"""The sides of a comparison, which people name by a run, a folder of runs, a baseline, or a
+"""Finds the sides of a comparison. People name a side by a run, a folder of runs, a baseline, or a
 label."""
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def to_stderr(line: str) -> None:
 
 
 def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
-    """The runs of a side. Calls `say` for each run that is left out. Raises InputError if there are
-    none."""
+    """Returns the runs of one side of a comparison. Calls `say` for each run that is left out.
+    Raises InputError if there are none."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
@@ -38,9 +38,9 @@ def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
 
 
 def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
-    """The runs that a path or a label names, with their paths; for a folder, all runs in it, except
-    those that `say` is called for. Raises InputError if there are none, or for a run under a
-    profiler."""
+    """Returns the runs that a path or a label names, with their paths. For a folder, returns all
+    runs in it, and calls `say` for each run that is left out. Raises InputError if there are none,
+    or for a run under a profiler."""
     path = find_run(asked, command="gate --baseline REF --current")
     if is_run(path):
         run = read_run(path)
@@ -58,7 +58,8 @@ def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None,
 
 
 def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures]) -> None:
-    """Raises InputError with all differences in machines and settings that figures depend on."""
+    """Raises InputError if the machines or settings on which figures depend differ. The message
+    lists all differences."""
     facts = unlike([baseline, current])
     if facts:
         lines = [f"  {one.name}: {said(one, ('baseline', 'current'))}" for one in facts]
@@ -68,8 +69,8 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """The runs with only the cells of benchmarks that match a pattern, if there are any
-    patterns."""
+    """Returns the runs with only the cells whose benchmarks match a pattern. Without patterns, all
+    cells stay."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)
@@ -78,8 +79,8 @@ def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures
 
 
 def aim_of(significance: str, least: str, detect: str | None) -> Aim:
-    """The aim of a comparison. The loss to detect is by default twice the smallest loss that
-    counts. Raises InputError for text that is no fraction."""
+    """Returns the aim of a comparison. By default, the loss to detect is twice the smallest loss
+    that counts. Raises InputError for text that is no fraction."""
     smallest = 0.0 if least == "0" else parse_fraction(least, "minimum loss")
     target = 2 * smallest if detect is None else parse_fraction(detect, "loss to detect")
     if target <= smallest:

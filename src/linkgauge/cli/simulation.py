@@ -1,4 +1,4 @@
-"""The simulated machine that options name."""
+"""Reads the options that describe a simulated machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from linkgauge.model.settings import Simulation
 
 
 def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
-    """The simulation that the options describe; None for this machine. Raises InputError for an
-    invalid description or fault."""
+    """Returns the simulation that the options describe, or None for this machine. Raises InputError
+    for an invalid description or fault."""
     if machine is None:
         if faults:
             raise InputError("--fault needs a simulated machine: give --machine, too")

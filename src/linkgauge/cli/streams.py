@@ -1,5 +1,5 @@
-"""Standard output and error, which survive the loss of their reader and pass on nothing that would
-control a terminal or a CI system."""
+"""Protects standard output and error. A command survives when a reader of its output ends. Printed
+text cannot control a terminal or a CI system."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file whose reader or terminal may go away (`| head`): further output is discarded, and the
-    command continues to its own exit code."""
+    """A file that survives the end of its reader (`| head`) or terminal. Further output is
+    discarded, and the command continues to its own exit code."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -38,8 +38,8 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """Prepares the streams: nothing is shown if stdout is closed, characters that its encoding
-    lacks become question marks, and a missing reader causes no failure."""
+    """Prepares standard output and error, so that a missing reader causes no failure. Characters
+    that the encoding lacks become question marks."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     else:
@@ -59,9 +59,9 @@ def _outliving(stream: TextIO) -> TextIO:
 
 
 class _Printable:
-    """A stream on which text from elsewhere is harmless. A console, which cleans its own output,
-    writes to the stream behind it (rich calls that `rich_proxied_file`), so that its colours
-    stay."""
+    """A stream that removes control characters from printed text. A console cleans its own output
+    and writes to the wrapped stream instead, so that colours stay. rich finds the wrapped stream by
+    its name, `rich_proxied_file`."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
@@ -75,14 +75,15 @@ class _Printable:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Makes all printed text harmless while this block runs."""
+    """Removes control characters from all printed text while this block runs."""
     out, err = (cast("TextIO", _Printable(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
 
 
 def command(line: str, stream: TextIO) -> None:
-    """Prints a command for a CI system, with harmless parts."""
+    """Prints a line that a CI system reads as a command. The line is not cleaned, so the caller
+    must make its parts harmless."""
     print(line, file=getattr(stream, "rich_proxied_file", stream))
 
 

@@ -1,4 +1,4 @@
-"""Shared code of other tools' command lines: it opens a machine and measures benchmarks on it."""
+"""Opens a machine and measures benchmarks on it, for the command lines of other tools."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from .tool_options import hinting
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where a tool measures. A null `backend` means the first accelerator backend that has devices,
-    or the simulated machine's. `wait` waits for another run's end. `name` is the tool's name."""
+    """The machine on which another tool's command measures. Without a `backend`, this is the
+    simulated machine or the first accelerator backend with devices. `wait` says whether to wait for
+    another run to end. `name` is the tool's name."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -38,8 +39,8 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring, and the devices of its backend: none for backend `host`.
-    `fabric` is what rows of benchmarks are laid out over; `tool` is the name of the tool."""
+    """A machine opened for measuring, with the devices that benchmarks use. `fabric` has these
+    devices; none for the backend `host`. `tool` is the tool's name."""
 
     session: Session
     fabric: DeviceSet
@@ -68,8 +69,8 @@ exit code."""
 
 
 def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
-    """Makes a tool print this help for -h and --help, and the hint (by default the first line of
-    the help) below the error for rejected arguments."""
+    """Makes a tool print the help `text` for -h and --help. Errors for rejected arguments end with
+    `hint` or, by default, with the first line of the help."""
 
     def decorated(tool: Tool) -> Tool:
         @wraps(tool)
@@ -86,7 +87,7 @@ def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
 
 
 def show(*parts: Iterable[str]) -> None:
-    """Prints lines, at once."""
+    """Prints lines, and flushes stdout."""
     for part in parts:
         for line in part:
             print(line)
@@ -95,7 +96,7 @@ def show(*parts: Iterable[str]) -> None:
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Lets only the first of the processes that mpirun started print."""
+    """Silences all processes that mpirun started except the first while this block runs."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -104,7 +105,7 @@ def printing_once() -> Iterator[None]:
 
 
 class Quiet(Observer):
-    """An observer that prints messages for the user on stderr, and nothing else."""
+    """An observer that only prints messages for the user, on stderr."""
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr)
@@ -120,11 +121,10 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens the machine for measuring with `settings`. `devices` are named as for
-    engine.plan.fabrics (all if none), on the first backend that has any. With `tells`, the name of
-    a simulated machine is printed on stderr, where it does not disturb parsers of the tool's
-    output. With `several`, all processes that mpirun started measure benchmarks like those named
-    `across` together, and all but the first leave here.
+    """Opens the machine for measuring with `settings`. `devices` are names as in
+    engine.plan.fabrics; empty for all. `tells` prints the name of a simulated machine on stderr,
+    where parsers of the tool's output do not see it. `several` makes all processes of an mpirun
+    measure together the benchmarks named in `across`. All processes but the first end here.
 
     Raises InputError if there is no device, unless backend `host` is asked for."""
     if where.simulation is not None and tells and not (several and launched().rank):
@@ -155,9 +155,9 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks at these sizes (bytes; by default the settings') and keeps nothing on
-    disk. After Ctrl-C `finished` is null, and the run holds what was measured. Callers that measure
-    several times number the cells consecutively: these begin at `first`.
+    """Measures the benchmarks and keeps nothing on disk. `sizes` are in bytes; by default they are
+    those of the settings. After Ctrl-C, the run has the results so far and `finished` is null.
+    Cells are numbered from `first` on.
 
     Raises InputError if a size fits nowhere, Busy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)

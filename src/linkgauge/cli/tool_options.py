@@ -1,4 +1,4 @@
-"""Other tools' options: a table for each tool, and two ways to read a command line by it."""
+"""Describes the options of other tools in tables, and reads command lines by these tables."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _NAME = re.compile(r"(?<![^\s,\[])--?([A-Za-z][\w-]*)")
 
 
 class UsageError(InputError):
-    """Arguments that the tool rejects."""
+    """An error for arguments that the tool rejects."""
 
     exit_code = 1
 
 
 class ToolOption(NamedTuple):
-    """An option: how the tool's help writes it (`-t, --timeout <int>`), and what it says of it.
-    `read` makes the value of the text, and raises ValueError or UsageError; without it the option
-    is a switch. `field` holds the value: by default the longest name. The value is at least `least`
-    and at most `most`. With `several`, it takes one word or more each time."""
+    """An option of another tool. `written` is the option in the tool's help (`-t, --timeout
+    <int>`), and `about` explains it. `read` converts the text to the value, and raises ValueError
+    or UsageError. An option without `read` is a switch. `field` is the name of the value; by
+    default, the option's longest name. `least` and `most` are the bounds of the value. With
+    `several`, the option takes one or more words each time."""
 
     written: str
     about: str = ""
@@ -37,7 +38,7 @@ class ToolOption(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Without dashes, the short one first."""
+        """Returns the option's names without dashes, the short name first."""
         return tuple(_NAME.findall(self.written))
 
     @property
@@ -49,7 +50,7 @@ class ToolOption(NamedTuple):
         return self.field or max(self.names, key=len).replace("-", "_")
 
     def value_of(self, written: str) -> object:
-        """Raises ValueError or UsageError."""
+        """Returns the option's value for a text. Raises ValueError or UsageError."""
         return written if self.read is None else self.read(written)
 
     def allows(self, value: float) -> bool:
@@ -60,12 +61,13 @@ class ToolOption(NamedTuple):
 
     @property
     def bounds(self) -> str:
-        """`1 to 4` or `1 or more`."""
+        """Returns the bounds in words: `1 to 4` or `1 or more`."""
         return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
 
 
 def help_lines(options: Iterable[ToolOption], width: int) -> str:
-    """A line for each option, its name in so many columns; further lines stand below the text."""
+    """Returns a line of help for each option, with the names in a column of `width`. Further lines
+    of a text are indented."""
     indent = "\n" + " " * (width + 2)
     return "\n".join(
         f"  {option.written:<{width}}{option.about}".replace("\n", indent) for option in options
@@ -73,15 +75,15 @@ def help_lines(options: Iterable[ToolOption], width: int) -> str:
 
 
 def digits(written: str) -> int | None:
-    """The number of a text of decimal digits only; with more than 18 digits, one beyond any bound.
-    None for any other text."""
+    """Returns the number of a text of decimal digits, or None for any other text. More than 18
+    digits give a number beyond any bound."""
     if not (written.isascii() and written.isdecimal()):
         return None
     return int(written.lstrip("0")[:19] or "0")
 
 
 def whole(written: str) -> int:
-    """A whole number, as C reads it. Raises ValueError."""
+    """Reads a whole number as C does. Raises ValueError for other texts."""
     sign = -1 if written.startswith("-") else 1
     number = digits(written.removeprefix("-" if sign < 0 else "+"))
     if number is None:
@@ -90,14 +92,14 @@ def whole(written: str) -> int:
 
 
 def decimal(written: str) -> float:
-    """A number, as C reads it. Raises ValueError."""
+    """Reads a decimal number as C does. Raises ValueError for other texts."""
     if "_" in written or not written.isascii():  # which only Python reads as a number
         raise ValueError(f"{written!r} is not a number")
     return float(written)
 
 
 def size_of(option: str, written: str) -> int:
-    """Bytes, as linkgauge reads sizes. Raises UsageError."""
+    """Reads a size as linkgauge does, and returns bytes. Raises UsageError."""
     try:
         return parse_size(written)
     except InputError as error:
@@ -106,7 +108,7 @@ def size_of(option: str, written: str) -> int:
 
 @contextmanager
 def hinting(hint: str) -> Iterator[None]:
-    """Adds a hint to the error for rejected arguments."""
+    """Adds a hint to the error for rejected arguments while this block runs."""
     try:
         yield
     except UsageError as error:
@@ -114,11 +116,11 @@ def hinting(hint: str) -> Iterator[None]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads long options as argparse does; options that are not given are absent. The parser
-    neither exits nor prints: errors become UsageError with argparse's message, or the tool's own if
-    a pattern in `words` matches it; `refusal` is the message for a value out of bounds. Abbreviated
-    names are accepted only with `allow_abbrev`. `action` is argparse's action for an option that
-    has one value."""
+    """Reads long options as argparse does, but neither exits nor prints. Errors become UsageError
+    with argparse's message, or with the tool's own message if a pattern in `words` matches.
+    `refusal` is the message for a value out of bounds. Abbreviated names are accepted only with
+    `allow_abbrev`. `action` is argparse's action for options with one value. Options that were not
+    given are absent from the result."""
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*one.flags, dest=one.dest, type=one.read, action=action)
 
     def given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """The values by field. Raises UsageError."""
+        """Returns the values of the options, by field. Raises UsageError."""
         given = vars(self.parse_args(list(arguments)))
         for one in self._options:
             if one.dest in given and not one.allows(value := given[one.dest]):
@@ -158,7 +160,8 @@ class Parser(argparse.ArgumentParser):
 
 
 class OnceAction(argparse.Action):
-    """An option that may be given once, and is absent until then: its default is suppressed."""
+    """An action for an option that may be given only once. The option is absent until it is
+    given."""
 
     refusal = "option {given} is given more than once"
 
@@ -172,8 +175,9 @@ class OnceAction(argparse.Action):
 
 
 class FoundOption(NamedTuple):
-    """An option with its value, which is empty if it takes none; an operand has no option. Of an
-    argument that is not understood, `problem` is what the C library says about it."""
+    """One option or operand of a command line. `option` is None for an operand. `value` is empty if
+    the option takes none. `problem` is the C library's message for an argument that it does not
+    understand."""
 
     option: ToolOption | None
     value: str = ""
@@ -181,8 +185,8 @@ class FoundOption(NamedTuple):
 
 
 def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iterator[FoundOption]:
-    """Yields the options and operands in their order, as C's `getopt_long` reads them: short and
-    long names, attached values, short forms of long names."""
+    """Yields the options and operands in their order, as C's `getopt_long` reads them. Values may
+    be attached, and long names may be shortened."""
     by_name = {name: option for option in options for name in option.names}
     left = list(arguments)
     while left:

@@ -1,6 +1,5 @@
-"""Turns a request into a run.
+"""Turns a request for measurements into a run.
 
-`request` (what is asked for) goes to a `session`, which makes a `plan`; the `controller` hands its
-cells to worker processes (`workers/`), or to ranks (`ranks/`), which measure them (`measuring/`),
-and keeps what they return (`kept/`).
-"""
+A `request` says what to measure. A `session` makes a `plan` of it. The `controller` hands the
+plan's cells to worker processes (`workers/`) or to ranks (`ranks/`), which measure the cells
+(`measuring/`). The controller then keeps the results in files (`kept/`)."""

@@ -1,5 +1,5 @@
-"""Drives a run: hands cells to the worker one by one, pass by pass, and journals each visit before
-the next."""
+"""Drives a run. The controller hands cells to the worker one by one, and writes each visit (round
+of samples) to the journal before the next visit."""
 
 from __future__ import annotations
 
@@ -43,35 +43,38 @@ Doubts = Callable[[Run], Collection[CellAt]]
 
 
 class Observer:
-    """Follows a run; every method does nothing unless overridden."""
+    """Receives the events of a run. Every method does nothing unless a subclass overrides it."""
 
     def begun(self, machine: Machine) -> None:
-        """Measuring the cells of this machine is about to begin."""
+        """Called before the first cell of this machine is measured."""
 
     def planned(self, visits: int) -> None:
-        """A pass begins, with an estimate of the visits to come."""
+        """Called when a pass over the plan begins, with an estimate of the number of visits to
+        come."""
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        """A pass begins; the message has an estimate of the visits to come."""
+        """Called when a cell begins; for cells that are measured at the same time, with the first
+        cell only."""
 
     def finished(self, cell: CellResult, /) -> None:
-        """The first of the cells that are measured at once has started."""
+        """Called when a visit of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
-        """A result is whole; only a visit of cells in doubt changes it later."""
+        """Called when the result of a table is final. It can change only if doubtful cells are
+        measured once more."""
 
     def tried(self, tried: Tried) -> None:
-        """A candidate was tried while tuning a device."""
+        """Called when the tuning of a device has tried candidate settings."""
 
     def failed(self, visit: FailedVisit) -> None:
-        """A visit did not pass, in a run that repeats its plan for a time."""
+        """Called when a visit does not pass, in a run that repeats its plan (a soak)."""
 
     def say(self, line: str) -> None:
-        """A message for the user."""
+        """Called with a message for the user."""
 
 
 def now() -> str:
-    """The time of day in UTC, ISO 8601."""
+    """Returns the present time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -83,12 +86,10 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures what these records of a plan lack; the first record is the plan itself. Cells that
-    are in doubt at the end are visited once more, unless the records say that they were. Each visit
-    is kept with what the kernel wrote to its `log` meanwhile, and the end of the run with the names
-    of a profiler's files. Ctrl-C ends the run with what was measured so far, and so does the loss
-    of a rank: `finished` is null after Ctrl-C, and set after a loss. Raises ResultsError if the
-    journal cannot be written."""
+    """Measures all cells of a plan that are still missing, and keeps the results. The first of the
+    `records` has the plan. Cells with doubtful results are measured once more in the end. Ctrl-C
+    ends the run with the results so far, and `finished` is null. The loss of a rank ends it in the
+    same way, but sets `finished`. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
@@ -100,8 +101,8 @@ def go_on_with(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures what a run still lacks, as `execute` does, from records that were read before. A run
-    that repeats its plan for a time has no cells in doubt, as it measures each often enough."""
+    """Does the same as `execute`, from a state that was read before. A run that repeats its plan
+    has no doubtful cells."""
     opened = state.opened
     kept = _Records(state, sink, log)
 
@@ -127,7 +128,7 @@ def go_on_with(
 
 
 def _not_doubted(state: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
-    """Returns the cells in doubt that were not in doubt before."""
+    """Returns the cells with doubtful results, unless they were already measured once more."""
     return tuple(cell for cell in doubts(state.run()) if cell not in state.doubted)
 
 
@@ -150,7 +151,7 @@ def _measure_what_is_left(
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
-    """Measures round after round until the time is over, or something else ends it."""
+    """Measures round after round until the time is over or another condition ends the run."""
     passed = _Passed(state)
     while not state.is_over:
         observer.planned(state.count_left())
@@ -172,8 +173,8 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """The time that a repeated run has measured, without interruptions. A simulated machine has a
-    time of its own, in which a visit takes at least `VISIT_SECONDS`."""
+    """The time that a repeated run has spent measuring, without interruptions. On a simulated
+    machine the time is simulated. There, a visit takes at least `VISIT_SECONDS`."""
 
     def __init__(self, state: SoakState) -> None:
         self._before = state.at
@@ -181,7 +182,7 @@ class _Passed:
         self._is_virtual = state.opened.settings.simulation is not None
 
     def after(self, cells: Sequence[CellResult]) -> float:
-        """Returns the seconds that have passed once these cells are measured."""
+        """Returns the total seconds of measuring after these cells."""
         if self._is_virtual:
             self._before += max(VISIT_SECONDS, *(cell.seconds or 0.0 for cell in cells))
             return self._before
@@ -189,7 +190,7 @@ class _Passed:
 
 
 class _Records:
-    """Keeps what a run adds to its records."""
+    """Adds records to a run: to the journal and to the run's state."""
 
     def __init__(self, state: RunState, sink: Sink, log: Follower | None) -> None:
         self._state = state
@@ -198,7 +199,7 @@ class _Records:
         self._interrupts = Interrupts()
 
     def keep(self, *records: Record) -> None:
-        """Keeps these records, after a record of what the kernel has logged since the last call."""
+        """Keeps what the kernel has logged since the last call, and then these records."""
         with self._interrupts.held():  # run.json must hold what the journal holds
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
@@ -207,8 +208,8 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Delays signals until all records of this block are kept, and the kernel's log before
-        them."""
+        """Delays signals until this block ends and all its records are kept. If a signal ends the
+        block early, the last lines of the kernel's log are kept, too."""
         with self._interrupts:
             try:
                 yield
@@ -218,20 +219,20 @@ class _Records:
 
 
 def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:
-    """Ends the run's profiler, if it has one, and keeps the names of the profiler's files."""
+    """Ends the run's profiler, if there is one, and records the names of its files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         keep(Left(files))
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:
-    """The order in which a pass visits the tables, as indices. The second pass runs in reverse, so
-    that drift over time is not attributed to a table; later passes are the last for most cells, and
-    keep the plan's order, in which their results are wanted."""
+    """Returns the indices of the tables in the order in which a pass measures them. The second pass
+    runs in reverse, so that drift over time is not attributed to a table."""
     return range(sheets)[:: -1 if turn == 1 else 1]
 
 
 def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Observer) -> int:
-    """Shows the final results in the plan's order. Returns how many have been shown."""
+    """Reports results that have become final to the observer, in the plan's order. `shown` is the
+    number of results reported before. Returns the new number."""
     while shown < len(plan) and visits.is_whole(shown):
         observer.completed(result_of(plan[shown], visits.cells(shown)))
         shown += 1
@@ -239,7 +240,8 @@ def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Ob
 
 
 def _together(cells: Sequence[PlannedCell]) -> Iterator[tuple[PlannedCell, ...]]:
-    """Groups cells that are measured at the same time: all cells of a round, or one cell alone."""
+    """Yields groups of cells that are measured at the same time: all cells of a round, or one cell
+    alone."""
     for number, of_round in groupby(cells, lambda cell: cell.round):
         if number is None:
             yield from ((cell,) for cell in of_round)

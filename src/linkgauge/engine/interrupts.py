@@ -1,5 +1,5 @@
-"""Delays signals that end a run to a better moment: Ctrl-C, SIGTERM (`kill`, a batch system's
-limit) and SIGHUP (the terminal is gone)."""
+"""Delays signals that end a run until a better moment. These are Ctrl-C, SIGTERM (`kill`, a batch
+system's limit) and SIGHUP (the terminal is gone)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def end_like_ctrl_c() -> Callable[[], int]:
-    """Makes SIGTERM and SIGHUP interrupt this process as Ctrl-C does, unless they are ignored
-    (`nohup`). Returns a function that gives the exit code of an interrupted process: 128 plus the
+    """Makes SIGTERM and SIGHUP interrupt this process as Ctrl-C does, unless the signal is ignored
+    (`nohup`). Returns a function that returns the exit code of an interrupted process: 128 plus the
     signal's number."""
     came: list[int] = []
 
@@ -32,7 +32,8 @@ def end_like_ctrl_c() -> Callable[[], int]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ignores signals in this block, so that another signal does not discard what was measured."""
+    """Ignores signals while this block runs, so that a second signal does not discard the
+    results."""
     is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:
@@ -43,8 +44,7 @@ def undisturbed() -> Iterator[None]:
 
 
 class Interrupts:
-    """Delays a signal that arrives within `held` to the end of `held`. Blocking signals would not
-    suffice: another thread of the process may receive them."""
+    """Delays signals that arrive during a `held` block until the block ends."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}
@@ -66,7 +66,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Delays signals while this block runs, because the block must complete."""
+        """Delays signals while this block runs, so that the block completes."""
         self._holds = True
         try:
             yield

@@ -1,10 +1,11 @@
-"""One run at a time on a device: concurrent runs would disturb each other's figures.
+"""Lets only one run at a time use a device, because concurrent runs would disturb each other's
+figures.
 
-A device is held by a listening Unix socket in the abstract namespace, `\\0linkgauge/<device>`: it
-leaves no file behind, and the kernel removes it with the process, however that ends. A process that
-connects learns the holder's process id, and sees the connection end when the holder does. Such
-names are visible only within a network namespace: runs in separate containers do not see each
-other. Where there is no abstract namespace (not Linux), nothing is held."""
+A run holds a device by a listening Unix socket in the abstract namespace, `\\0linkgauge/<device>`.
+The socket leaves no file behind, and the kernel removes it when the process ends. A process that
+connects learns the holder's process id, and its connection ends when the holder ends. Names are
+visible only within a network namespace, so runs in separate containers do not see each other. On
+systems without an abstract namespace (other than Linux), nothing is held."""
 
 from __future__ import annotations
 
@@ -34,11 +35,12 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """The devices in the plan's cells, by the key to hold: PCI address, else UUID.
+    """Returns the names of the devices in the plan's cells. The key is the device's PCI address or,
+    without one, its UUID.
 
-    A device with neither is not held, nor is host memory: CPUs serve any number of runs at once,
-    like everything else on the machine. Simulated devices do not exist and are not held; those of
-    ranks are held by them."""
+    A device without a PCI address and a UUID is not held. Host memory is not held either, because
+    CPUs serve any number of runs at once. Simulated devices do not exist and are not held. Ranks
+    hold their devices themselves."""
     keys = {
         device.memory: device.pci or device.uuid
         for devices in machine.devices.values()
@@ -54,8 +56,9 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (a map of key to name). If another run holds one, raises Busy naming that
-    run; with `wait`, reports it once and continues when all are free."""
+    """Holds these devices (a map of key to name) while this block runs, so that no other run uses
+    them. If another run holds a device, raises DeviceBusy, which names that run. With `wait`,
+    reports the other run once and continues when all devices are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.
@@ -77,7 +80,8 @@ def _address(key: str) -> bytes:
 
 
 def _take(key: str) -> socket.socket | None:
-    """The socket to close to release it; None if another process has it."""
+    """Returns the socket that holds the device until it is closed, or None if another process holds
+    the device."""
     lock = socket.socket(socket.AF_UNIX)
     try:
         lock.bind(_address(key))
@@ -91,7 +95,7 @@ def _take(key: str) -> socket.socket | None:
 
 
 def _holder(key: str) -> str:
-    """The holder's process id and command, as far as this process may know."""
+    """Describes the run that holds the device: its process id and command, as far as visible."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
         asking.setblocking(False)
         asking.connect(_address(key))
@@ -108,8 +112,8 @@ def _holder(key: str) -> str:
 
 
 def holder(key: str) -> str | None:
-    """Describes the run that holds this device, as far as this process may know; None if no run
-    does."""
+    """Describes the run that holds this device, as far as visible. Returns None if no run holds the
+    device."""
     if sys.platform != "linux":
         return None
     with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
@@ -120,7 +124,7 @@ def holder(key: str) -> str | None:
 
 
 def _await_end(key: str) -> None:
-    """Waits until the holder is gone, on a connection that is never accepted."""
+    """Waits until the process that holds the device has ended."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(_address(key))
         waiting.recv(1)

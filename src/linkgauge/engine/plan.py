@@ -1,4 +1,4 @@
-"""Turns a request into the cells that will be measured, before anything is allocated."""
+"""Turns a request into a plan of the cells to measure, before any memory is allocated."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def fabrics(
     *,
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
-    """Makes a device set for each accelerator backend, with the selected devices. Without names,
-    these are all devices, but `with_cpus` false leaves out host processors that a backend shows as
-    devices. Host memory is that of `host_node`, else of the node near each device. `devices` are
-    names (`opencl:1`), bare indices, which select on every backend, UUIDs or PCI addresses. Raises
+    """Returns a device set for each accelerator backend, with the selected devices. `devices` are
+    names (`opencl:1`), bare indices (for every backend), UUIDs or PCI addresses. Without names, all
+    devices are selected. With `with_cpus`, host processors that a backend shows as devices are
+    included. Host memory is on `host_node`, or by default on the node near each device. Raises
     InputError for a device that does not exist."""
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
@@ -57,7 +57,8 @@ def fabrics(
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
-        """The host node for a device; the device's own node may have no memory."""
+        """Returns the node whose host memory to use for a device. This may not be the closest node,
+        because that node may have no memory."""
         if host_node is not None:
             return host_node
         return device.near if device.near in present else present[0]
@@ -93,8 +94,8 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """Whether a name means this device: by notation, label, index, UUID (or its beginning, as in
-    CUDA_VISIBLE_DEVICES) or PCI address (`0000:1b:00.0`, also without the domain)."""
+    """Whether a name means this device. Names are a notation, a label, an index, a UUID or its
+    beginning, or a PCI address with or without the domain."""
     if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
@@ -111,10 +112,11 @@ def lay_out(
     profile: str | None = None,
     apart: frozenset[tuple[int, int]] = frozenset(),
 ) -> tuple[Benchmark, ...]:
-    """Lays out device rows over every device set, and host rows once over the nodes in `host`. With
-    the profile `full`, host rows cover all pairs of nodes except those in `apart`.
+    """Makes benchmarks from rows of the catalog. Device rows are laid out for every device set, and
+    host rows once for the nodes in `host`. With the profile `full`, host rows cover all pairs of
+    nodes except those in `apart`.
 
-    Raises InputError if there is no row of either."""
+    Raises InputError if no row can be laid out."""
     of_host = (DeviceSet("host", tuple(host), profile=profile, apart=apart),) if host else ()
     benchmarks = tuple(row.lay_out(fabric) for row in rows for fabric in row.over(fabrics, of_host))
     if not benchmarks:
@@ -131,11 +133,12 @@ def make_plan(
     first: int = 0,
     profile: str | None = None,
 ) -> Plan:
-    """A sheet for each benchmark and size; cells that cannot fit are skipped with the reason. Cells
-    are numbered from `first`. Sizes that come from a `profile` grow where they would measure
-    caches. With `parallel_pairs`, cells of device pairs are in the rounds of a tournament.
+    """Returns the plan: a table for each benchmark and size. Cells that do not fit in memory are
+    skipped with the reason. Cells are numbered from `first` on. If the sizes come from a `profile`,
+    they grow if they would measure caches. With `parallel_pairs`, disjoint pairs of devices are
+    measured at the same time.
 
-    Raises InputError if a size is larger than every memory it would be measured on."""
+    Raises InputError if no cell of a size fits in memory."""
     rooms = _rooms(machine)
     plan = [
         _sheet(
@@ -175,8 +178,8 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """The table's cells in the order of their rounds. Pairs of a round that do not fit at once (on
-    devices that share the host's DRAM) are measured one by one."""
+    """Returns the table with its cells in the order of their rounds. If the pairs of a round do not
+    fit in memory together, they are measured one by one."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in sheet.cells), *(c.column for c in sheet.cells)])
     rounds = tournament(list(players))
@@ -194,7 +197,8 @@ def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> Planned
 
 
 def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
-    """The table with a round number for each cell, if there are any."""
+    """Returns the table with a round number for each cell. The table is unchanged without
+    `rounds`."""
     if not rounds:
         return sheet
     numbered = zip(sheet.cells, rounds, strict=True)
@@ -239,7 +243,8 @@ def _sheet(
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """The bytes that a memory can hold, and its largest possible buffer; None if unknown."""
+    """The bytes that a memory can hold, and the size of its largest possible buffer. None is
+    unknown."""
 
     all: int | None
     one: int | None = None
@@ -269,7 +274,7 @@ def _buffers(cells: Sequence[Cell], size: int) -> Iterator[tuple[Memory, int]]:
 
 
 def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
-    """The bytes that these cells hold at once, by memory."""
+    """Returns the bytes that these cells hold at the same time, by memory."""
     held: dict[Memory, int] = {}
     for place, need in _buffers(cells, size):
         held[place] = held.get(place, 0) + need
@@ -277,8 +282,9 @@ def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
 
 
 def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
-    """Explains why the buffers of cells that run at once cannot fit; None if they can. Memory that
-    shares the host's DRAM counts as host memory, too."""
+    """Returns why cells cannot be measured at the same time, or None if they can. The reasons are
+    the size and the memory of their buffers. Memory that shares the host's DRAM counts as host
+    memory."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):
@@ -310,7 +316,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
 
 
 def peak_memory(plan: Plan) -> dict[str, int]:
-    """The peak bytes in each memory over all cells."""
+    """Returns the largest number of bytes that any cell holds in each memory."""
     peak: dict[str, int] = {}
     for sheet, cell in able(plan):
         for place, need in _held([cell], sheet.size).items():
@@ -327,9 +333,8 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """An approximate upper bound on the plan's duration in seconds: each cell spends its whole time
-    (almost none on a simulated machine). None with a fixed number of samples, whose duration is
-    unknown."""
+    """Returns an approximate upper bound for the plan's duration in seconds. Returns None with a
+    fixed number of samples, because the duration is then unknown."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:
@@ -341,8 +346,8 @@ def most_seconds(plan: Plan, settings: Settings) -> float | None:
 
 
 def check_exists(transfers: Iterable[Transfer], machine: Machine) -> None:
-    """Raises InputError for a memory or an engine's owner that this machine does not have, and for
-    network interfaces that do not reach each other."""
+    """Raises InputError for a memory or an engine's owner that this machine does not have. Also
+    raises it for network interfaces that do not reach each other."""
     rooms = _rooms(machine)
     ranks = {rank.number: rank for rank in machine.ranks}
     for transfer in transfers:

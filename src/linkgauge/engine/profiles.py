@@ -1,4 +1,4 @@
-"""Profiles: how long and how exactly a run measures, for a first look or for the record."""
+"""Defines the profiles, which say how long and how precisely a run measures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The request for a session as plain values, from a command line, another tool's or a program.
+"""The request for a session as plain values. It comes from a command line, another tool's command
+line, or a program.
 
-A `RunRequest` holds everything that a run depends on except the machine itself; equal requests on
-one machine make equal plans."""
+A `RunRequest` has everything that a run depends on except the machine. Equal requests on one
+machine lead to equal plans."""
 
 from __future__ import annotations
 
@@ -34,24 +35,26 @@ class What(Protocol):
 
     @property
     def is_across_ranks(self) -> bool:
-        """Whether several processes measure any of it. Raises InputError for names that do not
-        exist."""
+        """Whether several processes together measure any of the benchmarks. Raises InputError for
+        unknown names."""
 
     @property
     def of_one_process(self) -> tuple[str, ...]:
-        """The names of benchmarks that only one process measures."""
+        """The names of the benchmarks that only one process can measure."""
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """The backends to open. Raises InputError for mistakes that show before opening any."""
+        """Returns the backends to open. Raises InputError for mistakes that can be found before a
+        backend is opened."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """The benchmarks laid out on this machine. Raises InputError for memories or devices that
-        it lacks."""
+        """Returns the benchmarks for this machine, with their cells. Raises InputError for memories
+        or devices that the machine lacks."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, by name and by prefix; without either, those of the settings'
-    profile. Host threads use all modes for arrays, or `host_mode` alone."""
+    """Benchmarks of the catalog, selected by name and by prefix. Without names and prefixes, these
+    are the benchmarks of the profile. `host_mode` is the mode in which host threads access arrays;
+    None for all modes."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -70,7 +73,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """The backends asked for, and those that single rows need besides."""
+        """Returns the requested backends, and the backends that single benchmarks need."""
         named = bool(self.names or self.prefixes)
         rows = select(self.names, self.prefixes) if named else ()
         asked = request.backends
@@ -86,7 +89,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Raises InputError if a requested backend has no devices."""
+        """Returns the benchmarks for this machine, with their cells. Raises InputError if a
+        requested backend has no devices."""
         for name in request.backends:
             if name in machine.unavailable:
                 why = machine.unavailable[name]
@@ -118,7 +122,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
-        """The benchmark without cells of other modes than the chosen one."""
+        """Returns the benchmark with only the cells of the chosen mode (`host_mode`)."""
         modes = [cell.does.mode for cell in benchmark.cells]
         if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
@@ -129,7 +133,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
 
 
 class Written(msgspec.Struct, frozen=True, tag=True):
-    """Transfers in the notation, all measured at the same time."""
+    """Transfers in the notation, which are all measured at the same time."""
 
     transfers: str
 
@@ -137,7 +141,7 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def is_across_ranks(self) -> bool:
-        """Whether any memory is of a rank."""
+        """Whether any memory belongs to a rank."""
         return any(place.rank is not None for place in self._places)
 
     @property
@@ -146,8 +150,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """The backends that the transfers name. Between hosts it is MPI, unless a network interface
-        or UCX carries out the transfers."""
+        """Returns the backends that the transfers name. Transfers between hosts need MPI, unless a
+        network interface or UCX carries them out."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -179,16 +183,16 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a run, complete except for the machine. Empty `backends` (`host` stands for the
-    host's own benchmarks) or `devices` select all; with `only_first`, only the first of the
-    backends that has devices is used. A device that is the host's processor by another name (PoCL)
-    is measured `with_cpus`, or if its backend or benchmarks are named. Sizes from a `profile` may
-    grow; without one the user chose them. `memory` is a kind of host memory to use in place of
-    pinned memory, `engine` an engine for devices' copies; `graphs` launches graphs in place of
-    kernels. `collectives` and `workloads` choose the operations of those benchmarks. `stated` facts
-    about the machine are kept with it. `tune` tunes devices first; `wait` waits for another run's
-    end. The run is kept below the folder `out`, or nowhere if that is null; `label`, `command` and
-    `options` are for the record."""
+    """A request for a run, complete except for the machine. Empty `backends` or `devices` select
+    all. The backend `host` stands for the host's own benchmarks. `only_first` uses only the first
+    backend that has devices. `with_cpus` measures devices that are the host's processor under
+    another name (PoCL); they are also measured if their backend or benchmarks are named. Sizes from
+    a `profile` may grow; without a profile the user chose them. `memory` is a kind of host memory
+    that replaces pinned memory. `engine` is the engine for devices' copies. `graphs` replaces
+    kernel launches by graphs. `collectives` and `workloads` choose the operations of those
+    benchmarks. `stated` facts about the machine are kept with the run. `tune` searches the devices'
+    best settings first. `wait` waits until another run ends. `out` is the folder that the run is
+    kept below; null to keep nothing. `label`, `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -211,7 +215,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """The device sets to lay out benchmarks over; none if only the host was named."""
+        """Returns the device sets for which benchmarks are made. The result is empty if only the
+        host was named."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
@@ -234,8 +239,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure. A comparison of configurations does not count:
-        it uses the accelerators."""
+        """Whether the request names what to measure. A comparison of configurations does not
+        count."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON
@@ -243,7 +248,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tuple[str, ...]:
-    """The accelerator backends to open. Raises InputError for a name that does not exist."""
+    """Returns the accelerator backends to open. Raises InputError for a name that does not
+    exist."""
     here = ACCELERATORS if simulation is None else (SIMULATED,)
     there = (*KNOWN, ACROSS_RANKS, NETWORK) if simulation is None else here
     for name in asked:

@@ -1,5 +1,5 @@
-"""Rewrites benchmarks throughout: another kind of host memory, another engine for copies, graphs in
-place of kernel launches."""
+"""Changes benchmarks: another kind of host memory, another engine for copies, or graphs in place of
+kernel launches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DeviceEngine = Literal["ce", "sm"]
 
 
 def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ...]:
-    """The benchmarks with host memory of this kind in place of pinned memory ("" changes nothing).
-    Raises InputError if no cell has pinned memory."""
+    """Returns the benchmarks with this kind of host memory in place of pinned memory. An empty kind
+    changes nothing. Raises InputError if no cell uses pinned memory."""
     if not kind:
         return tuple(benchmarks)
 
@@ -43,8 +43,8 @@ def _is_pinned(memory: Memory) -> bool:
 
 
 def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
-    """The benchmarks with devices' copies by this kind of engine. Their names and titles no longer
-    name an engine; benchmarks that thereby become equal are kept once. Raises InputError if no
+    """Returns the benchmarks in which devices' copies use this kind of engine. Names and titles no
+    longer name an engine. Benchmarks that become equal are kept once. Raises InputError if no
     device copies."""
 
     def driven(cell: Cell) -> Cell:
@@ -84,8 +84,8 @@ def _without_engine(benchmark: Benchmark) -> Benchmark:
 
 
 def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
-    """The benchmarks with graphs in place of kernel launches. Raises InputError if none launches
-    kernels."""
+    """Returns the benchmarks with graphs in place of kernel launches. Raises InputError if no
+    benchmark launches kernels."""
 
     def launched(cell: Cell) -> Cell:
         graph = cell.does.as_graph
@@ -99,8 +99,8 @@ def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
 def _rewritten(
     benchmarks: Sequence[Benchmark], change: Callable[[Cell], Cell], nothing: str, *, changes: bool
 ) -> tuple[Benchmark, ...]:
-    """The benchmarks with `change` applied to their cells. Raises InputError unless `changes`: with
-    the text `nothing`, or with a benchmark's own reason if there are no cells at all."""
+    """Returns the benchmarks with `change` applied to their cells. If `changes` is false, there is
+    nothing to change, and InputError with the text `nothing` is raised."""
     if not changes:
         why = next((one.reason for one in benchmarks if one.reason), None)
         has_none = not any(benchmark.cells for benchmark in benchmarks)
@@ -109,7 +109,8 @@ def _rewritten(
 
 
 def _with_cells(benchmark: Benchmark, change: Callable[[Cell], Cell]) -> Benchmark:
-    """The benchmark with other cells. A title that is a cell's notation stays in step."""
+    """Returns the benchmark with changed cells. A title that equals a cell's notation changes,
+    too."""
     cells = tuple(map(change, benchmark.cells))
     titles = {str(old): str(new) for old, new in zip(benchmark.cells, cells, strict=True)}
     return replace(benchmark, cells=cells, title=titles.get(benchmark.title, benchmark.title))

@@ -1,5 +1,5 @@
-"""Defaults of a plan: sizes, a random sample of very many pairs of devices, and rounds in which
-disjoint pairs are measured at the same time."""
+"""Chooses the defaults of a plan: sizes, a random sample if there are very many pairs of devices,
+and rounds in which disjoint pairs are measured at the same time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from linkgauge.model.transfer import Benchmark, Place
 
 
 def tournament(players: Sequence[str]) -> dict[tuple[str, str], int]:
-    """The round number of each ordered pair, such that no player meets two others in one round.
+    """Returns the round number of each ordered pair of players. No player meets two others in one
+    round.
 
-    N − 1 rounds of disjoint pairs (N for an odd number). Each round is played twice, once per
-    direction, hence twice as many numbers. Pairs that share no player and have the same round
-    number can be measured at once."""
+    There are N − 1 rounds of disjoint pairs; N rounds if N is odd. Each round is played twice, once
+    per direction, so there are twice as many numbers. Pairs with the same round number share no
+    player and can be measured at the same time."""
     rounds: dict[tuple[str, str], int] = {}
     meetings = _exchanges if len(players).bit_count() == 1 else _circle
     for number, met in enumerate(meetings(players)):
@@ -33,16 +34,15 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Rounds for a power of two players: in each round, the numbers of paired players differ in the
-    same bits. Neighbours then meet neighbours, and links that groups of them share are loaded
-    evenly."""
+    """Yields rounds of pairs for a power of two of players. In each round, the numbers of all pairs
+    differ in the same bits, so that shared links are loaded evenly."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:
-    """Rounds for any number of players, by the circle method: one player stays, the others move on
-    by one place."""
+    """Yields rounds of pairs for any number of players. One player stays in place, and the others
+    move by one place after each round (the circle method)."""
     circle: list[str | None] = list(players)
     if len(circle) % 2:
         circle.append(None)
@@ -60,7 +60,7 @@ def _circle(players: Sequence[str]) -> Iterator[_Met]:
 
 
 def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:
-    """The benchmarks with a random sample of pairs if there are more; cells of a device with itself
+    """Returns the benchmarks with a random sample of pairs of devices. Cells within one device
     stay. Raises InputError if no benchmark has pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
         raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
@@ -91,19 +91,20 @@ def _rank(place: Place, seed: int) -> bytes:
 _MI = 1 << 20
 
 ENLARGED = ("quick", "standard", "vm")
-"""Profiles with one size, which must measure memory. The others sweep over sizes."""
+"""The profiles with one size, which must measure memory and not caches. Other profiles sweep over
+sizes."""
 TIMES = 4
 """The factor by which a buffer exceeds the caches of its threads (STREAM's rule)."""
 ARRAY = 64 * _MI
 """The least size of STREAM's arrays, if memory suffices. Sizes beyond the caches are enough."""
 SHARE = 8
-"""At most one part in this many of the available memory is used: a cell has two or three
-buffers."""
+"""A buffer takes at most one part in this many of the available memory, because a cell has two or
+three buffers."""
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """The bytes of a benchmark if the profile's size is `size`: more on the host if that would
-    measure its caches. `profile` is None if the user chose the size."""
+    """Returns the size in bytes for a benchmark, from the profile's `size`. Host benchmarks get a
+    larger size if this would measure caches. `profile` is None if the user chose the size."""
     if benchmark.size is not None:
         return benchmark.size
     if benchmark.backend != "host" or profile not in ENLARGED:
@@ -120,8 +121,7 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """The table's title. It says so if a size of a sweep fits in the caches and does not measure
-    memory."""
+    """Returns the title of a table. The title says so if the size fits in the caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -1,11 +1,10 @@
-"""Plans visits: a run measures a cell several times, with different buffers, gates and moments,
-because these differ in another run.
+"""Plans the visits of cells. A visit is one round of samples. A run visits a cell several times,
+with different buffers and at different moments, as another run would.
 
-A run goes over its plan in passes. The first passes visit every cell, as often as it takes to know
-how alike cells vary between visits; further passes visit cells whose interval is not yet narrow
-enough, until it is, until their time is spent, or until no narrower interval can be expected
-(`noise`). The next visit depends on the earlier visits only, so an interrupted run resumes where it
-was."""
+A run goes over its plan in passes. The first passes show how similar cells vary between visits.
+Further passes visit cells whose interval is not yet narrow enough. A cell ends when its interval is
+narrow enough, when its time is used up, or when more visits would not make the interval narrower.
+The next visit depends only on earlier visits, so an interrupted run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -25,31 +24,32 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 
 _DEGREES = 6
-"""Target degrees of freedom of the variance between visits: Student's t is then 2.45, little more
-than the 1.96 of a known variance."""
+"""The degrees of freedom that the variance between visits should have. Student's t is then 2.45,
+little more than the 1.96 of a known variance."""
 _PICKED = 24
-"""The number of cells that show how alike cells vary, if there are more than these: the others are
-visited once, and again only if their figure is not precise enough."""
+"""The number of cells that are visited several times to show how alike cells vary. If there are
+more alike cells, the others are visited once, and again only if their figure is not precise
+enough."""
 _LEAST_DEGREES = 4
-"""Target for a cell that scatters unlike all its peers."""
+"""The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
-"""Samples needed to predict whether the precision can be reached."""
+"""The fewest samples that show whether the precision can be reached."""
 
 
 class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A cell by the index of its table in the plan, and by its place in the table."""
+    """A cell in a plan: the index of its table, and its place in the table."""
 
     sheet: int
     place: Place
 
 
 def least_visits(alike: int) -> int:
-    """The fewest visits of each of `alike` cells that show how these cells vary."""
+    """Returns the fewest visits of each of `alike` similar cells that show how these cells vary."""
     return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
 class Visits:
-    """The visits that a run has made, and those that it will make next."""
+    """The visits that a run has made, and the visits that it will make next."""
 
     def __init__(self, plan: Sequence[PlannedTable], settings: Settings) -> None:
         self._plan = plan
@@ -58,7 +58,7 @@ class Visits:
         self._class_of: dict[CellId, Hashable] = {}
         self._members: defaultdict[Hashable, list[CellId]] = defaultdict(list)
         self._counted: set[Hashable] = set()
-        """Classes whose number of samples is fixed: one visit takes all of them."""
+        """The classes whose number of samples is fixed. One visit takes all samples."""
         self._keys = _keys_of(plan)
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
@@ -76,7 +76,7 @@ class Visits:
         self._waiting: Counter[Hashable] = Counter()
         self._due: dict[CellId, None] = {}
         self._again: set[CellId] = set()
-        """The cells asked for once more at the end, whatever time they took before."""
+        """The cells to be visited once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
@@ -90,12 +90,13 @@ class Visits:
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def _is_due(self, key: CellId) -> bool:
-        """Whether a cell is due: in the first passes until it has its least number of visits, then
-        until it is precise enough."""
+        """Whether this pass visits a cell. The first passes visit a cell until it has its least
+        number of visits. Later passes visit every cell that has not ended."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
     def _pick(self) -> Iterator[CellId]:
-        """Picks cells evenly from each class, together with all cells measured at the same time."""
+        """Yields cells picked evenly from each class. Cells that are measured at the same time as a
+        picked cell are picked, too."""
         of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
             some = keys[:: max(1, len(keys) // _PICKED)]
@@ -109,7 +110,7 @@ class Visits:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
-        """Records a finished visit."""
+        """Adds a visit that has ended."""
         key = self._keys[sheet][cell.place]
         self._taken.setdefault(key, []).append(cell)
         if key not in self._due:
@@ -124,8 +125,8 @@ class Visits:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Adds a pass at the end of the run, over these cells and those measured at the same time.
-        Each cell gets the time of a visit, whatever time it took before."""
+        """Adds a pass over these cells at the end of the run. Cells that are measured at the same
+        time are visited, too. Each cell gets time for another visit."""
         asked = {self._keys[cell.sheet][cell.place] for cell in cells}
         for together in self._rounds.values():
             if not asked.isdisjoint(together):
@@ -134,7 +135,8 @@ class Visits:
         self._ask_for(asked)
 
     def lost(self) -> dict[CellId, int]:
-        """The cells without figures because of the loss of a rank, each with that rank."""
+        """Returns the cells without figures because a rank was lost. The value is the number of
+        that rank."""
         return {
             key: visit.lost
             for key, visits in self._taken.items()
@@ -143,8 +145,7 @@ class Visits:
         }
 
     def restore(self) -> None:
-        """Makes a resumed run visit the cells that lost a rank, besides the rest of this pass.
-        Visits before the loss count."""
+        """Makes a resumed run visit those cells again that the loss of a rank spoilt."""
         lost = self.lost()
         if not lost:
             return
@@ -157,22 +158,22 @@ class Visits:
         self._ask_for({*lost, *self._due})
 
     def _ask_for(self, keys: Collection[CellId]) -> None:
-        """Makes these cells due, in a pass of their own unless a pass is under way."""
+        """Makes these cells due, in the current pass or, if it has ended, in a new pass."""
         if not self._due:
             self.turn += 1
         self._due = dict.fromkeys(key for key in self._class_of if key in keys)
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """The cells of each sheet that this pass has not visited yet; none at all at the end of the
-        run."""
+        """Returns the cells of each table that this pass has not visited yet; none at the end of
+        the run."""
         return tuple(
             tuple(cell for cell in sheet.cells if keys[cell.place] in self._due)
             for sheet, keys in zip(self._plan, self._keys, strict=True)
         )
 
     def count_left(self) -> int:
-        """Visits still to come, as far as can be foreseen."""
+        """Returns the number of visits still to come, as far as it is known now."""
         return sum(
             max(key in self._due, self._least_of(key) - len(self._taken.get(key, ())))
             for key in self._class_of
@@ -180,7 +181,7 @@ class Visits:
         )
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
-        """The next visit of a cell in this pass."""
+        """Returns the next visit of a cell in this pass."""
         key = self._keys[sheet][cell.place]
         visits = self._taken.get(key, ())
         samples = sum(len(visit.samples) for visit in visits)
@@ -188,13 +189,13 @@ class Visits:
         return Visit(self.turn, samples, used, self._plan[sheet].benchmark)
 
     def is_whole(self, sheet: int) -> bool:
-        """Whether a table is final: its cells are done, and so are all cells that their intervals
-        depend on."""
+        """Whether the results of a table are final. All its cells must have ended, and all similar
+        cells, because intervals depend on them."""
         kinds = {self._class_of[key] for key in self._keys[sheet].values()}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
-        """The visited cells of a table in the plan's order, each with all its visits merged."""
+        """Returns the visited cells of a table in the plan's order, each with its visits merged."""
         taken = [key for key in self._keys[sheet].values() if key in self._taken]
         return [self._merge(self._class_of[key])[key].cell for key in taken]
 
@@ -222,7 +223,8 @@ class Visits:
         self._ended |= done
 
     def _may_end(self, key: CellId) -> bool:
-        """Whether a cell may end before it has its least number of visits."""
+        """Whether a cell may end before its least number of visits, because its time is over or a
+        visit failed."""
         visits = self._taken.get(key, ())
         settings = self._settings.of(visits[0]) if visits else self._settings
         used = spent(*visits)
@@ -234,7 +236,7 @@ class Visits:
 
 
 def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
-    """The keys of each table's cells, in the plan's order."""
+    """Returns the keys of each table's cells, in the plan's order."""
     return [
         {cell.place: of.cell(cell.place, repeat) for cell in sheet.cells}
         for sheet, of, repeat in numbered(plan)
@@ -242,8 +244,8 @@ def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
 
 
 def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more visits, would gain nothing from them (`noise`), or can have none
-    because its device was set aside."""
+    """Whether a cell needs no more visits. It may be precise enough, out of time, skipped or
+    failed, or too noisy to become precise."""
     cell = merged.cell
     settings = settings.of(cell)
     used, error = spent(cell), merged.error
@@ -261,8 +263,9 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
 
 
 def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
-    """The class of a cell. Cells of a class are alike: the same figure of transfers by the same
-    kinds of engines between the same kinds of memories, whatever the devices and the direction."""
+    """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
+    by the same kinds of engines between the same kinds of memories. Devices and direction may
+    differ."""
     shapes = tuple(
         (
             transfer.engine.bare,

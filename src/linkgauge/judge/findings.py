@@ -23,12 +23,13 @@ good to know, and `unknown` could not be read here."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A check's statement: what was `found`, why that matters, and which lines fix it.
+    """A statement of what a check found. `found` says what was found, `why` says why that matters,
+    and `remedy` has the lines that fix it.
 
-    about: The part that it is about, or the name of something that is no part.
-    cells: The cells that it rests on.
-    lines: The lines of the kernel's log that it rests on.
-    explained_by: The findings that explain it, as `name` names them."""
+    about: The part that the finding is about, or the name of something that is no part.
+    cells: The cells on which the finding is based.
+    lines: The lines of the kernel's log on which the finding is based.
+    explained_by: The names of the findings that explain this finding."""
 
     check: str
     severity: Severity
@@ -42,24 +43,25 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """The name of the part or thing that the finding is about."""
+        """Returns the name of the part or thing that the finding is about."""
         return str(self.about)
 
     @property
     def ends(self) -> frozenset[str]:
-        """The memories and addresses of the part that it is about."""
+        """Returns the memories and addresses at the ends of the part that the finding is about."""
         return frozenset(self.about.ends if isinstance(self.about, Part) else ())
 
     @property
     def name(self) -> str:
-        """The name of the finding: `clocks of sim:3`."""
+        """Returns the name of the finding: `clocks of sim:3`."""
         return f"{self.check} of {self.subject}"
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """The facts that checks judge by: the machine before a run, its inventory after the run, the
-    results, the kernel's log during the run, what earlier runs show of the cells, and which other
-    tool measured. Without a run, the machine alone."""
+    """The facts that checks use. `machine` is the machine before the run, and `after` its inventory
+    after the run. `results` and `log` are the run's results and the kernel's log. `earlier` is the
+    comparison with earlier runs. `tool` is the other tool that measured, if any. Without a run,
+    there is only the machine."""
 
     machine: Machine
     after: Inventory | None = None
@@ -78,7 +80,7 @@ Check = Callable[[_E], Iterator[Finding]]
 
 
 def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
-    """The checks of these files: the functions `check_…` that they define, in their order."""
+    """Returns the checks in these modules: their functions named `check_…`, in order."""
     return tuple(
         check for module in modules for name, check in vars(module).items()
         if name.startswith("check_") and check.__module__ == module.__name__

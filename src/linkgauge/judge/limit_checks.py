@@ -1,8 +1,9 @@
-"""Compares figures with limits: figures beyond a limit fail, and a limit that fits no figure is an
-error.
+"""Compares figures with limits. A figure beyond a limit fails, and a limit that fits no figure is
+an error.
 
 A limit in bytes/s fits bandwidths of any kind: payload, STREAM's, and the bus bandwidth of
-collectives, at the largest size of each row: at small sizes a collective only shows its latency."""
+collectives. For collectives only the largest size of each row counts, because small sizes only show
+latency."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """The run with each passed cell beyond a limit failed, and with a warning in cells that lack a
-    figure that a limit needs. Expectations come from `judge`."""
+    """Returns the run after a check of the limits. Passed cells that exceed a limit now fail. Cells
+    without the figure that a limit needs get a warning. The run must have the expectations from
+    `judge`."""
     if not limits:
         return run
     models = _MachineModels(run.machine)
@@ -49,9 +51,9 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError, with the nearest names, for a limit whose benchmark or unit fits no table.
-    Raises it also if all limits are for other models of devices; some may be, since a file may
-    serve several models."""
+    """Raises InputError for a limit whose benchmark or unit fits no table. Also raises it if all
+    limits are for other models of devices. Some limits may be for other models, because a file may
+    serve several machines."""
     for limit in limits:
         named = [sheet for sheet in sheets if fnmatchcase(sheet.benchmark, limit.benchmark)]
         if not named:
@@ -69,7 +71,7 @@ def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) 
 
 
 def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> tuple[Limit, ...]:
-    """The limits that fit none of the devices that take part."""
+    """Returns the limits that fit none of the devices that take part."""
     if not limits:
         return ()
     models = _MachineModels(machine)
@@ -86,7 +88,7 @@ def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -
 
 
 def _unknown(pattern: str, sheets: Sheets) -> str:
-    """The names that are nearest to a benchmark that is not measured."""
+    """Returns the end of an error message about a pattern that fits no measured benchmark."""
     known = [name for name in CATALOG if fnmatchcase(name, pattern)]
     if known:
         return f"this run does not measure {_listed(known)}: limit only what it measures"
@@ -95,7 +97,8 @@ def _unknown(pattern: str, sheets: Sheets) -> str:
 
 
 def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
-    """The nearest of these names, or else of the others."""
+    """Returns a hint with the names that are nearest to the pattern. `others` are used if none of
+    the `names` is near."""
     known, bare = list(names), pattern.strip("*?[]")
     near = get_close_matches(bare, known) or get_close_matches(bare, list(others))
     return f"did you mean {' or '.join(near)}?" if near else f"there are {_listed(known)}"
@@ -118,7 +121,8 @@ class _MachineModels:
         yield from dict.fromkeys((*self._devices.values(), self._processor))
 
     def fit(self, places: Iterable[object], limit: Limit) -> bool:
-        """Whether the limit fits any of these devices, or the processor if there are no devices."""
+        """Whether the limit fits any device at these places, or the processor if there are no
+        devices."""
         models = [self._devices[name] for p in places if (name := str(p)) in self._devices]
         return any(fnmatchcase(model, limit.device) for model in models or [self._processor])
 
@@ -149,13 +153,14 @@ def _limited(result: Result, limits: tuple[Limit, ...], models: _MachineModels) 
 
 def _is_of_bus(result: Result, limit: Limit) -> bool:
     """Whether the limit is for a collective's bus bandwidth: a rate, or a share of the expected
-    one."""
+    rate."""
     of_bus = limit.bound.unit == BANDWIDTH.symbol or limit.bound.of is not None
     return result.unit == COLLECTIVE.symbol and of_bus
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """The places of the cells that the limit covers."""
+    """Returns the places of the cells to which the limit applies. For a collective's bus bandwidth,
+    these are the cells with the largest size of each row."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}
@@ -192,7 +197,8 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
 
 
 def _figure(cell: CellResult, limit: Limit, result: Result) -> tuple[float | None, str]:
-    """The statistic that the limit covers, with its unit; None for a cell without it."""
+    """Returns the value to compare with the limit, and its unit. The value is None if the cell does
+    not have it."""
     is_of_bus = _is_of_bus(result, limit)
     statistic = _SLOW.get(limit.bound.statistic, limit.bound.statistic)
     statistic = _OF_TIME.get(statistic, statistic) if is_of_bus else statistic

@@ -1,4 +1,4 @@
-"""User-defined limits: limits.yml, read without evaluating anything.
+"""Defines limits that users write in limits.yml. The file is read without evaluating anything.
 
     limits:
       - {device: "NVIDIA H200*", benchmark: "host_to_device_memcpy_*", limit: "≥ 50 GB/s"}
@@ -16,8 +16,7 @@
     expected  = "achievable" | "theoretical"
 
 The statistic defaults to the median. `p95` and `p99` mean the slow side, `slow_p95` and
-`slow_p99`: percentiles of bandwidths themselves would be the fastest samples.
-"""
+`slow_p99`: percentiles of bandwidths themselves would be the fastest samples."""
 
 from __future__ import annotations
 
@@ -50,9 +49,9 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """A limit that a statistic must reach (`at_least`) or must not exceed: `value` in `unit` (B/s,
-    s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time), or as a share of the
-    expected figure that `of` names."""
+    """A limit that a statistic must reach (`at_least`) or must not exceed. `value` is a number in
+    `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time). If `of`
+    names an expected figure, `value` is a share of that figure."""
 
     statistic: str
     at_least: bool
@@ -62,7 +61,8 @@ class StatisticLimit(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A bound for these devices and benchmarks; `text` is as written, `where` its file and line."""
+    """A limit for the devices and benchmarks that match. `text` is the limit as written, and
+    `where` its file and line."""
 
     device: str
     benchmark: str
@@ -72,7 +72,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def read_limits(path: Path) -> tuple[Limit, ...]:
-    """The limits in a file. Raises InputError, which names the line."""
+    """Reads the limits from a file. Raises InputError, which names the line."""
     try:
         text = read_given(path, MOST_YAML).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -82,7 +82,8 @@ def read_limits(path: Path) -> tuple[Limit, ...]:
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """The limits in a document; `name` is its name in errors and reasons. Raises InputError."""
+    """Returns the limits in a document. `name` is its name in error messages. Raises InputError for
+    an invalid limit."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -127,12 +128,12 @@ def _entry(node: yaml.Node, name: str) -> Limit:
 
 
 def parse_bound(text: str, where: str = "") -> StatisticLimit:
-    """The bound in a text. Raises NotationError, which points at the error."""
+    """Returns the bound in a text. Raises NotationError, which points at the error."""
     return _LimitParser(text, where).bound()
 
 
 class _LimitParser(Cursor):
-    """A parser of a limit. Each method reads one rule of the grammar above."""
+    """Parses a limit. Each method reads one rule of the grammar above."""
 
     blanks = frozenset(" \t\u00a0")
     word = re.compile(".", re.DOTALL)
@@ -183,7 +184,8 @@ enough."""
 
 
 def hold(result: Result, objection: Objection) -> Result:
-    """The result, with each passed cell that meets an objection failed for that reason."""
+    """Returns the result after a check of its passed cells. Cells to which `objection` objects now
+    fail for this reason."""
     cells = tuple(_held(cell, objection) for cell in result.cells)
     return replace(result, cells=cells, status=worst(cell.status for cell in cells))
 

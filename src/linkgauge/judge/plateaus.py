@@ -1,18 +1,17 @@
-"""Levels of a memory hierarchy: the plateaus of latencies over sizes, as they were measured.
+"""Finds levels of a memory hierarchy: the plateaus of measured latencies over sizes.
 
-Nothing is taken from what the CPU says of its caches: a virtual machine may be shown a cache of
-which others leave it little. A level is where the latency dwells: at least about an octave of sizes
-within a few percent of one value, and well above the level before. Which points are levels and
-which lie between two is decided for all at once, by the least sum of costs:
+The CPU's own description of its caches is not used, because a virtual machine may see a cache of
+which other machines leave only a little. A level is at least about an octave of sizes whose latency
+is within a few percent of one value, and well above the level before. All points are assigned to
+levels, or between levels, at once by the least sum of costs:
 
     a point of a level      ((log latency - log level) / TOLERANCE)², at most OUTLIER
     a point between levels  BETWEEN
     a level                 LEVEL
 
-Shoulders that misses of a TLB make on small pages mostly stay below `APART`. What is a level on
-small pages and none on huge ones is made by their translation: where both were measured, it is left
-out.
-"""
+Misses of a TLB on small pages make shoulders that mostly stay below `APART`. A level on small pages
+that huge pages do not show comes from address translation. If both were measured, this level is
+left out."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ Point = tuple[int, float]
 
 
 def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
-    """The levels of a curve, the fastest first. Each ends with the largest size that still has its
-    latency; the last one has no end that was measured."""
+    """Returns the levels of a curve, the fastest first."""
     curve = sorted(point for point in points if point[0] > 0 and point[1] > 0)
     logs = [math.log(seconds) for _, seconds in curve]
     segments = _segments([math.log2(size) for size, _ in curve], logs)
@@ -71,8 +69,8 @@ def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
 
 
 def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
-    """First and last points of each level, in order, at the least cost. Each candidate is extended
-    from the best chain of levels that ends before it and is low enough."""
+    """Returns the first and last point of each level, in order. Levels are chosen so that their
+    total cost is the least."""
     candidates = [
         (first, last)
         for first in range(len(sizes))
@@ -107,7 +105,7 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
 
 
 def with_levels(result: Result) -> Result:
-    """The result with the levels of each of its curves, if it has latencies by size."""
+    """Returns the result with the levels of each of its curves, if it has latencies by size."""
     if not _is_curve(result):
         return result
     rows: dict[str, list[Point]] = {}
@@ -133,19 +131,20 @@ def _ends(chase: Transfer) -> tuple[Memory, Memory]:
 
 
 def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
-    """The levels that share most of their sizes with a level of the other curve, numbered anew."""
+    """Returns the levels that both curves show, with new numbers. They share most of their
+    sizes."""
     kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
     ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
     return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))
 
 
 def _shared(one: Level, other: Level) -> float:
-    """The octaves of size that both levels share; the last level has no end."""
+    """Returns how many octaves of size two levels share."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 
 
 def _is_curve(result: Result) -> bool:
-    """Whether the cells chase pointers through many sizes of their own."""
+    """Whether the cells chase pointers through many different sizes."""
     alone = all(c.does.follows_pointers and len(c.transfers) == 1 for c in result.cells)
     return result.sweep and alone and len({c.transfers[0].scale for c in result.cells}) >= LEAST

@@ -1,8 +1,7 @@
-"""Remedies that several checks give: the same situation gives the same commands.
+"""Defines remedies that several checks use, so that the same situation gives the same commands.
 
-Each line is a command that a shell takes as it stands or, behind `# `, prose. Which programs a
-command may start is written in `report/remedies.py`.
-"""
+Each line is a shell command or, after `# `, prose. `report/words/remedies.py` lists the programs
+that a command may start."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge v
 
 
 def kernel_log(*words: str) -> str:
-    """A command for the kernel's lines that hold one of these words."""
+    """Returns a command that shows the lines of the kernel's log that have one of these words."""
     return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
 
 
@@ -35,13 +34,13 @@ DEVICE_LOST = (kernel_log("xid", "fallen off", "aer", "pciehp"), POWER_CYCLE)
 
 
 def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
-    """The command with which lspci shows a PCI function's link."""
+    """Returns the command with which lspci shows a PCI function's link."""
     return f"sudo lspci -vv -s {address} | grep -E '{fields}'"
 
 
 def restarted(name: str) -> tuple[str, ...]:
-    """The commands by which a new definition of a domain takes effect; `name` is the domain's name,
-    quoted for a shell."""
+    """Returns the commands that put a virtual machine's new definition into effect. `name` is its
+    name, quoted for a shell."""
     return (
         "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
         f"virsh shutdown {name}",

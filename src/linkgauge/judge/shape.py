@@ -1,8 +1,8 @@
-"""Finds patterns in the shape of matrices and curves. Each is named in a sentence with the cells
-that it rests on.
+"""Finds patterns in the shape of matrices and curves. Each pattern is named in a sentence with its
+cells.
 
-A slow device against a slow pair, and spikes, are slow_parts.py's and steadiness.py's. What is here
-is no failure by itself: it shows how the machine is built, or where to look."""
+slow_parts.py and steadiness.py find slow parts and spikes. A pattern found here is no failure by
+itself. It shows how the machine is built, or where to look."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for matrices whose figures have two levels, one a multiple of the other, as with
-    different numbers of links."""
+    """Checks for matrices whose figures form two levels, such as pairs with different numbers of
+    links."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
             continue
@@ -115,7 +115,7 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_pairs(result: Result) -> bool:
-    """Whether rows and columns are both places, so that classes are of pairs and not of devices."""
+    """Whether rows and columns name the same places."""
     rows = {cell.row for cell in result.cells}
     columns = {cell.column for cell in result.cells}
     return len(rows) > 2 and rows == columns
@@ -126,8 +126,8 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """The medians of two classes; None if there is one class, more than two, or only a single slow
-    figure. `figures` ascend."""
+    """Returns the medians of the two groups that the figures form. Returns None if they do not form
+    exactly two groups. `figures` must ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -141,7 +141,7 @@ def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Figures over a setting that grows: sizes, or threads."""
+    """A curve of figures over a setting that grows, such as the size or the number of threads."""
 
     name: str
     result: Result
@@ -150,7 +150,8 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def curves(evidence: Evidence) -> Iterator[Curve]:
-    """The curves of cells that were measured at three sizes or more, and of the rows of a sweep."""
+    """Yields the curves of cells that were measured at three sizes or more, and of the rows of a
+    sweep."""
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
         for case in cases_of(evidence)
@@ -171,14 +172,15 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
 
 
 def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
-    """A curve of three settings or more."""
+    """Yields a curve if there are three settings or more."""
     if len({setting for setting, _, _ in found}) >= 3:
         points = tuple((setting, figure) for setting, figure, _ in found)
         yield Curve(name, result, points, tuple(place for _, _, place in found))
 
 
 def _swept(result: Result) -> Iterator[Curve]:
-    """The rows of a sweep whose columns are numbers; for threads, by their actual number."""
+    """Yields the rows of a sweep whose columns are numbers. For threads, the setting is their
+    actual number."""
     rows = grouped(
         (cell.row, (setting, figure, spoken(result, cell)))
         for cell in result.cells
@@ -197,8 +199,9 @@ def _setting(cell: CellResult) -> float | None:
 
 
 class _Bend(msgspec.Struct, frozen=True):
-    """The setting at which a curve bends (`at`), its figure from there on, that figure's share of
-    the curve's peak, and the cells that this rests on."""
+    """The point at which a curve bends. `at` is its setting, and `figure` the curve's figure from
+    there on. `share` is `figure` as a share of the curve's peak. `cells` are the cells of the
+    curve."""
 
     curve: Curve
     at: str
@@ -208,7 +211,7 @@ class _Bend(msgspec.Struct, frozen=True):
 
 
 def check_plateau(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for curves that fall after their peak and stay below it."""
+    """Checks for curves that fall after their peak and stay below the peak."""
     why = (
         "small sizes may fit in a cache, and too many threads compete: the plateau is the "
         "sustained figure"
@@ -249,7 +252,7 @@ def _knee(curve: Curve) -> _Bend | None:
 
 
 def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
-    """Groups bends of one benchmark on one backend at the same setting, in their order."""
+    """Groups bends of the same benchmark, backend and setting."""
     return grouped(
         ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
         for bend in bends
@@ -265,16 +268,16 @@ def _bent(check: str, alike: Sequence[_Bend], found: str, why: str) -> Finding:
 
 
 def _range(alike: Sequence[_Bend]) -> str:
-    """The range of their figures, from the lowest to the highest."""
+    """Returns the range of the bends' figures in words, from the lowest to the highest."""
     result, figures = alike[0].curve.result, [bend.figure for bend in alike]
     least, most = _shown(min(figures), result), _shown(max(figures), result)
     return most if least == most else f"{least} to {most}"
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """The position at which growth breaks off: before it the slope of the logarithms is at least
-    half of proportional, and behind it at most half of the slope before. None if there is no such
-    position, or if a point has no logarithm."""
+    """Returns the position at which a curve stops growing, or None. Growth is the slope of the
+    logarithms. Before the position it is at least half of proportional, and behind it at most half
+    of that."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -291,8 +294,8 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """The slope up to each point, as the median of all pairs' slopes (Theil and Sen), which a
-    single bad point does not change much."""
+    """Returns the slope up to each point, which is the median of the slopes of all pairs (Theil and
+    Sen). A single bad point hardly changes it."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

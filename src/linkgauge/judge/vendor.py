@@ -1,4 +1,4 @@
-"""Vendors' own tools for remedies, as far as the vendors' devices are present."""
+"""Chooses the vendors' own tools for remedies."""
 
 from __future__ import annotations
 
@@ -33,25 +33,27 @@ _TOOLS: dict[Matter, dict[int, str]] = {
 
 
 def vendor_of(evidence: Evidence, memory: str) -> int | None:
-    """The PCI vendor ID of a device; CUDA devices that PCI does not show are NVIDIA's."""
+    """Returns the PCI vendor ID of a device. A CUDA device that PCI does not show is NVIDIA's."""
     function = evidence.machine.functions.get(evidence.machine.addresses.get(memory, ""))
     vendor = function.vendor if function else None
     return NVIDIA if vendor is None and memory.startswith("cuda:") else vendor
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """The commands that show this fact for the machine's accelerators; none if no tool is known."""
+    """Returns the commands that show this `matter`, of the vendors whose devices are present. Empty
+    if no tool is known."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """The commands if the device is NVIDIA's, else none."""
+    """Returns these commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()
 
 
 def nvidia_option(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """The command that sets this option of the device if it is NVIDIA's, else none."""
+    """Returns the command that sets an option of nvidia-smi for the device. Returns nothing if the
+    device is not NVIDIA's."""
     which = device.pci or device.memory.rpartition(":")[2]
     return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")

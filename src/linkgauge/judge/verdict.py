@@ -1,5 +1,5 @@
-"""Judges whether figures are what the hardware should achieve. It also computes the line latency +
-size ÷ bandwidth of each path, and finds cells whose figures are far from those of their peers."""
+"""Judges whether figures are as high as the hardware should achieve. Also fits a line to the times
+of each path, and finds cells whose figures are far from those of their peers."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ from .plateaus import with_levels
 # them.
 
 FAR = 0.75
-"""The share of its peers' median below which a figure is far from it; likewise above. A path that
-lost half of its lanes or links is."""
+"""A figure is far from its peers if it is below this share of their median, or above the inverse
+share. A path that lost half of its lanes or links is that far off."""
 MOST_UNSURE = 2
 """The largest class in which a fast cell shows only that the other one is slow."""
 ENOUGH = 4
 """The fewest equal cells that are judged by their median; among fewer cells, one slow cell moves it
 too far."""
 _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
-"""The reasons for having no expectation with which cells are judged by their peers."""
+"""The reasons for a missing expectation with which cells are judged by their peers instead."""
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """The results with what peers show: a cell that is far from its peers is shown with their
-    median, and a cell without another expectation is judged by it."""
+    """Returns the results with the comparison of each cell with its peers. A cell that is far from
+    its peers gets their median. A cell without another expectation is judged by the median of its
+    peers."""
     nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
     known = grouped(
         (_class(case, nodes), case)
@@ -69,8 +70,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """A key that is equal for peers. In a sweep, these are cells of the same setting on other
-    parts; for pairs of CPUs, all pairs of the same two nodes."""
+    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
+    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories
@@ -80,7 +81,8 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    """Yields the cells about which their peers show something."""
+    """Yields the cells that the comparison with their peers changes, each with the changed
+    result."""
     figures = sorted(_figure(case) for case in alike)
     if len(alike) == 1:
         return
@@ -98,8 +100,8 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
-    """Whether the cell's whole interval is far from the median of its peers. With only one peer,
-    only the slower of the two can be far."""
+    """Whether the cell's whole interval is far from the median of its peers. If the cell has only
+    one peer, only the slower of the two can be far."""
     low, high = _interval(case.cell)
     is_below, is_above = high < FAR * peers, low * FAR > peers
     is_slow = is_below if case.result.better == "higher" else is_above
@@ -114,7 +116,7 @@ def _as_peers(cell: CellResult, usual: float, count: int) -> CellResult:
 
 
 def _median_without(figure: float, figures: Sequence[float]) -> float:
-    """The median of the sorted figures without this one of them."""
+    """Returns the median of the sorted figures without the given figure."""
     place, left = bisect_left(figures, figure), len(figures) - 1
     middle = (left - 1) // 2, left // 2
     return sum(figures[at + (at >= place)] for at in middle) / 2
@@ -135,7 +137,7 @@ def _interval(cell: CellResult) -> tuple[float, float]:
 
 
 def with_lines(run: Run) -> Run:
-    """The run with the line of each path, in the order of the results."""
+    """Returns the run with the fitted line of each path, in the order of the results."""
     paths = grouped(
         ((result.benchmark, result.backend, cell.row, column), point)
         for result in run.results
@@ -147,8 +149,8 @@ def with_lines(run: Run) -> Run:
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
-    """The cell as a point of its path. Its column is left out if columns are sizes. None if its
-    figure is not the time in which its bytes are moved."""
+    """Yields the cell as a point of its path. The column is None if columns are sizes. Yields
+    nothing if the cell's figure is not the time in which its bytes are moved."""
     figure = cell.headline
     if not figure or cell.kind == "wrong-bytes":
         return
@@ -160,7 +162,8 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether host threads run for as long as the other engines: more bytes then take no longer."""
+    """Whether host threads use a staging buffer for as long as the other engines run. More bytes
+    then take no longer."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
 
 
@@ -177,15 +180,15 @@ DIMMs' rate, collectives. The lowest known figures there are 0.58 (IPU-M2000) an
 810E)."""
 
 HIGH = 1.03
-"""The share of the bound that no sharing exceeds above which a figure comes from a cache, or the
-expectation is wrong; 3 % are margin for clocks."""
+"""A figure above this share of the bound that no sharing exceeds comes from a cache, or the
+expectation is wrong. 3 % are margin for clocks."""
 
 _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
 class Judge:
-    """Judges a run as it grows. The expectations are computed once, and a result that has not
-    changed keeps its verdicts."""
+    """Judges a run repeatedly while it grows. The expectations are computed once, and a result that
+    has not changed keeps its verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
@@ -194,8 +197,8 @@ class Judge:
         """The results as they were measured and as they were judged, in the order of the run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
-        """The results with the expectation and the verdict of each cell, not yet compared with
-        peers."""
+        """Returns the results with the expectation and the verdict of each cell. Cells are not
+        compared with peers yet."""
         alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
@@ -212,7 +215,7 @@ class Judge:
         return tuple(judged for _, judged in self._known)
 
     def __call__(self, run: Run) -> Run:
-        """Judges a run like `judge`, with what is known from earlier calls."""
+        """Judges a run as the function `judge` does, and reuses what earlier calls computed."""
         if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
         results = self.verdicts(run)
@@ -224,14 +227,14 @@ class Judge:
 
 
 def judge(run: Run) -> Run:
-    """The run, with the expectation and the verdict of each cell, and the lines of its sweeps.
-    Nothing is expected of figures that a profiler has a part in, or of ranks that share a
+    """Returns the run with the expectation and the verdict of each cell, and the fitted lines of
+    its sweeps. Figures get no expectation if a profiler may have changed them, or if ranks share a
     device."""
     return Judge()(run)
 
 
 def unjudged(result: Result) -> Result:
-    """The result as it was measured, without expectations and verdicts."""
+    """Returns the result as it was measured, without expectations and verdicts."""
     cells = (
         replace(cell, expected=None, verdict="unknown", not_judged="run", peers=None)
         for cell in result.cells
@@ -242,8 +245,8 @@ def unjudged(result: Result) -> Result:
 def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
-    """One result with expectations and verdicts, and with figures at the best of all links if
-    `nominal` is given."""
+    """Returns one result with expectations and verdicts. With `nominal`, cells also get the figure
+    for links at their best."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -276,8 +279,8 @@ def _judge_cell(
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """The expectation that remains if other pairs, measured at the same time, use the same
-    links."""
+    """Returns the expectation of a cell while other pairs used the same links. The achievable
+    figure is then unknown."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
@@ -288,11 +291,10 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """Judges the median of a cell, or says why it cannot. A cell is low only if its whole interval
-    is, and its last visit, too, which measured it once more; if only the median is low, the verdict
-    is unknown. A total is as good as the worst of its transfers that should be as fast as alone,
-    because one slow transfer among many hardly lowers the sum. With only a theoretical figure a
-    cell may be ok, but never low."""
+    """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
+    whole interval and its last visit are low. If only the median is low, the verdict is unknown. A
+    total is as good as the worst of its transfers that should be as fast as alone. With only a
+    theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -311,8 +313,8 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 def _beside(
     one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
-    """The verdict on the figure of a cell, or of one of its transfers, compared with the expected
-    one."""
+    """Returns the verdict on the figure of a cell, or of one of its transfers. `expected` is the
+    expected figure."""
     size = _size(one, cell)
     if one.summary is None or not size:
         return "unknown"
@@ -327,11 +329,11 @@ def _beside(
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
-    """The bytes that a figure counts; 1 if it counts products or tokens instead."""
+    """Returns the bytes that a figure counts. Returns 1 if it counts products or tokens."""
     return 1 if cell.work or cell.does.product else one.bytes or 0
 
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
-    """A function that converts the cell's figure to the time of this many bytes; the figure may be
-    a time itself."""
+    """Returns a function that converts the cell's figure to the time of `size` bytes. A latency is
+    returned unchanged."""
     return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)

@@ -1,3 +1,3 @@
-"""Plain values, without I/O: `transfer`, its `notation` and `memory`; `hardware/`, a machine;
-`operations/`, what cells do; `documents/`, what is written; `stats/`.
-"""
+"""The data types of linkgauge, without I/O. `transfer`, `notation` and `memory` describe what is
+measured; `hardware/` describes a machine, `operations/` what cells do, `documents/` what is
+written. `stats/` has the statistics."""

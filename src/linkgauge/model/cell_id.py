@@ -1,4 +1,4 @@
-"""The identity of a cell, in the one form that plans, results and pages use."""
+"""The identity of a cell, in the form that plans, results and reports share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .transfer import Place, Placed
 
 
 class SheetId(NamedTuple):
-    """The identity of a table of cells: a benchmark on one backend at one size (in bytes)."""
+    """The identity of a table of cells: a benchmark, its backend, and the size in bytes."""
 
     benchmark: str
     backend: str
@@ -26,12 +26,12 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
     """Identifies a cell in a plan, in a journal and between runs.
 
     benchmark: The benchmark's name.
-    backend: The backend that measured it.
-    size: Its result's size in bytes.
-    row: The label of its row.
-    column: The label of its column.
-    repeat: Which of the identical results of a run it is of, from 0.
-    """
+    backend: The backend that measured the cell.
+    size: The size in bytes of the cell's result.
+    row: The label of the cell's row.
+    column: The label of the cell's column.
+    repeat: The number of identical results (same benchmark, backend and size) before this cell's
+        result in the run."""
 
     benchmark: str
     backend: str
@@ -50,7 +50,7 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
 
     @property
     def id(self) -> CellId:
-        """The plain identity, without the fields that a subclass adds."""
+        """The same identity as a plain CellId, without the fields that a subclass adds."""
         return self.sheet.cell(self.place, self.repeat)
 
     @property
@@ -85,19 +85,19 @@ _Sheet = TypeVar("_Sheet", bound=_OfSheet)
 
 
 def sheet_id(of: _OfSheet) -> SheetId:
-    """The identity of the table that a table, result or cell belongs to."""
+    """Returns the identity of a table, or of the table that a result or cell belongs to."""
     return SheetId(of.benchmark, of.backend, of.size)
 
 
 def cell_id(sheet: _OfSheet, cell: _AtPlace) -> CellId:
-    """The identity of a cell in a table that occurs only once."""
+    """Returns the identity of a cell. The table must occur only once in the run."""
     return sheet_id(sheet).cell(cell.place)
 
 
 def ends_of(cell: Placed) -> str:
-    """The ends of a cell's transfers, as people type them: `host:0 -> cuda:3`, `cuda:0 <-> cuda:3`,
-    `others -> cuda:3`, or `cuda:3` within a device. If its transfers share no end, the cell's
-    place."""
+    """Returns the ends of a cell's transfers as people type them: `host:0 -> cuda:3`, `cuda:0 <->
+    cuda:3`, `others -> cuda:3`, or `cuda:3` within a device. Returns the cell's row and column if
+    the transfers share no end."""
     of = cell.transfers[:1] if cell.report.is_first else cell.transfers
     ways = dict.fromkeys(transfer.way for transfer in of)
     sources, destinations = ({way[at] for way in ways} for at in (0, 1))
@@ -113,19 +113,20 @@ def ends_of(cell: Placed) -> str:
 
 
 def place_of(sheet: _Laid, cell: Placed) -> str:
-    """The name that people use for a cell in its table: its ends, or its row and column if these
-    are settings."""
+    """Returns the name that people use for a cell in its table: the ends of its transfers, or its
+    row and column if the columns are settings."""
     return str(cell.place) if sheet.sweep else ends_of(cell)
 
 
 def spoken(sheet: _Laid, cell: Placed) -> str:
-    """The cell's name with its benchmark: `host_to_device_memcpy_ce host:0 -> cuda:3`."""
+    """Returns the name of a cell with its benchmark: `host_to_device_memcpy_ce host:0 ->
+    cuda:3`."""
     return f"{sheet.benchmark} {place_of(sheet, cell)}"
 
 
 def numbered(sheets: Iterable[_Sheet]) -> Iterator[tuple[_Sheet, SheetId, int]]:
-    """Yields each table with its identity and the number of identical ones before it, since a
-    benchmark may be measured several times."""
+    """Yields each table with its identity and the number of earlier tables with the same identity.
+    A run may measure a benchmark several times."""
     seen = Counter[SheetId]()
     for sheet in sheets:
         of = sheet_id(sheet)

@@ -1,5 +1,5 @@
-"""Counters of threads during the timed samples: events that the kernel and the CPU count and, for
-operations that each thread carries out alone, each thread's steps."""
+"""Counts events of host threads during the timed samples. The kernel and the CPU count the events.
+The steps of each thread are counted only if each thread works alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _N = TypeVar("_N", int, float)
 
 
 class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
-    """The work of the thread on one CPU.
+    """What the thread that ran on one CPU did during the timed samples.
 
     cpu: The CPU's number.
-    steps: Steps of the cell's operation.
-    seconds: Seconds that they took.
-    involuntary: How often it was switched out although it could have run on."""
+    steps: Steps of the cell's operation that the thread did.
+    seconds: Seconds that these steps took.
+    involuntary: How often the thread was switched out although it could have continued to run."""
 
     cpu: int
     steps: int
@@ -27,11 +27,11 @@ class ThreadSteps(msgspec.Struct, frozen=True, gc=False):
 
 
 class Fairness(msgspec.Struct, frozen=True, gc=False):
-    """The spread of the threads' speeds.
+    """How unequal the threads' speeds are.
 
-    mean: Mean of their steps per second.
-    stddev: Their standard deviation (of the population, as sysbench has it).
-    variation: The coefficient of variation, which is the ratio of both."""
+    mean: Mean of the threads' steps per second.
+    stddev: Standard deviation of the threads' steps per second (of the population, as in sysbench).
+    variation: The coefficient of variation: `stddev` ÷ `mean`."""
 
     mean: float
     stddev: float
@@ -39,22 +39,22 @@ class Fairness(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counters(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Sums over the timed parts of all samples and all threads; null if not counted. Cycles,
-    instructions and misses are counted in user mode.
+    """Event counts, summed over all threads and the timed parts of all samples. Null means that an
+    event was not counted. Cycles, instructions and misses are counted in user mode only.
 
     seconds: Seconds of all threads together.
     page_faults: Page faults.
     context_switches: Context switches.
-    involuntary: Context switches away from a thread that could have run on.
+    involuntary: Context switches away from a thread that could have continued to run.
     migrations: Moves of a thread to another CPU.
     cycles: Cycles of the CPUs.
     instructions: Instructions.
     cache_misses: Misses of the last-level cache.
     tlb_misses: Misses of the data TLB, on reads.
-    refused: Why the CPU's own events were not counted; null if they were.
-    steal: Seconds in which the hypervisor ran something else on the CPUs used.
-    threads: What each thread did, of operations that each carries out by itself.
-    fairness: How alike these threads did; null of fewer than two."""
+    refused: Why the CPU's own events were not counted; null if the events were counted.
+    steal: Seconds in which the hypervisor ran something else on the CPUs that the threads used.
+    threads: The steps of each thread, for operations that each thread carries out alone.
+    fairness: How unequal the threads' speeds are; null for fewer than two threads."""
 
     seconds: float = 0.0
     page_faults: int | None = None
@@ -85,8 +85,8 @@ _SUMMED = (
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """The sum of the counters of several samples or visits; None if none was counted. A counter
-    that one of them lacks is null in the sum."""
+    """Returns the sum of several counters, or None if all are None. An event that is missing from
+    any of the counters is null in the sum."""
     counted = [one for one in counters if one is not None]
     if not counted:
         return None
@@ -114,7 +114,7 @@ def _sum(values: Iterable[_N | None]) -> _N | None:
 
 
 def _threads(counted: Iterable[Counters]) -> tuple[ThreadSteps, ...]:
-    """The threads merged by CPU, in the order of CPUs."""
+    """Returns the threads' work added up by CPU, in the order of CPUs."""
     found: dict[int, ThreadSteps] = {}
     for thread in (thread for one in counted for thread in one.threads):
         known = found.get(thread.cpu)
@@ -132,8 +132,8 @@ def _joined(one: ThreadSteps, other: ThreadSteps) -> ThreadSteps:
 
 
 def fairness(threads: Iterable[ThreadSteps]) -> Fairness | None:
-    """The spread of the threads' speeds; None for fewer than two threads, or if no steps were
-    done."""
+    """Returns how unequal the threads' speeds are. Returns None for fewer than two threads, or if
+    no steps were done."""
     rates = [thread.steps / thread.seconds for thread in threads if thread.seconds > 0]
     mean = sum(rates) / len(rates) if rates else 0.0
     if len(rates) < 2 or not mean:

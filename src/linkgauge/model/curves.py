@@ -1,4 +1,4 @@
-"""Findings from curves over sizes: the levels of a memory hierarchy, and Hockney's line."""
+"""Facts read from curves over sizes: the levels of a memory hierarchy, and Hockney's line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class Level(msgspec.Struct, frozen=True):
-    """A plateau of a latency over sizes.
+    """A plateau in a curve of latency over sizes, which is one level of a memory hierarchy.
 
     number: The level's number, from 1.
     seconds: Latency of an access in seconds.
-    least: The least size in bytes at which it was found.
-    most: The largest size in bytes at which it was found; null for the last level."""
+    least: The smallest size in bytes on the plateau.
+    most: The largest size in bytes on the plateau; null for the last level."""
 
     number: int
     seconds: float
@@ -20,20 +20,19 @@ class Level(msgspec.Struct, frozen=True):
 
 
 class Levels(msgspec.Struct, frozen=True):
-    """The levels that one row of a result shows.
+    """The levels of a memory hierarchy that one row of a result shows.
 
     row: The row's label.
-    levels: The levels, the fastest first.
-    """
+    levels: The levels, the fastest first."""
 
     row: str
     levels: tuple[Level, ...]
 
 
 class SizeLine(msgspec.Struct, frozen=True):
-    """Hockney's line through the times of one path of a benchmark at several sizes: `latency` +
-    bytes ÷ `bandwidth`. Null marks what these sizes cannot show; if no line fits, `latency`,
-    `bandwidth` and `half_size` are all null.
+    """Hockney's line through the times of one path of a benchmark at several sizes: time =
+    `latency` + bytes ÷ `bandwidth`. A value is null if the measured sizes cannot show it. If no
+    line fits, `latency`, `bandwidth` and `half_size` are all null.
 
     benchmark: The benchmark's name.
     backend: The backend that measured it.
@@ -41,9 +40,9 @@ class SizeLine(msgspec.Struct, frozen=True):
     column: The label of the path's column; null where the columns are sizes.
     sizes: The sizes in bytes.
     error: The largest relative distance of a time from the line.
-    worst: The size in bytes at which it is that far off.
-    latency: Seconds that any size takes.
-    bandwidth: Bytes/s that large sizes approach.
+    worst: The size in bytes with the largest distance (`error`).
+    latency: Seconds that a transfer of any size takes at least.
+    bandwidth: The bandwidth in bytes/s that large sizes approach.
     half_size: The size in bytes at which half of that bandwidth is reached."""
 
     benchmark: str

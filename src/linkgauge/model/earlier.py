@@ -1,5 +1,5 @@
-"""A comparison of a run's cells with earlier runs of the machine: plain values, which the run
-keeps."""
+"""The comparison of a run's cells with earlier runs of the same machine. The run keeps the
+comparison."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 class EarlierLoss(msgspec.Struct, frozen=True):
     """A cell that is worse than in earlier runs.
 
-    cell: Its number among all cells of the run, from 0.
-    figure: The geometric mean of the earlier runs' figures, in its unit.
-    share: The share of that mean which it reaches, as a fraction."""
+    cell: The cell's number among all cells of the run, from 0.
+    figure: The geometric mean of the earlier runs' figures, in the cell's unit.
+    share: The cell's figure as a fraction of the earlier runs' mean."""
 
     cell: int
     figure: float
@@ -21,11 +21,13 @@ class EarlierLoss(msgspec.Struct, frozen=True):
 class Earlier(msgspec.Struct, frozen=True):
     """The comparison of a run's cells with earlier runs.
 
-    runs: The number of earlier runs that they are compared with.
-    since: The number of runs right before this one that were as low as it.
-    lost: The cells that are worse, by more than chance and a few percent.
-    unknown: The numbers of cells for which these runs cannot show a loss of a tenth.
-    changed: The facts of the machine that changed since then, each before and now."""
+    runs: The number of earlier runs in the comparison.
+    since: The number of runs right before this run that were as low as this run.
+    lost: The cells that are worse than before by more than chance and a few percent.
+    unknown: The numbers of the cells for which the earlier runs are too few or too variable to show
+        a loss of a tenth.
+    changed: The facts of the machine that changed since the earlier runs, each with the value
+        before and now."""
 
     runs: int
     since: int = 0

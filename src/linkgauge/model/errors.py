@@ -1,8 +1,7 @@
-"""The one exception tree. Every error that leaves linkgauge is one of these.
+"""The exceptions of linkgauge. Every error that leaves linkgauge is a LinkgaugeError.
 
-`exit_code` is the command line's exit code for the error (DESIGN: 2 bad input, 3 an error cost
-results, 4 nothing was measured).
-"""
+`exit_code` is the command line's exit code for the error (2: bad input; 3: an error cost results;
+4: nothing was measured)."""
 
 from __future__ import annotations
 
@@ -33,10 +32,10 @@ OutcomeKind = Literal[
     "exit",
     "timeout",
 ]
-"""Why a cell did not pass. Skipped: its size does not fit, it is unsupported, a device cannot reach
-its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
-Failed: wrong bytes, or below a limit. Otherwise a native call failed, memory ran out, the device
-was lost, the worker was ended by a signal (`crash`) or exited (`exit`), or it took too long."""
+"""Why a cell did not pass. Skipped: the size does not fit, the cell is unsupported, a device cannot
+reach its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
+Failed: wrong bytes, or below a limit. Error: a native call failed, memory ran out, the device was
+lost, a signal ended the worker (`crash`), the worker exited (`exit`), or it took too long."""
 
 
 class LinkgaugeError(Exception):
@@ -44,23 +43,23 @@ class LinkgaugeError(Exception):
 
     exit_code = 3
     kind: OutcomeKind = "call"
-    """The outcome of a cell that this error ends."""
+    """The outcome of a cell that ends with this error."""
 
 
 class InputError(LinkgaugeError):
-    """Unusable user input: an unknown name, a bad size, an unwritable folder."""
+    """Unusable user input, such as an unknown name, a bad size or an unwritable folder."""
 
     exit_code = 2
 
 
 def pip_install(requirement: str) -> str:
-    """The command that installs a package, or an extra (`linkgauge[pack]`), for the Python that
-    runs: the pip on the user's PATH is often another's."""
+    """Returns the command that installs a package or an extra (`linkgauge[pack]`) for the running
+    Python. The pip on the user's PATH often belongs to another Python."""
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}"
 
 
 class MissingPackage(InputError, ImportError):
-    """A package that linkgauge does not require is needed here, and is not installed."""
+    """An optional package that is needed for the requested work is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         remedy = pip_install(f"linkgauge[{extra}]")
@@ -70,8 +69,9 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C, or SIGTERM if it is treated alike, ended a measurement of the Python API. `measured`
-    is what was measured until then, as the function would have returned it; None if nothing was."""
+    """Ctrl-C ended a measurement of the Python API. So did SIGTERM, where it is handled like
+    Ctrl-C. `measured` is the value that the function would have returned, with what was measured
+    until then; it is None if there is nothing."""
 
     exit_code = 130
 
@@ -81,10 +81,9 @@ class Interrupted(LinkgaugeError, KeyboardInterrupt):
 
 
 class NotationError(InputError):
-    """A text that does not parse, with the position of the first bad character.
+    """A text is not valid notation. The error has the position of the first bad character.
 
-    `str()` shows the text with a caret under that character.
-    """
+    `str()` shows the text with a caret under that character."""
 
     def __init__(self, problem: str, text: str, position: int) -> None:
         super().__init__(problem)
@@ -98,20 +97,21 @@ class NotationError(InputError):
 
 
 class Unsupported(LinkgaugeError):
-    """This machine or backend cannot do what a cell requests; the cell is `skip` with this
-    reason."""
+    """This machine or backend cannot do what a cell requests. The cell's status is `skip`, with
+    this error as the reason."""
 
     kind: OutcomeKind = "unsupported"
 
 
 class NoPeerAccess(Unsupported):
-    """A device does not reach the memory of another."""
+    """A device cannot access the memory of another device."""
 
     kind = "peer"
 
 
 class BackendError(LinkgaugeError):
-    """A native call failed; the cell is `error`. The message names the call and its error."""
+    """A native call failed. The cell's status is `error`. The message names the call and the error
+    that the call returned."""
 
     def __init__(self, call: str, detail: str) -> None:
         super().__init__(f"{call}: {detail}")
@@ -120,39 +120,39 @@ class BackendError(LinkgaugeError):
 
 
 class AllocationError(BackendError):
-    """An allocation failed during the run, although there seemed to be enough memory before."""
+    """An allocation failed during the run, although enough memory seemed to be free before."""
 
     kind = "memory"
 
 
 class DeviceLost(BackendError):
-    """The device is gone: nothing reaches it until it is reset."""
+    """The device is gone and stays unreachable until it is reset."""
 
     kind = "lost"
 
 
 class TookTooLong(BackendError):
-    """A call took too long and was ended, by the driver or by its own limit; the cell is
+    """A call took too long, and the driver or a time limit ended it. The cell's status is
     `timeout`."""
 
     kind = "timeout"
 
 
 class ResultsError(LinkgaugeError):
-    """Results could not be written; earlier results stay valid."""
+    """Results could not be written. Earlier results stay valid."""
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def unwritable(path: object, error: OSError) -> LinkgaugeError:
-    """The error for a file that a person named and that could not be written: InputError if another
-    name would do, ResultsError if the disk is full or fails."""
+    """Returns the error for a file that the user named and that could not be written. The error is
+    an InputError if another name would help, or a ResultsError if the disk is full or fails."""
     kind = ResultsError if error.errno in _DISK else InputError
     return kind(f"cannot write {path}: {error.strerror}")
 
 
 class DeviceBusy(LinkgaugeError):
-    """Another process holds a device to be measured, so nothing was measured."""
+    """Another process uses a device that was to be measured. Nothing was measured."""
 
     exit_code = 4

@@ -10,7 +10,8 @@ _V = TypeVar("_V")
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """The values of each key. Keys and values are in their first order."""
+    """Returns the values of each key. Keys, and the values of a key, stay in the order of
+    `pairs`."""
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)

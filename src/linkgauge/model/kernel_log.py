@@ -1,4 +1,4 @@
-"""Lines of the kernel's log that appeared during a run and concern the measured devices."""
+"""Lines that the kernel's log got during a run and that concern the measured devices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LogLine(msgspec.Struct, frozen=True):
     """One line of the kernel's log. Null is a fact that the line does not state.
 
     seconds: Seconds from the run's start.
-    text: The text, with escapes for what is not printable.
-    kind: Its subject: an error of an NVIDIA GPU (`xid`) or NVSwitch (`sxid`), of PCI Express
-        (`aer`), a slot's change, an error of memory or processors (`hardware`), a fault of the
-        IOMMU, a killed process, or another message of a device's driver.
-    pci: The PCI address of the function that it names.
+    text: The text, with escapes for characters that are not printable.
+    kind: The subject of the line: an error of an NVIDIA GPU (`xid`), of an NVSwitch (`sxid`) or of
+        PCI Express (`aer`); a slot's change; an error of memory or processors (`hardware`); a fault
+        of the IOMMU; a killed process; or another message of a device's driver.
+    pci: The PCI address of the function that the line names.
     level: The kernel's level, from 0 (emergency) to 7 (debug).
     code: The number of an Xid or SXid.
     gravity: The severity of the error, as the line states it."""
@@ -43,10 +43,10 @@ class LogLine(msgspec.Struct, frozen=True):
 class KernelLog(msgspec.Struct, frozen=True):
     """The kernel's messages during a run.
 
-    lines: The lines that concern measured devices; of a flood, the first ones.
-    more: The number of further lines.
+    lines: The lines that concern measured devices; if there are very many, the first ones.
+    more: The number of further lines, which are left out.
     lost: Whether the kernel overwrote records before they were read.
-    unknown: Why the log could not be read."""
+    unknown: Why the log could not be read; null if it was read."""
 
     lines: tuple[LogLine, ...] = ()
     more: int = 0
@@ -55,7 +55,7 @@ class KernelLog(msgspec.Struct, frozen=True):
 
 
 def joined(logs: Iterable[KernelLog]) -> KernelLog | None:
-    """Consecutive logs joined into one; None if there are none."""
+    """Returns consecutive logs joined into one log, or None if there are no logs."""
     logs = tuple(logs)
     if not logs:
         return None

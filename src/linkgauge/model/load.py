@@ -1,4 +1,4 @@
-"""The load on a machine besides the measured cell."""
+"""Describes the load that other programs put on a machine while a cell is measured."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 
 
 class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The load of other processes in a span of time. In files, values that are 0, null or empty are
-    left out.
+    """The load of other processes during a span of time. Files leave out values that are 0, null or
+    empty.
 
     seconds: Length of the span in seconds.
     others: CPU time in seconds, on all CPUs together, that processes outside the run used.
     stolen: CPU time in seconds, on all CPUs together, that a hypervisor took.
-    process: The busiest of these processes; null if this process sees none.
-    pid: Its process id; null if there is none.
-    apart: The distance of a virtual machine's CPUs: the mean of the seconds that a cache line takes
-        between the first CPU and each of some others."""
+    process: The name of the busiest other process; null if no other process is visible.
+    pid: The id of the busiest other process; null if there is none.
+    apart: How far a virtual machine's CPUs are from each other: the seconds that a cache line takes
+        between the first CPU and each of several others, as means over the visits."""
 
     seconds: float
     others: float = 0.0
@@ -30,13 +30,13 @@ class Load(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def cpus(self) -> float:
-        """The number of CPUs that other processes and the hypervisor kept busy."""
+        """The mean number of CPUs that other processes and the hypervisor kept busy."""
         return (self.others + self.stolen) / self.seconds if self.seconds > 0 else 0.0
 
 
 def joined(loads: Iterable[Load | None]) -> Load | None:
-    """The load of several spans together; its process is the one that was the busiest for longest.
-    None if the load of any span is unknown."""
+    """Returns the load of several spans together, or None if the load of any span is unknown. The
+    process in the result is the process that was the busiest for the longest time."""
     known = list(loads)
     if not known:
         return None
@@ -55,6 +55,6 @@ def joined(loads: Iterable[Load | None]) -> Load | None:
 
 
 def _mean_apart(loads: Sequence[Load | None]) -> tuple[float, ...]:
-    """The mean of `apart`, over the loads that have it."""
+    """Returns the mean of `apart` over the loads that have a value."""
     known = [load.apart for load in loads if load is not None and load.apart]
     return tuple(map(fmean, zip(*known, strict=True))) if known else ()

@@ -1,4 +1,4 @@
-"""Memories: the places between which bytes move."""
+"""Memories, which are the places that bytes move between."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import msgspec
 STAGING = "staging"
 """Pinned host memory, in one buffer for all transfers of a cell that name it."""
 PAGE_KINDS = ("base", "thp", "hugetlb")
-"""The kinds of memory by their pages: of the base size, transparent huge pages, or huge pages of
-the pool alone."""
+"""The kinds of memory by their pages: pages of the base size, transparent huge pages, or huge pages
+of the pool."""
 SPREAD = ("interleave", "weighted")
-"""The kind of memory that is spread over all nodes in turn, a page each or as many as the kernel's
-weights say."""
+"""The kinds of memory that are spread over all nodes in turn: one page per node, or as many pages
+as the kernel's weights say."""
 POLICY_KINDS = ("preferred", *SPREAD)
-"""The kinds of pinned memory that another policy places than binding to the node."""
+"""The kinds of pinned memory that are placed by another policy than binding to the node."""
 HOST_KINDS = ("pageable", "huge", *PAGE_KINDS, *POLICY_KINDS, "mapped", "wc", "managed", STAGING)
 
 NIC = "nic"
@@ -24,12 +24,13 @@ NETWORK = "net"
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A place that holds bytes: `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`, or the
-    caches of one CPU, `cpu:3`.
+    """A place that holds bytes, such as `host:0`, `host:0/huge`, `cuda:1`, `torch:xpu:0`, `null`,
+    or the caches of one CPU (`cpu:3`).
 
-    `space` is the backend's name for it, `index` its number there (None only for `null`, a pure
-    read or write), `kind` how host memory is allocated ("" is pinned), `rank` the process that
-    holds it (None is this one)."""
+    `space` is the backend, with the backend's own device type if any. `index` is the number within
+    the space; None only for `null`, the missing end of a pure read or write. `kind` says how host
+    memory is allocated; "" is pinned. `rank` is the process that holds the memory; None is this
+    process."""
 
     space: str
     index: int | None = None
@@ -46,7 +47,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the memory is the caches of one CPU, in which nothing can be allocated."""
+        """Whether the memory is the caches of one CPU. Such a memory cannot be allocated."""
         return self.space == "cpu"
 
     @property
@@ -55,7 +56,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def is_nic(self) -> bool:
-        """Whether the memory is a network interface, which moves bytes and holds none."""
+        """Whether the memory is a network interface. An interface moves bytes and holds none."""
         return self.space == NIC
 
     @property
@@ -64,25 +65,25 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
 
     @property
     def backend(self) -> str:
-        """The backend that serves this memory: `torch` for `torch:xpu:0`."""
+        """The name of the backend that serves the memory, such as `torch` for `torch:xpu:0`."""
         if self.is_nic:
             return NETWORK
         return "host" if self.is_cpu else self.space.partition(":")[0]
 
     @property
     def place(self) -> Memory:
-        """The device or node itself, whatever the kind of memory on it."""
+        """The device or node of the memory, without the kind of allocation."""
         return Memory(self.space, self.index, rank=self.rank)
 
     @property
     def unranked(self) -> Memory:
-        """The memory as its own process names it, without the rank."""
+        """The same memory without its rank, as the process that holds it names it."""
         return Memory(self.space, self.index, self.kind)
 
     @property
     def label(self) -> str:
         """The memory's name within its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`.
-        Between ranks, each of which has one memory, the rank's number."""
+        Between ranks, the name is the rank's number, because each rank has one memory."""
         return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
 
     def __str__(self) -> str:

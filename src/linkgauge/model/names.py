@@ -1,4 +1,4 @@
-"""Names that people type."""
+"""Suggests corrections of names that people type."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """The end of a message about a name that is not `known`: `, did you mean 'x'?` if one is
-    spelled similarly, else `: there are …` with all of them, or `otherwise`."""
+    """Returns the end of an error message about an unknown name. It is `, did you mean 'x'?` if a
+    known name is spelled similarly. Otherwise it is `otherwise` or, by default, a list of all known
+    names."""
     written = {_plain(one): one for one in known}
     near = difflib.get_close_matches(_plain(name), written, n=1)
     if near:

@@ -5,19 +5,18 @@
     memory    = "null" | space ":" index [ "/" kind ] [ "@" rank ]
     engine    = [ space ":" index [ "@" rank ] "." ] kind [ "*" threads ] [ "to" "nic:" index ]
 
-Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of them. Work that moves
-nothing goes from `null` to `null` by an engine whose owner is named (`null -> null by host:0.cpu`,
-`null -> null by cuda:0.sm`).
+Between the caches of two CPUs (`cpu:0 -> cpu:1 by cpu`), the engine is one of the two CPUs. Work
+that moves no bytes is written from `null` to `null`, with the owner of the engine (`null -> null by
+host:0.cpu`, `null -> null by cuda:0.sm`).
 
 Between ranks, network interfaces are engines: `host:0@0 -> host:0@1 by nic:1.tcp*4 to nic:2` goes
-from rank 0's interface 1, over four streams, to rank 1's interface 2. Without its rank, an
-interface is the source's; without `to`, the other rank's has the same number.
+from rank 0's interface 1, over four streams, to rank 1's interface 2. An interface without a rank
+is the source's. Without `to`, the other rank's interface has the same number.
 
-Without `by`, a copy engine does the work if a device is involved, else all CPUs. What
-loads a memory at a share of its own rate says so: `host:0 -> null by cpu*7 at 25%`. Printing is
-`str()` of the value; reading what was printed gives the same value. Every error is a NotationError
-that points at the first bad character.
-"""
+Without `by`, a copy engine does the work if a device is involved, else all CPUs. `at` says that a
+transfer loads a memory at a share of the transfer's full rate: `host:0 -> null by cpu*7 at 25%`.
+`str()` of a value is its notation, and reading that text gives the same value. Every error is a
+NotationError that points at the first bad character."""
 
 from __future__ import annotations
 
@@ -44,13 +43,13 @@ from .transfer import (
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FACTOR = re.compile(r"[0-9]{1,15}")
-"""The factor of a size; for cells with sizes of their own, it is a size in bytes."""
+"""The factor of a size. In cells with sizes of their own, it is a size in bytes."""
 _KINDS = get_args(EngineKind)
 _AN_ENGINE = f"an engine ({', '.join(_KINDS)})"
 
 
 def parse_transfers(text: str) -> tuple[Transfer, ...]:
-    """Reads the concurrent transfers of one cell, in their order."""
+    """Returns the concurrent transfers of one cell, in the order of the text."""
     reader = _TransferParser(text)
     transfers = [reader.transfer()]
     while reader.take("&"):
@@ -62,7 +61,7 @@ def parse_transfers(text: str) -> tuple[Transfer, ...]:
 
 
 def parse_transfer(text: str) -> Transfer:
-    """Reads exactly one transfer."""
+    """Returns the transfer that a text describes. The text must hold exactly one."""
     reader = _TransferParser(text)
     transfer = reader.transfer()
     reader.end("expected the end of the transfer")
@@ -70,7 +69,7 @@ def parse_transfer(text: str) -> Transfer:
 
 
 def parse_memory(text: str) -> Memory:
-    """Reads exactly one memory."""
+    """Returns the memory that a text names. The text must hold exactly one."""
     reader = _TransferParser(text)
     memory = reader.memory()
     reader.end("expected the end of the memory's name")
@@ -78,8 +77,8 @@ def parse_memory(text: str) -> Memory:
 
 
 def encode_hook(value: object) -> str:
-    """A hook for msgspec's encoders: it writes a transfer in the notation, a gap as its text, and a
-    part as its name."""
+    """The `enc_hook` for msgspec's encoders. Returns a transfer in the notation, a gap as its text,
+    and a part as its name."""
     if isinstance(value, Transfer):
         return value.text
     if isinstance(value, Gap):
@@ -90,8 +89,8 @@ def encode_hook(value: object) -> str:
 
 
 def decode_hook() -> Callable[[type, object], Transfer | Gap]:
-    """A hook for msgspec's decoders: it reads transfers from the notation, each text once, and gaps
-    from their texts."""
+    """Returns the `dec_hook` for msgspec's decoders. The hook reads transfers from the notation and
+    gaps from their texts. It parses each text of a transfer only once."""
     known: dict[object, Transfer] = {}
 
     def decode(kind: type, text: object) -> Transfer | Gap:
@@ -112,7 +111,7 @@ def decode_hook() -> Callable[[type, object], Transfer | Gap]:
 
 
 def schema_hook(kind: type) -> dict[str, str]:
-    """A hook for JSON Schemas: transfers and gaps are strings."""
+    """The `schema_hook` for msgspec's JSON Schemas: transfers and gaps are strings."""
     if kind in (Transfer, Gap):
         return {"type": "string"}
     raise NotImplementedError(f"no schema of {kind.__name__}")
@@ -125,13 +124,13 @@ def _engines_of(owner: Memory) -> tuple[EngineKind, ...]:
 
 
 def _computes(engine: Engine) -> bool:
-    """Whether the engine can do work that moves nothing, as threads and kernels can."""
+    """Whether the engine can do work that moves no bytes, as threads and kernels can."""
     return engine.owner.is_host or (engine.kind == "sm" and engine.owner.is_device)
 
 
 class Cursor:
-    """Reads a text from its beginning to its end. An error shows the word at which it occurs, else
-    the character, and begins with `where`."""
+    """Reads a text from its beginning to its end. An error message begins with `where`, and points
+    at the word at the current position or, without one, at the character."""
 
     blanks = frozenset(" \t\r\n")
     word = _NAME
@@ -160,19 +159,21 @@ class Cursor:
             raise self.error(problem)
 
     def take(self, token: str) -> bool:
-        """Skips blanks, then `token` if it is next."""
+        """Skips blanks, then consumes `token` if the text continues with it. Returns whether it
+        did."""
         self.blank()
         return self.adjoining(token)
 
     def adjoining(self, token: str) -> bool:
-        """Takes `token` if it follows without a blank."""
+        """Consumes `token` if it follows without a blank. Returns whether it did."""
         if self.text.startswith(token, self.at):
             self.at += len(token)
             return True
         return False
 
     def matched(self, pattern: re.Pattern[str]) -> str | None:
-        """Takes the text that matches the pattern here, and returns it; None if nothing matches."""
+        """Consumes the text that matches the pattern at the current position, and returns that
+        text. Returns None if nothing matches."""
         match = pattern.match(self.text, self.at)
         if match is None:
             return None
@@ -180,7 +181,8 @@ class Cursor:
         return match[0]
 
     def one_of(self, pattern: re.Pattern[str], names: Collection[str]) -> str | None:
-        """Skips blanks, then takes the next word if it is one of these."""
+        """Skips blanks, then consumes and returns the next word if it is in `names`. Returns None
+        otherwise."""
         self.blank()
         before, found = self.at, self.matched(pattern)
         if found in names:
@@ -190,7 +192,7 @@ class Cursor:
 
 
 class _TransferParser(Cursor):
-    """Each method reads one rule of the grammar above."""
+    """Parses the grammar above. Each method reads one rule."""
 
     def name(self, what: str) -> str:
         self.blank()
@@ -210,7 +212,7 @@ class _TransferParser(Cursor):
         return int(found)
 
     def place(self) -> Memory:
-        """Reads `space:index`, where the space itself may contain colons (`torch:xpu:0`)."""
+        """Reads `space:index`. The space may itself contain colons (`torch:xpu:0`)."""
         space = self.name("a memory such as host:0 or cuda:1")
         if space == "null":
             return NULL
@@ -245,7 +247,8 @@ class _TransferParser(Cursor):
         return self.ranked(place)
 
     def engine(self, default: Memory, rank: int | None) -> Engine:
-        """Reads an engine. A network interface without a rank belongs to this rank."""
+        """Reads an engine. `default` is the owner of an engine without an owner. `rank` is the rank
+        of a network interface without a rank."""
         self.blank()
         start = self.at
         name = self.name(_AN_ENGINE)
@@ -275,7 +278,7 @@ class _TransferParser(Cursor):
         return Engine(owner, name, count, self.far() if owner.is_nic else None)
 
     def far(self) -> int | None:
-        """Reads the number of the interface at the other end, if it is named."""
+        """Reads the number of the interface at the other end, if the text names one."""
         if not self.keyword("to"):
             return None
         self.blank()
@@ -313,7 +316,7 @@ class _TransferParser(Cursor):
         return Transfer(source, destination, engine, scale, both_ways, self.load())
 
     def check_nic(self, owner: Memory, source: Memory, destination: Memory, at: int) -> None:
-        """Raises NotationError if network interfaces cannot carry out the transfer."""
+        """Raises NotationError if the network interfaces in the transfer cannot carry it out."""
         ranks = source.rank, destination.rank
         if None in ranks or ranks[0] == ranks[1]:
             problem = f"{owner.unranked} moves bytes between two ranks: host:0@0 -> host:0@1"

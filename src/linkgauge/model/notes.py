@@ -1,5 +1,5 @@
-"""Notes on a cell in addition to its figures. Their sentences are generated where they are
-shown."""
+"""Notes on a cell in addition to its figures. Where notes are shown, they are turned into
+sentences."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ import msgspec
 
 
 class _Note(msgspec.Struct, frozen=True, gc=False, tag_field="code"):
-    """A note on a cell.
+    """A note on a cell; the base of all kinds of notes.
 
-    code: Which note it is.
-    """
+    code: The kind of note."""
 
 
 class Beside(_Note, frozen=True, gc=False, tag="beside"):
-    """A note that other pairs were measured at the same time.
+    """Other pairs were measured at the same time as the cell.
 
-    others: The number of these pairs."""
+    others: The number of other pairs."""
 
     others: int
 
 
 class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
-    """The requested precision was not reached.
+    """Sampling ended before the cell reached the requested precision.
 
-    asked: The requested precision, relative.
-    reached: The precision that was reached, relative; null without an interval.
-    samples: The number of samples.
-    """
+    asked: The requested relative precision.
+    reached: The relative precision that was reached; null without an interval.
+    samples: The number of samples."""
 
     asked: float
     reached: float | None
@@ -35,21 +33,19 @@ class Imprecise(_Note, frozen=True, gc=False, tag="imprecise"):
 
 
 class NotRevisited(_Note, frozen=True, gc=False, tag="not-revisited"):
-    """A later visit was skipped.
+    """A later visit of the cell was skipped.
 
-    reason: Why; null if that is unknown.
-    """
+    reason: Why the visit was skipped; null if unknown."""
 
     reason: str | None
 
 
 class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
-    """A limit could not be judged.
+    """A limit for the cell could not be judged.
 
-    limit: The limit, as it was given.
-    where: Where it was given.
-    why: Why it could not be judged.
-    """
+    limit: The limit, as the user wrote it.
+    where: Where the user set the limit.
+    why: Why the limit could not be judged."""
 
     limit: str
     where: str
@@ -57,12 +53,11 @@ class Unjudged(_Note, frozen=True, gc=False, tag="unjudged"):
 
 
 class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
-    """A buffer is smaller than a multiple of the last-level cache.
+    """A buffer of the cell is smaller than the required multiple of the last-level cache.
 
     size: Size of the buffer in bytes.
     cache: Size of the cache in bytes.
-    times: How many times the cache a buffer should have.
-    """
+    times: How many times as large as the cache a buffer should be."""
 
     size: int
     cache: int
@@ -74,19 +69,17 @@ class NearCache(_Note, frozen=True, gc=False, tag="near-cache"):
 
 
 class Profiled(_Note, frozen=True, gc=False, tag="profiled"):
-    """The cell was measured under a profiler, whose work is in its figures.
+    """The cell was measured under a profiler. The figures include the profiler's work.
 
-    by: The profiler.
-    """
+    by: The name of the profiler."""
 
     by: str
 
 
 class Remark(_Note, frozen=True, gc=False, tag="remark"):
-    """A remark by a backend or a buffer.
+    """A remark by a backend or on a buffer.
 
-    text: The remark.
-    """
+    text: The text of the remark."""
 
     text: str
 

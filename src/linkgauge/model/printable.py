@@ -1,8 +1,8 @@
-"""Makes text from elsewhere (names, labels, reasons, drivers' messages) harmless where it leaves
-the program.
+"""Makes text from other sources (names, labels, reasons, drivers' messages) harmless before it
+leaves the program.
 
-All code that writes for people or other programs cleans its output with `printable`, or with
-`escaped` if that is JSON; measured and stored values are not changed."""
+All code that writes for people or other programs cleans the output with `printable`, or with
+`escaped` if the output is JSON. Measured and stored values are not changed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import re
 from typing import Any
 
 MARK = "\ufffd"
-"""The character in place of those that are not shown."""
+"""The character that replaces characters that are not shown."""
 _BRACKET = re.compile(r"#(?=#(?:vso)?\[)")
 _COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTILINE)
-"""The texts that CI systems take for commands: GitHub's runner `::error::` at the beginning of a
-line and `##[error]` anywhere in it (actions/runner, ActionCommand.cs), Azure's agent `##vso[`."""
+"""The texts that CI systems take for commands. GitHub's runner knows `::error::` at the beginning
+of a line and `##[error]` anywhere in it (actions/runner, ActionCommand.cs). Azure's agent knows
+`##vso[`."""
 
 
 def printable(text: str, keep: str = "") -> str:
-    """The text with a mark in place of each character that is not printable: characters that
-    control a terminal, begin a line or turn the direction of text. Characters in `keep` stay. Text
-    that a CI system would take for a command also gets a mark. The length stays the same."""
+    """Returns the text with a mark in place of each character that is not printable. Such
+    characters control a terminal, begin a line or turn the direction of text. Characters in `keep`
+    stay. Text that a CI system would take for a command also gets a mark. The length stays the
+    same."""
     if not text.isprintable():
         hidden = (c for c in set(text) if not c.isprintable() and c not in keep)
         text = text.translate({ord(c): MARK for c in hidden})
@@ -30,7 +32,8 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def all_printable(value: Any) -> Any:
-    """The value with `printable` applied to each text in lists and in the values of dicts."""
+    """Returns the value with `printable` applied to each text in lists and in the values of
+    dicts."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -41,8 +44,8 @@ def all_printable(value: Any) -> Any:
 
 
 def escaped(document: bytes) -> bytes:
-    """The JSON with escapes for characters that `printable` would replace; it reads back as the
-    same value."""
+    """Returns the JSON with escapes for the characters that `printable` would replace. It decodes
+    to the same value."""
     if document.isascii() and not any(sign in document for sign in (b"\x7f", b"##[", b"##vso[")):
         return document  # JSON has escapes for all other control characters of ASCII
     text = _BEYOND.sub(_shown, document.decode())
@@ -57,6 +60,7 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _escape(character: str) -> str:
-    """JSON's escape of a character, in UTF-16: beyond the first plane two escapes."""
+    """Returns JSON's escape of a character. Characters beyond the first plane take two escapes
+    (UTF-16)."""
     units = character.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

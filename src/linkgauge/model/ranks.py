@@ -1,4 +1,4 @@
-"""The processes of a run that several processes measure, each a rank."""
+"""The ranks of a run: processes that measure together."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from .transfer import Transfer
 
 
 class Rank(msgspec.Struct, frozen=True):
-    """A process of a run.
+    """A process of a run that several processes measure.
 
     number: The rank's number, from 0.
     host: The name of its host.
     process: Its process id.
-    memory: The memory that it measures with, in the notation; null until it is known.
-    model: The model of its accelerator; null until it is known, or without one.
-    ahead: How far its monotonic clock is ahead of rank 0's, in seconds; null if it was not
-        compared.
-    unsure: By how much that may be off, in seconds; null if it was not compared.
-    nics: The network interfaces of its machine, if these are measured.
-    """
+    memory: The memory that the rank measures with, in the notation; null until known.
+    model: The model of its accelerator; null until known, or without an accelerator.
+    ahead: How far its monotonic clock is ahead of rank 0's clock, in seconds; null if the clocks
+        were not compared.
+    unsure: The largest error of `ahead`, in seconds; null if the clocks were not compared.
+    nics: The network interfaces of its machine, if the run measures interfaces."""
 
     number: int
     host: str
@@ -44,12 +43,11 @@ class Rank(msgspec.Struct, frozen=True):
 
 
 class Oversubscription(msgspec.Struct, frozen=True):
-    """More ranks on a machine than CPUs that they may use.
+    """A machine with more ranks than CPUs that these ranks may use.
 
     host: The machine's name.
     ranks: The number of ranks.
-    cpus: The number of CPUs.
-    """
+    cpus: The number of CPUs."""
 
     host: str
     ranks: int
@@ -57,15 +55,14 @@ class Oversubscription(msgspec.Struct, frozen=True):
 
 
 class LostRank(msgspec.Struct, frozen=True):
-    """The rank that ended a run by its own end, or by its silence.
+    """The rank that ended a run because its process ended or stopped answering.
 
     number: The rank's number.
-    how: A sentence that says how it ended.
-    doing: What the run was doing then.
+    how: How the rank was lost, as a verb phrase such as `ended`.
+    doing: What the run was doing at that time.
     host: The name of its host; null if unknown.
     process: Its process id; null if unknown.
-    memory: Its memory, in the notation; null if unknown.
-    """
+    memory: Its memory, in the notation; null if unknown."""
 
     number: int
     how: str
@@ -82,7 +79,7 @@ class LostRank(msgspec.Struct, frozen=True):
 
 
 class RankLost(LinkgaugeError):
-    """A rank ended, or does not answer: the run cannot go on."""
+    """The run cannot continue because a rank ended or does not answer."""
 
     def __init__(self, lost: LostRank, kind: OutcomeKind = "crash") -> None:
         super().__init__(str(lost))
@@ -94,7 +91,7 @@ class RankLost(LinkgaugeError):
 
 
 class RankInterface(NamedTuple):
-    """A rank, and the number of one of its interfaces."""
+    """A rank, and the number of one of the rank's network interfaces."""
 
     rank: int
     nic: int
@@ -105,8 +102,8 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """The source's and the destination's interface. The engine's owner is one of them; the other is
-    the one that the engine names, or the one with the same number."""
+    """Returns the network interfaces of the source and of the destination, in this order. If the
+    engine does not name the far interface, it has the same number as the owner's."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
@@ -117,7 +114,8 @@ def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
 
 
 def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
-    """Why the interfaces of a transfer cannot carry it out, in one line; None if they can."""
+    """Returns why a transfer's interfaces cannot carry it out, as a sentence. Returns None if they
+    can."""
     ends = nic_ends(transfer)
     for end in ends:
         if end.rank not in ranks:
@@ -154,16 +152,17 @@ def _named(rank: Rank) -> str:
 
 
 def rdma_nics(rank: Rank) -> tuple[int, ...]:
-    """The interfaces that are up and have a device with RDMA."""
+    """Returns the numbers of the interfaces that are up and have an RDMA device."""
     return tuple(
         at for at, nic in enumerate(rank.nics) if nic.up is not False and nic.rdma is not None
     )
 
 
 def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
-    """The interfaces by which a rank may reach the others: those that are up and have an address of
-    their own. If all ranks are on one machine, the loopback is included; otherwise it is not, nor
-    is any interface whose address other machines also have (bridges of containers)."""
+    """Returns the numbers of the interfaces by which a rank may reach the other ranks. An interface
+    must be up and have an address. If all ranks are on one machine, only the loopback counts.
+    Otherwise the loopback does not count, nor do interfaces whose address another machine also has
+    (bridges of containers)."""
     alone = len({one.host for one in ranks}) == 1
     elsewhere = {
         address
@@ -183,9 +182,9 @@ def able_nics(rank: Rank, ranks: Collection[Rank]) -> tuple[int, ...]:
 
 
 def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """The interface of `able` ones by which a rank reaches others if none is named: the fastest; of
-    equally fast ones, one on the NUMA node of the rank's memory, then the first. None if there are
-    none."""
+    """Returns the interface among `able` that a rank uses by default to reach other ranks, or None
+    if there is none. It is the fastest. Among equally fast interfaces, those on the NUMA node of
+    the rank's memory come first, then lower numbers."""
 
     def merit(at: int) -> tuple[float, bool, int]:
         nic = rank.nics[at]
@@ -195,8 +194,8 @@ def usual_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
 
 
 def nearest_nic(rank: Rank, able: Collection[int], node: int) -> int | None:
-    """The interface of `able` ones that is nearest to a rank's GPU: the fewest steps over PCI; of
-    equally near ones, one on the GPU's NUMA node, then the usual one."""
+    """Returns the interface among `able` with the fewest PCI hops to the rank's GPU. Among equally
+    near interfaces, those on the GPU's NUMA node come first, then the default interface."""
 
     def distance(at: int) -> tuple[float, bool]:
         nic = rank.nics[at]

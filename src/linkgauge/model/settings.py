@@ -17,28 +17,27 @@ Profiler = Literal["nsys", "ncu"]
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """Copies by accelerators are cut into pieces, which streams (a kernel's blocks, a copy engine's
-    queues) carry out concurrently, each stream one after another.
+    """How copies by accelerators are cut into pieces. Streams (a kernel's blocks, or a copy
+    engine's queues) run at the same time, and each copies its pieces one after another.
 
     size: Bytes of a piece.
     streams: The number of streams.
-    payload: Bytes of one access of a kernel, if selectable.
-    """
+    payload: Bytes of one access of a kernel, if the kernel lets this be chosen."""
 
     size: int = 4096
     streams: int = 32
     payload: int = 256
 
     def describe(self, engine: str) -> str:
-        """The settings that concern an engine (`ce` or `sm`), for people."""
+        """Returns the settings that concern an engine (`ce` or `sm`), as text for people."""
         accesses = f", in accesses of {self.payload} bytes" if engine == "sm" else ""
         clock = "" if engine == "sm" else ", timed by the host's clock"
         return f"pieces of {self.size} bytes over {self.streams} streams{accesses}{clock}"
 
 
 VISIT_SECONDS = 0.03
-"""The seconds in which a visit of a cell takes its samples; longer if a share of the cell's time
-is."""
+"""The seconds in which a visit of a cell takes its samples. A visit takes longer if its share of
+the cell's time is longer."""
 MOST_STREAMS = 32
 """Limit for copy engines: the number of a device's hardware queues."""
 
@@ -50,24 +49,24 @@ Streams = Annotated[int, Meta(ge=1, le=MOST_STREAMS, description=f"1 to {MOST_ST
 
 
 class EngineSettings(msgspec.Struct, frozen=True):
-    """Settings of the engines; null leaves the choice to the backend.
+    """The settings of engines. Null leaves the choice to the backend.
 
-    kernel: The kernel of copies by sm.
-    blocks: Its blocks, 1 to 2147483647.
+    kernel: The kernel that copies by `sm` use.
+    blocks: The kernel's blocks, 1 to 2147483647.
     threads: Threads of a block: a multiple of 64, at most 1024.
-    streams: Streams that a copy by ce is split over, 1 to 32.
-    tuned: Whether the settings remembered as best for the device's model are used.
+    streams: Streams that a copy by `ce` is split over, 1 to 32.
+    tuned: Whether to use the settings remembered as best for the device's model.
     affinity: Whether the controlling thread stays on the node of the host memory.
     numa_node: The node of the host memory; null: the one near the device.
-    pieces: How copies are cut into pieces, which makes the kernel's shape above irrelevant; null if
-        they are not.
-    peer_access: Whether devices access each other's memory; if not, the driver carries out copies
-        between them.
-    host_kernel: The kernel of host threads, for operations that have it.
-    host_tuned: Whether host threads otherwise use the fastest kernel found.
-    searches: Whether the best settings are searched; if not, only remembered ones are used.
-    calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels:
-        no gate then waits for the host."""
+    pieces: How copies are cut into pieces. The kernel settings above then have no effect. Null if
+        copies are not cut.
+    peer_access: Whether devices access each other's memory directly. If not, the driver carries out
+        copies between devices.
+    host_kernel: The kernel that host threads use, in operations that have this kernel.
+    host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
+    searches: Whether to search for the best settings. If not, only remembered settings are used.
+    calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels.
+        A start signal then must not wait for the host."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -85,8 +84,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """Settings that were tried on a path of a device, in words, and their rate in bytes/s; or the
-    `problem` that ruled them out."""
+    """The result of trying settings on a path of a device. `settings` are in words. `rate` is in
+    bytes/s. `problem` says why the settings were ruled out."""
 
     path: str
     settings: str
@@ -95,13 +94,13 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """The simulated machine that is measured instead of this one.
+    """The simulated machine that is measured instead of the real machine.
 
-    machine: The name of the description.
+    machine: The name of the simulated machine's description.
     description: The description, as YAML.
-    faults: The faults that strike it, each in the grammar of `--fault`.
-    draw: A number that selects the noise; another number gives other noise.
-    passed: The number of cells in earlier runs, after which faults and noise count on."""
+    faults: The faults to simulate, each in the grammar of `--fault`.
+    draw: A number that selects the simulated noise. Another number gives other noise.
+    passed: The number of cells in earlier runs. Faults and noise count cells from here on."""
 
     machine: str
     description: str
@@ -113,9 +112,9 @@ class Simulation(msgspec.Struct, frozen=True):
 class Surroundings(msgspec.Struct, frozen=True):
     """The environment of worker processes.
 
-    cpus: The CPUs that they use (on a simulated machine, the machine's CPUs); none: all that this
-        process may use.
-    environment: Environment variables that differ from this process's; null: unset."""
+    cpus: The CPUs that the processes use, or CPUs of the simulated machine. Empty for all CPUs that
+        this process may use.
+    environment: Environment variables that differ from this process's; null to unset one."""
 
     cpus: tuple[int, ...] = ()
     environment: dict[str, str | None] = {}
@@ -126,21 +125,21 @@ class Settings(msgspec.Struct, frozen=True):
 
     sizes: The sizes in bytes.
     profile: The name of the profile.
-    precision: The relative precision at which a cell ends; 0: sample for all of `max_time`.
+    precision: The relative precision at which a cell ends; 0 to sample for all of `max_time`.
     max_time: The longest time of sampling of a cell, in seconds.
-    samples: The number of samples; null: adaptive.
-    loops: The number of loops of a sample; null: adaptive.
+    samples: The number of samples; null for an adaptive number.
+    loops: The number of loops of a sample; null for an adaptive number.
     verify: Whether the bytes that arrive are compared.
     parallel_pairs: Whether disjoint pairs of devices are measured at the same time.
-    engines: How engines work.
-    timeout: Seconds after which a cell is abandoned; null: one that makes no progress is.
-    pattern: The 64-bit word that one-way copies move; null: words that all differ.
-    simulation: The simulated machine that is measured instead; null: this machine.
-    rate_time: Seconds that each cell that searches primes takes, however precise it is by then.
+    engines: The settings of engines.
+    timeout: Seconds after which a cell is abandoned; null to abandon a cell that makes no progress.
+    pattern: The 64-bit word that one-way copies move; null for words that all differ.
+    simulation: The simulated machine to measure instead; null to measure this machine.
+    rate_time: Seconds that each cell of the prime search takes, whatever its precision.
     surroundings: The environment of worker processes.
-    profiler: The profiler that cells are measured under; null: none.
-    sample_pairs: The sample of pairs that is measured; null: all pairs are.
-    soak: For how long everything is repeated, whatever the precision; null: once."""
+    profiler: The profiler that cells are measured under; null without a profiler.
+    sample_pairs: The sample of pairs to measure; null for all pairs.
+    soak: How long to repeat all cells, whatever the precision; null to measure them once."""
 
     sizes: tuple[int, ...]
     profile: str = "standard"
@@ -161,7 +160,7 @@ class Settings(msgspec.Struct, frozen=True):
     soak: Soaking | None = None
 
     def of(self, cell: Cell) -> Settings:
-        """The settings for this cell."""
+        """Returns the settings that apply to this cell."""
         if cell.does.fills_time:
             return replace(self, max_time=self.rate_time, precision=0.0)
         if cell.runs is not None and self.samples is None:

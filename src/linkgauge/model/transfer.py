@@ -1,8 +1,7 @@
-"""The vocabulary: memories, engines, transfers, cells and benchmarks.
+"""The basic types: engines, transfers, cells and benchmarks.
 
-Everything measured is a transfer: `memory --engine--> memory`. All values are plain and frozen;
-`str()` of each is its notation, which `notation.parse_*` reads back to the same value.
-"""
+Every measurement is a transfer: `memory --engine--> memory`. All values are plain and frozen;
+`str()` of each is its notation, which `notation.parse_*` reads back to the same value."""
 
 from __future__ import annotations
 
@@ -22,14 +21,15 @@ from .pairs import DrawnPairs
 from .units import BANDWIDTH, Unit
 
 EngineKind = Literal["ce", "sm", "cpu", "rma", "msg", "ccl", "tcp", "ucx", "rdma"]
-"""The kinds of engines: copy engines, kernels, host threads; between processes MPI's one-sided
-accesses and messages; a library of collectives, for a rank's part of one, from its send buffer to
-its receive buffer; network interfaces; and UCX by any transport that it finds."""
+"""The kinds of engines. On a machine: copy engines, kernels and host threads. Between processes:
+MPI's one-sided accesses and messages; a library of collectives, for a rank's part from its send
+buffer to its receive buffer; network interfaces; and UCX by any transport that it finds."""
 HOST_ENGINES: tuple[EngineKind, ...] = ("cpu", "rma", "msg", "ccl", "ucx")
 DEVICE_ENGINES: tuple[EngineKind, ...] = ("ce", "sm", "ccl", "ucx")
 NIC_ENGINES: tuple[EngineKind, ...] = ("tcp", "ucx", "rdma")
 Access = Literal["read", "write"]
-"""The access of an engine: it reads what it pulls to itself, and writes what it pushes away."""
+"""How an engine accesses a memory. It reads from memories that it pulls from, and writes to
+memories that it pushes to."""
 FULL_LOAD = 100
 """Percent of its own rate at which a transfer runs if nothing holds it back."""
 
@@ -39,13 +39,13 @@ lanes of 16 bytes, a warp's access. Odd chunks go source to destination, even ch
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
-    """The device or node that does the work, and how: `cuda:1.ce` is a copy engine, `cuda:1.sm` a
-    kernel, `host:0.cpu*8` are threads, `nic:1.tcp*4 to nic:2` is a network interface with the one
-    that it reaches.
+    """The device or node that does the work, and how. `cuda:1.ce` is a copy engine, `cuda:1.sm` a
+    kernel, and `host:0.cpu*8` are threads. `nic:1.tcp*4 to nic:2` is a network interface and the
+    interface that it reaches.
 
-    `count` is the number of threads of a `cpu` engine (None: one on every CPU of the node), or the
-    number of a network interface's streams. `far` is the number of the other rank's interface;
-    None: the same number as its own."""
+    `count` is the number of threads, or of a network interface's streams. None means one thread on
+    every CPU of the node. `far` is the number of the other rank's interface. None means the same
+    number as the owner's."""
 
     owner: Memory
     kind: EngineKind
@@ -57,28 +57,30 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bare(self) -> str:
-        """The notation without the owner."""
+        """The engine in the notation, without the owner."""
         bare = self.kind if self.count is None else f"{self.kind}*{self.count}"
         return bare if self.far is None else f"{bare} to {NIC}:{self.far}"
 
     def seen_from(self, source: Memory) -> str:
-        """The notation beside this source, which leaves out the rank of an interface of its own
-        rank."""
+        """Returns the engine in the notation, for a transfer from `source`. An interface of the
+        source's rank is written without the rank."""
         if self.owner.is_nic and self.owner.rank == source.rank:
             return f"{self.owner.unranked}.{self.bare}"
         return str(self)
 
 
 class Transfer:
-    """Bytes moved from `source` to `destination` by `engine`, `scale` times the cell's size.
+    """A move of bytes from `source` to `destination` by `engine`. The number of bytes is `scale`
+    times the cell's size.
 
-    `both_ways` means one kernel over one pair of buffers: every other chunk goes back
-    (nvbandwidth's split warps), so each direction carries half the size. `load` is in percent of
-    the transfer's own full rate, for transfers that load a memory while another is measured.
+    With `both_ways`, one kernel copies in both directions over one pair of buffers. Every other
+    chunk goes back (nvbandwidth's split warps), so each direction carries half the size. `load` is
+    for a transfer that loads a memory while another transfer is measured. It is in percent of the
+    transfer's full rate.
 
-    Not a Struct, because in files and messages a transfer is its notation: msgspec passes types it
-    does not know to the hooks of `notation`. The notation is kept as `text` and identifies the
-    transfer."""
+    The class is not a Struct, because files and messages hold a transfer's notation. msgspec passes
+    types that it does not know to the hooks of `notation`. `text` is the notation, and identifies
+    the transfer."""
 
     __slots__ = ("both_ways", "destination", "engine", "load", "scale", "source", "text")
 
@@ -117,41 +119,42 @@ class Transfer:
         return f"Transfer({self.text!r})"
 
     def by(self, engine: Engine) -> Transfer:
-        """The transfer by another engine."""
+        """Returns the same transfer with another engine."""
         ends = self.source, self.destination
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def placed(self, at: Callable[[Memory], Memory]) -> Transfer:
-        """The transfer between other memories: `at` returns the replacement of each memory, and of
-        the engine's owner."""
+        """Returns the transfer between other memories. `at` returns the replacement of a memory, or
+        of the engine's owner."""
         engine = msgspec.structs.replace(self.engine, owner=at(self.engine.owner))
         ends = at(self.source), at(self.destination)
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
     def bytes_each_way(self, size: int) -> int:
-        """The payload bytes of one loop from source to destination, for a cell of `size` bytes."""
+        """Returns the payload bytes from source to destination in one loop, for a cell of `size`
+        bytes."""
         moved = self.bytes_moved(size)
         if not self.both_ways:
             return moved
         return moved // (2 * CHUNK) * CHUNK + max(0, moved % (2 * CHUNK) - CHUNK)
 
     def bytes_moved(self, size: int) -> int:
-        """The payload bytes of one loop in all directions."""
+        """Returns the payload bytes of one loop in all directions."""
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """The payload bytes of one loop that the figures of a cell with this report count, in the
-        headline and the parts: one direction if the first transfer is reported, else both."""
+        """Returns the payload bytes of one loop that count for a cell's figures. If the report is
+        on the first transfer only, one direction counts. Otherwise both directions count."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """The legs of the payload: source and destination of each, whether the memory there is read
-        or written, and the leg's fraction. An engine pulls from the source and pushes to the
-        destination, unless these are its own. With `both_ways`, half of the bytes go in each
-        direction."""
+        """Yields the ways that the payload takes. Each has a source, a destination, whether the
+        memory there is read or written, and the fraction of the bytes. An engine reads the source
+        and writes the destination, unless it owns that memory. With `both_ways`, half of the bytes
+        go in each direction."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -165,22 +168,22 @@ class Transfer:
 
     @property
     def way(self) -> tuple[str, str]:
-        """The places that bytes come from and go to. A pure read or write ends at the engine's
-        owner."""
+        """The places that bytes come from and go to. For a pure read or write, the engine's owner
+        replaces the missing end."""
         owner = self.engine.owner.place
         source, destination = (owner if m.is_null else m for m in (self.source, self.destination))
         return str(source), str(destination)
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        """Source and destination, without `null`."""
+        """The source and the destination, without `null`."""
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
-    """The default engine owner: the source device, else the destination device, else the source's
-    node (for a pure write: the destination's)."""
+    """Returns the default owner of an engine: the source if it is a device, else the destination if
+    it is a device, else the source's node. For a pure write it is the destination's node."""
     for memory in (source, destination):
         if memory.is_device:
             return memory.place
@@ -188,19 +191,19 @@ def default_owner(source: Memory, destination: Memory) -> Memory:
 
 
 class Report(StrEnum):
-    """The way in which a cell's headline figure is formed."""
+    """How a cell's headline figure is computed."""
 
     FIRST = "first"
     """The first transfer in one direction; the others are interference."""
     BEST = "best"
-    """The same, by the best of a few samples."""
+    """The best of a few samples of the first transfer in one direction."""
     SUM = "sum"
-    """The sum of every transfer's own rate."""
+    """The sum of the rates of all transfers, each over its own time."""
     TOTAL = "total"
-    """The sum of every transfer's rate while all of them run; if they never do, all bytes over the
-    whole span."""
+    """The sum of the rates of all transfers while all of them run. If they never all run, all bytes
+    ÷ the whole span."""
     SPAN = "span"
-    """All bytes over the whole span, first start to last end, as nvbandwidth times it."""
+    """All bytes ÷ the whole span, from the first start to the last end, as nvbandwidth times it."""
     LATENCY = "latency"
     """Seconds that one step of the first transfer's operation takes."""
     RATE = "rate"
@@ -208,7 +211,8 @@ class Report(StrEnum):
     TIME = "time"
     """Seconds of a collective, averaged over its ranks as nccl-tests does by default."""
     HIDDEN = "hidden"
-    """The share of the time of copies, or of the first's kernel, that the other one hides."""
+    """The share of the shorter of two times that is hidden: the kernel's (first transfer) or the
+    copies'."""
     ENQUEUE = "enqueue"
     """In files of earlier versions: the latency of an enqueue."""
 
@@ -219,26 +223,25 @@ class Report(StrEnum):
 
     @property
     def is_first(self) -> bool:
-        """Whether the figure is the first transfer's own."""
+        """Whether the figure is that of the first transfer only."""
         return self in (Report.LATENCY, Report.ENQUEUE, Report.FIRST, Report.BEST)
 
     @property
     def is_total(self) -> bool:
-        """Whether the figure is a joint one of all transfers that is not the sum of their own
+        """Whether the figure is computed for all transfers together, not as a sum of their
         figures."""
         return self in (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """A cell's operation; for files of versions without it, the operation that the report
-    implied."""
+    """Returns a cell's operation. Older files have no operation, so the report determines it."""
     if operation == "copy" and report.is_latency:
         return "enqueue" if report is Report.ENQUEUE else "chase"
     return operation
 
 
 class Place(NamedTuple):
-    """The position of a cell in its matrix: the labels of its row and its column."""
+    """The position of a cell in its matrix: the labels of the row and the column."""
 
     row: str
     column: str
@@ -248,12 +251,13 @@ class Place(NamedTuple):
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A position in a matrix: transfers that run at the same time, and the report of their figure.
+    """A position in a matrix, with the transfers that run there at the same time and the report of
+    the figure.
 
     row: The label of its row.
     column: The label of its column.
     transfers: The transfers, in the notation.
-    report: How the headline figure is formed."""
+    report: How the headline figure is computed."""
 
     row: str
     column: str
@@ -284,9 +288,9 @@ PRODUCT_SAMPLES, HOST_PRODUCT_SAMPLES = 50, 20
 
 
 class Cell(Placed, frozen=True, gc=False, kw_only=True):
-    """A position in a matrix, and the operation of its transfers.
+    """A position in a matrix, with the operation that the transfers carry out.
 
-    operation: The operation of its transfers: a name, or a collective.
+    operation: The operation that the transfers carry out: a name, or a collective.
     workload: The AI workload; null for any other operation."""
 
     operation: OperationName = "copy"
@@ -297,12 +301,12 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
     @property
     def does(self) -> Operation:
-        """The operation of the cell as a value."""
+        """The properties of the cell's operation."""
         return named(self.operation)
 
     @property
     def runs(self) -> int | None:
-        """The number of samples, if the report fixes it; else None."""
+        """The number of samples, if the report fixes the number; else None."""
         if self.report is Report.BEST:
             return BEST_OF
         if self.report is Report.HIDDEN:
@@ -315,9 +319,9 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """The bytes of one loop of each transfer that the figures count: payload once, but every
-        array of an operation on arrays; for a broadcast, the bytes that its source stores once for
-        all."""
+        """Returns the bytes of one loop that count for the figures, for each transfer. Payload
+        counts once. An operation on arrays counts every array. In a broadcast, the bytes that are
+        stored once for all destinations count once."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -327,8 +331,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted
 
     def bytes_reported(self, size: int) -> int:
-        """The bytes of one loop that the headline figure counts; for a collective, those of its
-        algorithm bandwidth."""
+        """Returns the bytes of one loop that the headline figure counts. For a collective, these
+        are the bytes of its algorithm bandwidth."""
         if isinstance(self.operation, Collective):
             ranks = len(self.operation.groups(len(self.transfers))[0])
             return self.operation.bytes_counted(self.transfers[0].bytes_moved(size), ranks)
@@ -336,7 +340,7 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return counted[0] if self.report.is_first else sum(counted)
 
     def buffers(self, size: int) -> Iterator[tuple[Memory, int]]:
-        """The memory and the bytes of each buffer that the cell holds."""
+        """Returns the memory and the bytes of each buffer that the cell holds."""
         if isinstance(self.operation, Collective):
             yield from self._collective_buffers(self.operation, size)
             return
@@ -361,12 +365,13 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A named matrix of cells. If there are none, `reason` says why (`skip`). `parts` names the
-    matrices of single transfers, if they are shown besides the headline (`read1`, `read2`), whose
-    own matrix is then called `total`. The columns of a `sweep` are settings, not memories. `size`
-    is its own size in bytes, if any. Cells of `pairs` are of two devices each: all pairs unless
-    some were `drawn`, disjoint pairs at a time if `in_rounds`. `rounds` gives each cell a number:
-    cells with the same number are measured at the same time, or not at all."""
+    """A named matrix of cells. `reason` says why the benchmark is skipped if it has no cells.
+    `parts` names the matrices of single transfers (`read1`, `read2`) that are shown besides the
+    headline, which is then called `total`. `sweep` means that columns are settings, not memories.
+    `size` is the benchmark's own size in bytes, if any. `pairs` means that each cell is of two
+    devices. `drawn` is the sample of pairs; None if all pairs have cells. `in_rounds` means that
+    disjoint pairs are measured at the same time. `rounds` gives each cell a number; cells with the
+    same number are measured at the same time or not at all."""
 
     name: str
     title: str

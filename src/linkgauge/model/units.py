@@ -1,7 +1,6 @@
-"""Units: how data is stored and shown, and which direction is better.
+"""Units: how figures are stored and shown, and whether higher or lower is better.
 
-Data is in SI base units (bytes a second, seconds); a unit scales only when shown.
-"""
+Figures are in SI base units (bytes per second, seconds). They are scaled only for display."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit of figures. `symbol` is stored in results; a figure of this `quantity` is shown as
-    value ÷ `scale` in `shown`."""
+    """A unit of figures. `symbol` is the unit in results. For display, figures are divided by
+    `scale` and get the unit `shown`."""
 
     symbol: str
     shown: str
@@ -38,7 +37,7 @@ STREAM = Unit(
     "higher",
     "bytes of every array read or written, as STREAM counts; GB/s is 10^9 bytes a second",
 )
-"""The unit of STREAM's bandwidth, which has a name of its own because it is not comparable with the
+"""The unit of STREAM's bandwidth. It has its own name because it cannot be compared with the
 payload of BANDWIDTH."""
 LATENCY = Unit("s", "ns", 1e-9, "lower", "time of one access, exchange or copy", "time")
 COLLECTIVE = Unit(
@@ -77,7 +76,8 @@ UNITS = {unit.symbol: unit for unit in _ALL}
 
 
 def unit_of(symbol: str) -> Unit:
-    """The unit stored under `symbol`; an unknown one is shown unscaled."""
+    """Returns the unit that results store as `symbol`. Figures in an unknown unit are displayed
+    unscaled."""
     return UNITS.get(symbol) or Unit(symbol, symbol, 1.0, "higher")
 
 
@@ -87,10 +87,10 @@ _LARGEST = 1 << 60
 
 
 def parse_size(text: str) -> int:
-    """The bytes of `4K`, `512M`, `1GiB`, `0x100000` or a bare number of bytes.
+    """Returns the bytes of `4K`, `512M`, `1GiB`, `0x100000` or a bare number of bytes.
 
-    Prefixes are powers of two, as in every tool of this field. Raises InputError for anything else,
-    for 0 and for more than an exbibyte."""
+    Prefixes are powers of two, as in all tools of this kind. Raises InputError for other texts, for
+    0 and for more than an exbibyte."""
     stripped = text.strip()
     match = _SIZE.fullmatch(stripped)
     # ASCII only: digits of other scripts were never meant as a size.
@@ -110,15 +110,15 @@ def parse_size(text: str) -> int:
 
 
 MOST_SIZES = 64
-"""The most sizes in one list: each is measured separately, and shown in a table of its own."""
+"""The most sizes in one list. Each size is measured separately and has its own table."""
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """The sizes of a comma-separated list, in its order, without duplicates.
+    """Returns the sizes of a comma-separated list, in order and without duplicates.
 
-    A part may be a sweep: `1K:1G:x2` multiplies from 1K on, `64K:1M:+64K` adds. Like nccl-tests,
-    its last size is the largest that the steps reach, which is the end only if they meet it. Raises
-    InputError for any other text, and for more than MOST_SIZES."""
+    A part may be a sweep: `1K:1G:x2` multiplies from 1K on, `64K:1M:+64K` adds. As in nccl-tests,
+    the last size is the largest that the steps reach without passing the end. Raises InputError for
+    any other text, and for more than MOST_SIZES."""
     found = dict.fromkeys(size for part in text.split(",") for size in _sizes_of(part))
     if len(found) > MOST_SIZES:
         raise InputError(f"{len(found)} sizes are too many: give at most {MOST_SIZES}")
@@ -126,7 +126,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def _sizes_of(part: str) -> Iterator[int]:
-    """The sizes of one part of a list."""
+    """Yields the sizes of one part of a list."""
     if ":" not in part:
         yield parse_size(part)
         return
@@ -165,7 +165,7 @@ def _adding(part: str, size: int, end: int, step: str) -> Iterator[int]:
 
 
 def format_size(size: int) -> str:
-    """The size in its shortest exact form: 512 MiB, 4 KiB, 1000 B."""
+    """Returns a size as text in its shortest exact form: 512 MiB, 4 KiB, 1000 B."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power and size % (1 << power) == 0:
             return f"{size >> power} {name}"
@@ -173,7 +173,8 @@ def format_size(size: int) -> str:
 
 
 def approximate_size(size: int) -> str:
-    """The size to one decimal: 3.7 GiB. For people; sizes of cells are shown exactly."""
+    """Returns a size as text with one decimal: 3.7 GiB. Use it for sizes other than those of cells,
+    which are shown exactly."""
     for power, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {name}"
@@ -181,8 +182,8 @@ def approximate_size(size: int) -> str:
 
 
 def parse_fraction(text: str, what: str = "precision") -> float:
-    """Reads `0.01` or `1%` as 0.01. Raises InputError, which names `what`, unless 0 < fraction <
-    1."""
+    """Returns the fraction of a text: `0.01` and `1%` both give 0.01. Raises InputError, which
+    names `what`, unless 0 < fraction < 1."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text, re.ASCII)
     if not match or len(text) > 40:
         raise InputError(f"{what} {text!r} is not understood: write 0.01 or 1%")
@@ -193,13 +194,13 @@ def parse_fraction(text: str, what: str = "precision") -> float:
 
 
 def count_of(count: int | None, one: str = "cell", several: str = "") -> str:
-    """A number with its noun: `1 cell`, `2 cells`; `several` is the plural of a word that takes
-    more than an s."""
+    """Returns a number with its noun: `1 cell`, `2 cells`. `several` is the plural, if it is not
+    the noun with an s."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
 def percent(share: float) -> str:
-    """A share in percent: `0.02%`, `0.1%`, `1.2%`, `12%`."""
+    """Returns a share as text in percent: `0.02%`, `0.1%`, `1.2%`, `12%`."""
     hundredths = share * 100
     decimals = 2 if hundredths < 0.095 else 1 if hundredths < 9.95 else 0
     return f"{hundredths:.{decimals}f}%"
@@ -216,9 +217,9 @@ LONGEST = 10 * 366 * 86400.0
 
 
 def parse_duration(text: str, what: str) -> float:
-    """The seconds of `10s`, `90m`, `8h`, `1h30m`, `2d`, `500ms`, or of a bare number such as `10`
-    or `0.5`. Raises InputError, which names `what`, for any other text, for 0, and for more than
-    ten years."""
+    """Returns the seconds of `10s`, `90m`, `8h`, `1h30m`, `2d`, `500ms`, or of a bare number such
+    as `10` or `0.5`. Raises InputError, which names `what`, for other texts, for 0, and for more
+    than ten years."""
     stripped = text.strip().lower()
     if _NUMBER.fullmatch(stripped):
         stripped += "s"
@@ -231,7 +232,8 @@ def parse_duration(text: str, what: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration in at most two parts: `8 h`, `1 h 30 min`, `10 min`, `12.5 s`, `250 ms`."""
+    """Returns a duration as text in at most two parts: `8 h`, `1 h 30 min`, `10 min`, `12.5 s`,
+    `250 ms`."""
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 60:
@@ -248,6 +250,6 @@ def format_duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Hours, minutes and seconds since a start: `8:03:12`."""
+    """Returns the time since a start in hours, minutes and seconds: `8:03:12`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,4 +1,4 @@
-"""Shows results to people and programs. `sections/` make `blocks`, `render/` shows these on a
-terminal, as HTML, PDF and Markdown; `words/` are sentences about figures, findings and runs;
-`formats` lists documents and their formats, `tables` and `files` are for programs; `live` shows
-a run as it goes on."""
+"""Shows results to people and programs. `sections/` makes `blocks` (tables, charts, lines).
+`render/` shows blocks on a terminal and writes them as HTML, PDF and Markdown. `words/` makes
+sentences about figures, findings and runs. `formats` lists the documents and their formats.
+`tables` and `files` write data for programs. `live` shows a run while it is measured."""

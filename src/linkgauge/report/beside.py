@@ -1,5 +1,6 @@
-"""Matrices of a result's figures besides its headlines, in the units that their names say: times of
-a loop or a product, latencies of tokens, the load on a memory, each copy's own rate."""
+"""Makes additional matrices of a result. They show the times of a loop or a product, the latencies
+of tokens, the load on a memory, or the rate of each copy. The name of each matrix includes the
+unit."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _TOKENS = ("request", "first token", "between tokens")
 
 
 def matrices_beside(result: Result) -> Iterator[Matrix]:
-    """Yields the additional matrices that have any figure."""
+    """Yields the additional matrices of a result that have any figure."""
     yield from _own(result)
     yield from _each(result)
     operations = operations_of(order_of(result.size))
@@ -47,15 +48,17 @@ def _of_product(operations: float, cell: CellResult) -> float | None:
 
 
 def _spread(cell: CellResult) -> float | None:
-    """(best - worst) ÷ best in percent; None for a cell that does not report its best sample."""
+    """Returns (best - worst) ÷ best in percent, or None if the cell does not report its best
+    sample."""
     if cell.report is not Report.BEST or cell.summary is None:
         return None
     return 100 * (cell.summary.max - cell.summary.min) / cell.summary.max
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """The median of one of the times from which the hidden share is computed; None for other
-    cells."""
+    """Returns a median time in µs from which the hidden share is computed. `number` selects the
+    copies (0), the kernel (1) or both at the same time (2). None for a cell without a hidden
+    share."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -66,7 +69,7 @@ def _of_loop(number: int, cell: CellResult) -> float | None:
 
 
 def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
-    """The time to the first token, between two tokens, or of a request."""
+    """Returns a time in ms: to the first token, between two tokens, or of a whole request."""
     stages = cell.work.stages if cell.work is not None else ()
     found = (one.summary for one in stages if one.name == name and one.summary)
     summary = next(found, None)
@@ -74,8 +77,8 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """The bandwidth that other transfers reach while a latency is measured; None if there are
-    none."""
+    """Returns the bandwidth of the other transfers that run while a latency is measured. None if
+    there are no other transfers."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -83,9 +86,9 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Matrices for a single total of copies by devices: each copy's own rate by source and
-    destination, or one row if no device has several copies. If a device's copies ran one after
-    another, the rate of each device: its bytes over the time until its last copy ended."""
+    """Yields a matrix with the rate of each copy, if the result is one total over copies by
+    devices. Rows are sources and columns are destinations. If the copies of a device ran one after
+    another, the matrix has the rate of each device instead."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -111,7 +114,7 @@ def _own_name(result: Result) -> str:
 
 
 def _by_ends(cell: CellResult) -> list[Place]:
-    """The row and column of each transfer."""
+    """Returns the row and column of each transfer in the matrix."""
     ends = [(one.source.label, one.destination.label) for one in cell.transfers]
     if len({source for source, _ in ends}) < len(ends):
         return [Place(*both) for both in ends]
@@ -119,7 +122,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """The rate of each device, in the order of the devices' numbers."""
+    """Returns the rate of each device: its bytes divided by the time of its longest copy."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:
@@ -134,8 +137,8 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    """The slowest and the fastest copy by the number of copies, over all rows; nothing unless the
-    result is a sweep over that number."""
+    """Yields a matrix with the rates of the slowest and the fastest copy. The columns are the
+    numbers of simultaneous copies. Yields nothing if the columns are something else."""
     rates: dict[str, list[float]] = {}
     for cell in result.cells:
         if _is_counted(result, cell):
@@ -153,13 +156,13 @@ def _each(result: Result) -> Iterator[Matrix]:
 
 
 def _is_counted(result: Result, cell: CellResult) -> bool:
-    """Whether the cell's column is a count: how many copies the devices make at once."""
+    """Whether the cell's column is the number of copies that the devices make at the same time."""
     by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
     counts = cell.column == str(len(cell.transfers))
     return result.sweep and cell.report is Report.TOTAL and by_devices and counts
 
 
 def _rates(cell: CellResult) -> list[float]:
-    """The rate of each copy; the rate of a single copy is the headline itself."""
+    """Returns the rate of each copy. For a single copy this is the headline figure."""
     own = [part.summary.median for part in cell.parts if part.summary is not None]
     return own if own or cell.headline is None else [cell.headline]

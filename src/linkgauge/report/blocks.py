@@ -1,4 +1,4 @@
-"""Blocks, of which sections are made: plain values that each renderer shows in its own way."""
+"""Defines blocks: plain values that make up sections. Each renderer shows blocks in its own way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ reasons."""
 
 
 class Span(NamedTuple):
-    """A piece of a line."""
+    """A piece of a line, with its tone."""
 
     text: str
     tone: Tone = ""
@@ -45,36 +45,36 @@ Line = tuple[Span, ...]
 
 
 def plain(text: str, tone: Tone = "") -> Line:
-    """A line of one span."""
+    """Makes a line of one span."""
     return (Span(cut(text), tone),)
 
 
 def line(*pieces: str | Span) -> Line:
-    """A line of several spans; empty ones are left out."""
+    """Makes a line of several spans. Empty spans are left out."""
     spans = (Span(piece) if isinstance(piece, str) else piece for piece in pieces)
     return tuple(Span(cut(span.text), span.tone) for span in spans if span.text)
 
 
 def text_of(line: Line) -> str:
-    """The line without its tones."""
+    """Returns the text of the line, without tones."""
     return "".join(span.text for span in line)
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
-    """The text, cut off with a mark if it has more than `most` characters."""
+    """Shortens a text to `most` characters, and marks the cut."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class Prose(NamedTuple):
-    """Lines of text, one below the other."""
+    """Lines of text, shown one below the other."""
 
     lines: Sequence[Line]
 
 
 class Problem(NamedTuple):
-    """A problem: how severe it is, its subject, and what was found; further facts, each with a name
-    (`said`); and the steps that fix it, below the words `do`, with last words. `first` marks the
-    verdict of the run."""
+    """A problem with its severity, its subject and what was found. `said` has further facts, each
+    with a name. `steps` fix the problem; `do` is the heading above the steps. `last` has lines
+    below the steps. `first` marks the verdict of the run."""
 
     severity: str
     tone: Tone
@@ -88,8 +88,8 @@ class Problem(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A number that stands out, with its name. A tile without a name is a mark at the end of a
-    line; a page shows such marks in its head."""
+    """A number that stands out, with its name. A tile without a name is a mark such as SIMULATED,
+    shown at the end of a line or in the head of a page."""
 
     number: str
     name: str
@@ -97,15 +97,15 @@ class Tile(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Tiles side by side; `of` names what all of them count."""
+    """Tiles in a row. `of` says what the tiles count."""
 
     tiles: Sequence[Tile]
     of: str = ""
 
     @property
     def as_line(self) -> Line:
-        """The tiles as one line: `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1 low
-        SIMULATED`."""
+        """Returns the tiles as one line: `soak: 8 h of 8 h, 12 rounds`, or `42 measured: 41 ok, 1
+        low SIMULATED`."""
         spans = [Span(f"{self.of}: ", "strong")] if self.of else []
         for number, tile in enumerate(self.tiles):
             joint = " " if not tile.name else ": " if number == 1 and not self.of else ", "
@@ -115,8 +115,9 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The head of a column. Figures are aligned right. If room is short, `short` heads are used,
-    and columns are left out, the highest `rank` first; columns of rank 0 stay."""
+    """The head of a column. A column of figures is aligned right. A table that is too wide uses the
+    `short` heads. If it is still too wide, columns are left out, the highest `rank` first; columns
+    of rank 0 always stay."""
 
     name: str
     figures: bool = False
@@ -125,8 +126,8 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A cell of a table: its text, an optional number to sort by (else the text), and a link to a
-    part of the page. In a tree, `depth` is how many levels below the top its row is."""
+    """A cell of a table. Rows are sorted by the `key`, or by the text if the key is None. `link`
+    leads to a part of the page. In a tree, `depth` is the level of the row, 0 at the top."""
 
     text: str
     key: float | None = None
@@ -136,9 +137,10 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of entries below heads; the first entry names the row, and `lines` are shown below the
-    table. With `sortable`, a click on a head sorts by it; links lead to the `anchor`. A terminal
-    shows only the first `few` of more rows, and says that `rest` shows the others."""
+    """A table: rows of entries below heads. The first entry of a row is its name. `lines` are shown
+    below the table. If `sortable`, a click on a head sorts the rows. `anchor` is the name to which
+    links lead. A terminal shows at most `few` rows, and then the text `rest`, which says how to see
+    the others."""
 
     caption: Line
     columns: Sequence[Column]
@@ -151,15 +153,15 @@ class Table(NamedTuple):
 
     @property
     def says(self) -> str:
-        """The caption without tones."""
+        """Returns the caption as plain text."""
         return text_of(self.caption)
 
 
 class Shade(NamedTuple):
-    """A cell of a matrix: the figure, the tone of its verdict, a sign that means the same without
-    colour, the share of the expected figure, and the text shown when one points at it. A figure
-    that is not judged is shaded by its `depth`: 0 for the lowest of the matrix to 10 for the
-    highest."""
+    """A cell of a matrix. `text` is the figure, `tone` the colour of the verdict. `sign` has the
+    same meaning without colour. `share` is the share of the expected figure. `more` is shown when a
+    mouse points at the cell. `depth` shades a figure that is not judged: 0 for the lowest of the
+    matrix, 10 for the highest."""
 
     text: str
     tone: Tone = ""
@@ -170,13 +172,13 @@ class Shade(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The class of its shading: its tone, else `r0` to `r10`."""
+        """Returns the CSS class of the cell: its tone, or `r0` to `r10` for its depth."""
         return self.tone or ("" if self.depth is None else f"r{self.depth}")
 
 
 class Heat(NamedTuple):
-    """A matrix with shaded cells. Links lead to the `anchor`, `lines` are shown below, and `corner`
-    says what rows and columns are."""
+    """A matrix with shaded cells. `anchor` is the name to which links lead. `lines` are shown below
+    the matrix. `corner` says what rows and columns are."""
 
     anchor: str
     title: Line
@@ -189,12 +191,12 @@ class Heat(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether the matrix has no room for more than figures."""
+        """Whether the matrix has so many columns that its cells only have room for figures."""
         return len(self.columns) > DENSE
 
     @property
     def turned(self) -> Heat:
-        """The matrix with rows and columns exchanged."""
+        """Returns the matrix with rows and columns exchanged."""
         shades = [list(row) for row in zip(*self.shades, strict=True)]
         return self._replace(rows=self.columns, columns=self.rows, shades=shades)
 
@@ -203,9 +205,9 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A picture of a chart over `rows`, which `draw` defines, and what it shows in words; the table
-    has the same figures and stands alone where nothing can draw. The `lines` are said below it;
-    links lead to the `anchor`."""
+    """A chart of `rows`. `draw` makes the chart, and `says` describes the chart in words. `table`
+    has the same figures and is shown where charts cannot be drawn. `lines` are shown below, and
+    `anchor` is the name to which links lead."""
 
     title: str
     says: str
@@ -217,9 +219,9 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part of a machine in a picture. `above` names the part that it is connected below, `word`
-    says what is wrong with it, and `level` is the number of steps from a fabric's switch to the
-    devices."""
+    """A part of a machine in a picture. `above` is the name of the part to which it is connected on
+    the host's side. `word` says what is wrong with the part. `level` counts the steps from a switch
+    of a fabric to the devices; it is 0 for all other parts."""
 
     name: str
     label: str
@@ -231,8 +233,8 @@ class DrawnPart(NamedTuple):
 
 
 class DrawnLink(NamedTuple):
-    """A link between two parts of a picture: the texts beside it, the `word` that must stand out,
-    if any, and all further facts."""
+    """A link between two parts of a picture. `texts` are shown next to the link, `word` stands out,
+    and `says` has all further facts."""
 
     a: str
     b: str
@@ -243,9 +245,8 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture of a machine below the `head`: its parts and links, in the order in which they are
-    drawn, with a description in words. The table has the same facts; a terminal shows only the
-    table."""
+    """A picture of a machine: its parts and links in drawing order. `says` describes the picture in
+    words. `table` has the same facts, and a terminal shows only the table."""
 
     title: str
     says: str
@@ -258,15 +259,15 @@ class Picture(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines to copy as they are, with a caption that says what they are for."""
+    """Lines to copy unchanged. The caption says what they are for."""
 
     caption: Line
     lines: Sequence[str]
 
 
 class Attachment:
-    """A file inside the page: its name, a description and its content, which `packed` gives
-    compressed."""
+    """A file inside the page: its name, a description and its content. `packed` is the compressed
+    content."""
 
     def __init__(self, name: str, says: str, content: bytes) -> None:
         self.name, self.says, self.content = name, says, content
@@ -284,7 +285,7 @@ Block = Prose | Problem | Tiles | Table | Heat | ChartFigure | Picture | Code | 
 
 
 class ShownSection(NamedTuple):
-    """A section with its blocks, as it is shown."""
+    """A section with its blocks, ready to be shown."""
 
     name: str
     title: str
@@ -292,7 +293,7 @@ class ShownSection(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A whole page: a title, lines below it, and parts."""
+    """A whole page: a title, the lines below the title, and parts."""
 
     title: str
     under: Sequence[Line]
@@ -304,7 +305,8 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """A row for each fact, with the sides that have each value."""
+    """Makes a table of facts that differ between sides, such as machines or configurations. A row
+    has the name of a fact, and each value with the sides that have it."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose(
@@ -316,12 +318,13 @@ def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> 
 
 
 def moved(fact: Fact) -> str:
-    """The values of a fact in order: `570 → 580`."""
+    """Returns the values of a fact in order: `570 → 580`."""
     return " → ".join(value or "unknown" for value in fact.values)
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """The values of a fact with the sides that have each: `580.1 (before); 590.2 (after)`."""
+    """Returns the values of a fact, each with the sides (such as runs) that have it: `580.1
+    (before); 590.2 (after)`."""
     owners: dict[str | None, list[str]] = {}
     for name, value in zip(names, fact.values, strict=True):
         owners.setdefault(value, []).append(name)

@@ -1,5 +1,5 @@
-"""Definitions of the report's charts, for notebooks too: each takes rows (a list of dicts, a data
-frame, or data by name) and returns an altair chart.
+"""Defines the report's charts, also for notebooks. Each function takes rows (a list of dicts, a
+data frame, or altair's named data) and returns an altair chart.
 
 Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
 GB/s, times in the unit that the title names, sizes in bytes.
@@ -59,9 +59,8 @@ Rows = Any
 
 
 def on_paper() -> None:
-    """Makes notebooks show charts as SVG on white, drawn by vl-convert, so that they are visible
-    without a script wherever the notebook is. Raises MissingPackage without altair or
-    vl-convert."""
+    """Makes notebooks show charts as SVG on white, drawn by vl-convert. Such charts need no script,
+    wherever the notebook is shown. Raises MissingPackage without altair or vl-convert."""
     alt = _altair()
     needed("vl_convert", EXTRA)
     alt.theme.register("linkgauge", enable=True)(lambda: alt.theme.ThemeConfig(config=PAPER))
@@ -69,7 +68,8 @@ def on_paper() -> None:
 
 
 def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerChart:
-    """The chart below its title, with the word SIMULATED if the figures are."""
+    """Returns the chart with a title above. The title has the word SIMULATED if the figures are
+    simulated."""
     under = {"subtitle": "SIMULATED"} if simulated else {}
     made: alt.LayerChart = chart.properties(
         title=_altair().TitleParams(title, anchor="start", subtitleColor="#a0379e", **under)
@@ -78,7 +78,7 @@ def titled(chart: alt.LayerChart, title: str, *, simulated: bool) -> alt.LayerCh
 
 
 def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ()) -> alt.LayerChart:
-    """A chart of `y` against the size, on a logarithmic axis of bytes; the axis is labelled at
+    """Makes a chart of `y` against the size in bytes, on a logarithmic axis with labels at
     `marks`."""
     alt = _altair()
     axis = alt.Axis(
@@ -89,7 +89,7 @@ def sizes(rows: Rows, y: str, *, log: bool = False, marks: Sequence[float] = ())
 
 
 def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
-    """A chart of `y` against the number of copies, threads or devices that work at the same
+    """Makes a chart of `y` against the number of copies, threads or devices that work at the same
     time."""
     alt = _altair()
     across = alt.X(
@@ -99,7 +99,8 @@ def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
 
 
 def cdf(rows: Rows, x: str) -> alt.LayerChart:
-    """A chart of the share of samples (`y`, 0 to 1) that take at most the time `x`."""
+    """Makes a chart of a cumulative distribution: the share of samples (`y`, 0 to 1) that take at
+    most the time `x`."""
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(type="log", nice=False, zero=False),
                    axis=alt.Axis(labelOverlap=True, tickCount=8))  # fmt: skip
@@ -115,14 +116,14 @@ def cdf(rows: Rows, x: str) -> alt.LayerChart:
 def over_time(
     rows: Rows, y: str, x: str = "seconds of sampling, in the order of the benchmarks"
 ) -> alt.LayerChart:
-    """A chart of `y` over seconds of sampling, or over another quantity that `x` names."""
+    """Makes a chart of `y` over seconds of sampling, or over another quantity that `x` names."""
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(nice=False))
     return _curves(rows, across, _y(y), interpolate="step-after", strokeWidth=1.5)
 
 
 def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -> alt.LayerChart:
-    """A chart of latency against the size, with each plateau as a line from `x` to `x2` at `y`."""
+    """Makes a chart of latency against size. Each plateau is a line from `x` to `x2` at `y`."""
     curve = sizes(rows, y, log=True, marks=marks)
     flat = (
         _chart(plateaus)
@@ -133,7 +134,8 @@ def levels(rows: Rows, plateaus: Rows, y: str, *, marks: Sequence[float] = ()) -
 
 
 def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
-    """A chart of bus bandwidth against the number of devices, with a line where the curve bends."""
+    """Makes a chart of bus bandwidth against the number of devices, with a line where the curve
+    bends."""
     alt = _altair()
     curve = counts(rows, "devices", "bus bandwidth (GB/s)")
     rule = (
@@ -148,8 +150,9 @@ def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
 
 
 def bars(rows: Rows, x: str) -> alt.LayerChart:
-    """A bar for each `series` from 0 to `x`, with its interval from `low` to `high`. A bar is grey
-    if it differs from the first only by noise, and pale if there is no interval to compare."""
+    """Makes a bar chart. Each `series` has a bar from 0 to `x`, and its interval from `low` to
+    `high`. A bar is grey if it differs from the first bar only by noise. A bar without an interval
+    is pale."""
     alt = _altair()
     y = alt.Y("series:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
     legend = alt.Legend(title=None, orient="bottom", columns=5)
@@ -180,7 +183,7 @@ def _chart(rows: Rows) -> Any:
 
 
 def _curves(rows: Rows, x: Any, y: Any, **line: object) -> alt.LayerChart:
-    """A line for each series, with a point wherever a row has a remark."""
+    """Makes a chart with a line for each series, and a point wherever a row has a remark."""
     base = _chart(rows).encode(x=x, y=y, color=_colour())
     shape = _altair().Shape("series:N", sort=None, legend=None)
     points = base.transform_filter("isValid(datum.says)").mark_point(

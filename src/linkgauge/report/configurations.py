@@ -1,4 +1,4 @@
-"""Comparisons of configurations, as programs read them."""
+"""Writes comparisons of configurations as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ COLUMNS = (
 
 
 def configurations_json(comparisons: Sequence[ConfigurationComparison]) -> str:
-    """All accelerators' comparisons as one JSON document."""
+    """Returns the comparisons of all accelerators as one JSON document."""
     named = list(map(_named, comparisons))
     return json_document({"schema": "linkgauge.comparison/1", "comparisons": named})
 
 
 def _named(one: ConfigurationComparison) -> dict[str, object]:
-    """The comparison as a JSON object: its configurations, the figures of each compared cell, and
-    the facts that differ."""
+    """Returns a comparison as a JSON object: its configurations, the figures of each compared cell,
+    and the facts that differ."""
     return {
         "accelerator": one.accelerator,
         "configurations": [{"label": side.name, "runs": side.runs} for side in one.found.sides],
@@ -53,7 +53,7 @@ def _figure(cell: RunCell, at: int) -> dict[str, object] | None:
 
 
 def configurations_csv(comparisons: Sequence[ConfigurationComparison]) -> str:
-    """A CSV line for each label and figure, in base units."""
+    """Returns the comparisons as CSV, with a line for each label and figure, in base units."""
     return csv_text((COLUMNS, *(row for one in comparisons for row in _rows(one))))
 
 

@@ -1,4 +1,4 @@
-"""The console on which everything for people is printed."""
+"""Makes the console that prints everything for people."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽▿△↓·±→←×÷µ–…", "_.,-=+*#v^
 
 
 class _Console(Console):
-    """A console that keeps each text on one line, whatever characters a result or a capture has in
-    it, and that replaces characters that the stream's encoding lacks."""
+    """A console that keeps each text on one line, even if the text contains line breaks. Characters
+    that the stream cannot encode are replaced."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -43,7 +43,7 @@ class _Console(Console):
 
 
 def _one_line(text: Text) -> Text:
-    """The text on one line, without characters that control a terminal."""
+    """Returns the text on one line, without characters that control a terminal."""
     shown = printable(text.plain, "\t")
     if shown != text.plain:
         text = text.copy()
@@ -52,7 +52,8 @@ def _one_line(text: Text) -> Text:
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """The text with characters that the encoding lacks replaced by similar ones of ASCII."""
+    """Returns the text with similar ASCII characters in place of characters that the encoding
+    lacks."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -63,9 +64,9 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def make_console(**options: Any) -> Console:
-    """Makes a console, with colour on a terminal only. Lines are as wide as the terminal; elsewhere
-    as COLUMNS says, or else unlimited. Only texts that wrap themselves are wrapped. `options` are
-    rich's, such as `stderr=True`."""
+    """Makes a console, with colour on a terminal only. The width is the terminal's; for a file or
+    pipe it is COLUMNS, or unlimited without COLUMNS. The console itself wraps no text. `options`
+    are rich's, such as `stderr=True`."""
     environment = _with_a_size(os.environ)
     console = _Console(
         highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environment, **options
@@ -76,8 +77,8 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without COLUMNS and LINES that are not positive: a width of 0 would show
-    nothing."""
+    """Returns the environment without COLUMNS and LINES if they are not positive. With a width of 0
+    the console would show nothing."""
     return {
         name: text
         for name, text in environment.items()
@@ -92,8 +93,8 @@ _WORD = re.compile(r"[^\sA-Za-z]*\d (?:[KMGT]i?)?B\b\S*|\S+")
 
 
 class Hanging:
-    """A text wrapped at words, its continuation lines indented by `indent` columns. A word that is
-    longer than the console is wide stays whole."""
+    """A text that is wrapped at words; lines after the first are indented by `indent` columns. A
+    word that is wider than the console is not broken."""
 
     def __init__(self, text: Text, indent: int) -> None:
         self.text = text
@@ -108,7 +109,7 @@ class Hanging:
             yield indent.append_text(line)
 
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        """Yields where lines begin, except the first."""
+        """Yields the position where each line after the first begins."""
         begin, room = 0, width
         for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]
@@ -118,7 +119,7 @@ class Hanging:
 
 
 def plain_lines(parts: Iterable[RenderableType]) -> list[str]:
-    """The blocks' text without styles, not wrapped."""
+    """Returns the lines of the blocks without styles and without wrapping."""
     console = make_console(file=io.StringIO())
     console.width = 1 << 20
     with console.capture() as captured:

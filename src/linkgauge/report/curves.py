@@ -1,4 +1,4 @@
-"""Figures as curves, and their charts: against the size, against a count, over time."""
+"""Makes curves of figures against a size, a count or time, and their charts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Figures by size; for collectives, the bus bandwidths as nccl-tests defines them. If a size
-    was measured several times, its last figure counts."""
+    """Returns the figures of each curve by size. For collectives the figures are bus bandwidths as
+    nccl-tests defines them. If a size was measured several times, the last figure counts."""
     curves: Curves = {}
     for result in results:
         for cell in result.cells:
@@ -48,7 +48,8 @@ def curves_of(results: Iterable[Result]) -> Curves:
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
-    """The lowest, the median and the highest figure at each place of a curve."""
+    """Returns the lowest, the median and the highest figure of all curves at each position of the x
+    axis."""
     figures: dict[At, list[float]] = {}
     for curve in curves.values():
         for at, figure in curve.items():
@@ -59,8 +60,8 @@ def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, flo
 def chart(
     title: str, curves: Curves, unit: Unit, draw: Callable[..., Any], x: str = ""
 ) -> ChartFigure:
-    """A chart of curves; `draw` makes it from rows and the title `y`. An empty title `x` means that
-    the axis is the size."""
+    """Makes a chart of curves. `draw` makes the chart from rows and the title `y` of the vertical
+    axis. Without `x`, the horizontal axis is the size."""
     rows = [
         {
             "x": at, "y": float(f"{value / unit.scale:.5g}"), "series": label(name),
@@ -77,8 +78,8 @@ def chart(
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[ChartFigure]:
-    """A chart of values over time: seconds of sampling, or what `x` names. Yields nothing without
-    values."""
+    """Yields a chart of values over seconds of sampling, or over another quantity that `x` names.
+    Yields nothing if there are no values."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()
@@ -90,8 +91,8 @@ def over_time(
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    """The figures of a chart as a table: a row for each `x`, a column for each series. Without
-    `across`, the name of the axis, it is the size."""
+    """Returns the figures of a chart as a table, with a row for each `x` and a column for each
+    series. `across` names the x axis; if it is empty, the x axis is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
     by: dict[float, dict[str, float]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""The files of a run: `run.json` with its `samples.bin`, and `samples.csv`."""
+"""Writes the files of a run: `run.json` with its `samples.bin`, and `samples.csv`."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ from .rows import OneRun, SampleRow, samples_of
 SIMULATED = "SIMULATED"
 
 _GUARDED = ("=", "+", "-", "@", "|", "%", "'", "＝", "＋", "－", "＠")
-"""The first characters that make a text a formula in some spreadsheet, or cost it its quote when it
-is read back."""
+"""Texts that begin with these characters get a quote. Some spreadsheet takes such a text for a
+formula, or a reader would remove its first quote."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as CSV, one a line. Text that begins like a formula or with `'` gets a `'` in front,
-    which spreadsheets do not show; a reader removes one `'`. Simulated figures are marked
-    SIMULATED."""
+    """Returns the rows as CSV, one in each line. A text that begins like a formula or with `'` gets
+    a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
+    marked SIMULATED."""
     lines = _Lines()
     csv.writer(lines).writerows([_guarded(field) for field in row] for row in rows)
     return "".join(lines)
 
 
 class _Lines(list[str]):
-    """Lines with Unix ends. The writer has to end them otherwise, or it would not quote a carriage
-    return (before Python 3.13)."""
+    """A list of CSV lines, which replaces CR LF at line ends by LF."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
@@ -65,17 +64,19 @@ SAMPLES_FILE = "samples.csv"
 
 
 def json_document(value: object) -> str:
-    """Indented JSON with a trailing newline; for a Run, the document of docs/run.schema.json."""
+    """Returns indented JSON with a trailing newline. For a Run, the document is defined by
+    docs/run.schema.json."""
     return _indented(value).decode()
 
 
 def document_of(run: Run) -> Run:
-    """The run as files hold it: notes are in words, and each text is there once."""
+    """Returns the run in the form that is written to files. Notes are also written as sentences,
+    and equal texts are stored once."""
     return share_texts(with_words(run))
 
 
 def with_words(run: Run) -> Run:
-    """The run, with the notes of its cells also in words."""
+    """Returns the run, in which the notes of cells are also written as sentences."""
     return replace(run, results=tuple(map(_with_warnings, run.results)))
 
 
@@ -94,8 +95,9 @@ def _with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(of: Run | OneRun) -> str:
-    """Every raw sample in the result's base unit, one a line, as CSV. It equals the table SAMPLES,
-    but is written faster, since a run may have millions."""
+    """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
+    equals that of the table SAMPLES, but is made faster, because a run may have millions of
+    samples."""
     run = of.run if isinstance(of, OneRun) else of
     lines = [_row(SampleRow.__struct_fields__)]
     for result in run.results:
@@ -110,19 +112,19 @@ def samples_csv(of: Run | OneRun) -> str:
 
 
 def _row(fields: Iterable[object]) -> str:
-    """A CSV line, or part of one, without its newline."""
+    """Returns fields as a CSV line, or as part of a line, without the newline."""
     return csv_text([fields])[:-1]
 
 
 def run_files(run: Run) -> dict[str, bytes]:
-    """The contents of run.json and its samples.bin, by file name."""
+    """Returns the contents of run.json and its samples.bin by file name."""
     document, samples = stored(with_words(run))
     return {SAMPLES_BIN: samples, RUN_FILE: escaped(document)}
 
 
 def write_run(folder: Path, run: Run) -> Path:
-    """Writes the run's files, run.json last, and returns its path. Raises ResultsError with the
-    path and a hint how to resume."""
+    """Writes the run's files, run.json last, and returns the path of run.json. Raises ResultsError
+    with the path and a hint how to resume the run."""
     try:
         write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
         _write_kept({folder / name: data for name, data in run_files(run).items()})
@@ -132,8 +134,8 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """The error, extended by the command that resumes the run of this folder if the run has a
-    journal."""
+    """Adds a hint to the error: the command that resumes the run. Only a folder with a journal gets
+    the hint."""
     if folder is None or not (folder / JOURNAL_FILE).exists():
         return error
     how = f"{program()} run --resume {quote(str(folder))}"
@@ -147,14 +149,14 @@ def write_document(path: Path, value: object) -> Path:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Writes a file atomically: a reader never sees half of it. Raises ResultsError with the
+    """Writes a file atomically: no reader sees half of the file. Raises ResultsError with the
     path."""
     _write_kept({path: data})
 
 
 def write_asked(path: Path, data: bytes) -> None:
-    """Writes a file that a person named, atomically. Raises InputError if it cannot be created
-    there, ResultsError if the disk is full."""
+    """Writes a file that a person named, atomically. Raises InputError if the file cannot be
+    created there, and ResultsError if the disk is full."""
     try:
         _write({path: data})
     except OSError as error:
@@ -169,8 +171,8 @@ def _write_kept(files: Mapping[Path, bytes]) -> None:
 
 
 def _write(files: Mapping[Path, bytes]) -> None:
-    """Writes files so that the last one appears only once all others are there. Raises OSError with
-    the path."""
+    """Writes files so that the last file appears only after all others. Raises OSError with the
+    path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:

@@ -1,4 +1,4 @@
-"""Formats, and the kinds of documents that commands write in them.
+"""Defines output formats, and the kinds of documents that commands write in these formats.
 
 This module loads fast, since the command line reads the flags of each document; renderers are
 imported when they are needed."""
@@ -21,11 +21,11 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of document. `name` is what messages call it. `blocks` and the formats each name a
-    `MODULE:FUNCTION`: the first makes what people see of a value, the others make the text (or
-    bytes) that programs read. A format's function that makes blocks has them shown as Markdown. A
-    document that is kept in a file has a `title` on a page, and a type `MODULE:TYPE`, whose module
-    names its `SCHEMA`."""
+    """A kind of document that commands write. `name` is used in messages. `blocks` names the
+    function that makes what people see of a value, as `MODULE:FUNCTION`. `texts` names, for each
+    format, the function that makes the text or bytes for programs. Blocks from such a function are
+    written as Markdown. A document that is kept in a file has a `title` for its page, and a type
+    `kept` (`MODULE:TYPE`). The module of this type defines `SCHEMA`."""
 
     name: str
     blocks: str = ""
@@ -39,14 +39,15 @@ class Document(NamedTuple):
         return form.name in self.texts
 
     def shown(self, value: object) -> Iterable[Any]:
-        """The blocks of a value."""
+        """Returns the blocks that show a value."""
         blocks: Iterable[Any] = loaded(self.blocks)(value)
         return blocks
 
 
 class Format(NamedTuple):
-    """A format that `--name` selects. `of_blocks` names the `MODULE:FUNCTION` that makes text or
-    bytes of blocks; such a format renders every document that has blocks."""
+    """An output format, selected by the option `--name`. `of_blocks` is the function
+    (`MODULE:FUNCTION`) that turns blocks into text or bytes. A format with `of_blocks` can write
+    every document that has blocks."""
 
     name: str
     help: str = ""
@@ -58,13 +59,13 @@ class Format(NamedTuple):
 
     @property
     def is_document(self) -> bool:
-        """Whether the format is a document: stdout then has nothing else, and messages go to
+        """Whether the format is a document. Stdout then holds only the document, and messages go to
         stderr."""
         return self.name != TERMINAL
 
     def render(self, document: Document, value: object) -> str | bytes | Iterable[Any]:
-        """The value as text, bytes for a file, or lines for a console. Raises InputError if the
-        document has no such format."""
+        """Returns the value as text, as bytes for a file, or as lines for a console. Raises
+        InputError if the document has no such format."""
         if not document.has(self):
             from linkgauge.model.errors import InputError
 
@@ -84,14 +85,15 @@ class Format(NamedTuple):
         return shown(document.shown(value))
 
     def document(self, document: Document, value: object) -> bytes:
-        """The value as the content of a file. Raises InputError as `render` does."""
+        """Returns the value as the content of a file. Raises InputError as `render` does."""
         rendered = self.render(document, value)
         if isinstance(rendered, bytes):
             return rendered
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes the value to stdout. Raises InputError as `render` does, and for bytes."""
+        """Writes the value to stdout. Raises InputError as `render` does, and if the value becomes
+        bytes."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
@@ -109,7 +111,7 @@ class Format(NamedTuple):
 
 @cache
 def formats() -> dict[str, Format]:
-    """All formats by name, those of rooms, too."""
+    """Returns all formats by name, including the formats of optional features (rooms)."""
     own = (
         Format("json", "Write the document to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),

@@ -1,5 +1,5 @@
-"""Chooses the form of each result: results with no more than a row share a table with their
-neighbours, and only the others are matrices."""
+"""Chooses how each result is shown. Neighbouring results with at most one row share a table. Each
+other result is shown as a matrix."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ FEW_SETTINGS = 4
 
 
 Large = Literal["summary", "reduced", "uniform", "whole"]
-"""The large matrices that become one line of a summary: any (on a terminal, or on a reduced page),
-only uniform ones, or none."""
+"""Which large matrices become one line of a summary: any (`summary` on a terminal, `reduced` on a
+page), only `uniform` matrices, or none."""
 _REDUCED: tuple[Large, ...] = ("summary", "reduced")
 
 
 class SharedTable(NamedTuple):
-    """Results that share one table."""
+    """Results that are shown in one table."""
 
     form: Form
     results: tuple[Result, ...]
 
 
 class _Alike(NamedTuple):
-    """A key that is equal for neighbours that share a table. `only` is the number of a result that
-    stands alone."""
+    """A key for results. Neighbouring results with equal keys share a table. `only` is None, or the
+    number of a result that shares no table."""
 
     form: Form
     only: int | None
@@ -61,8 +61,8 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Groups the results with figures, in their order; the sizes of one benchmark are put
-    together."""
+    """Groups the results that have figures, in their order. Results of one benchmark at several
+    sizes are in one group."""
     by_benchmark: dict[tuple[str, str], list[Result]] = {}
     for result in filter(has_figures, results):
         by_benchmark.setdefault((result.benchmark, result.backend), []).append(result)
@@ -93,7 +93,7 @@ def _alike(own: Sequence[Result], number: int, large: Large) -> _Alike:
 
 
 def form_of(result: Result, large: Large) -> Form:
-    """The form in which a result of one size is shown."""
+    """Returns the form in which a result of one size is shown."""
     if result.unit == COLLECTIVE.symbol:
         return "collectives"
     if result.benchmark == "copy":
@@ -112,15 +112,15 @@ def form_of(result: Result, large: Large) -> Form:
 
 
 def is_uniform(result: Result) -> bool:
-    """Whether all cells passed with much the same figures and none of them is odd."""
+    """Whether all cells passed with nearly equal figures and no cell stands out."""
     figures = [cell.headline for cell in result.cells if cell.headline is not None]
     alike = max(figures) - min(figures) <= UNIFORM * median(figures)
     return alike and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 
 
 def is_large(result: Result) -> bool:
-    """Whether the matrix is too large. Columns of a sweep can be thinned out, unless its rows are
-    the same settings."""
+    """Whether the matrix has too many rows or columns to be shown. A sweep is large only if it has
+    a single column, or if rows and columns are the same settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -136,8 +136,8 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """The meaning of the columns, from a title: `device`, `memory of node`, `by number of
-    threads`."""
+    """Returns the meaning of the columns, read from the title of a matrix: `device`, `memory of
+    node`, `by number of threads`."""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""

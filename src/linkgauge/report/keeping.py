@@ -27,11 +27,11 @@ Since = Callable[[Run], tuple[Run, str | None]]
 
 
 class Display(msgspec.Struct, frozen=True):
-    """How a run is judged and shown. `format` is the output format; for people, `utilization` adds
-    the share of hardware and CPU used by each cell, and `verdict` says what is wrong. Cells beyond
-    one of the `limits` fail, and so do cells with an `objection`. With `matrix`, each benchmark is
-    a matrix with all details; with `whole`, none is summarised; `verbose` shows every note. With
-    `page`, a report is written next to the results."""
+    """The options that say how a run is judged and shown. `format` is the output format.
+    `utilization` adds the share of hardware and CPU that each cell used. `verdict` adds what is
+    wrong. Cells beyond one of the `limits` fail, and so do cells with an `objection`. With
+    `matrix`, each benchmark is a matrix with all details. With `whole`, no benchmark is summarised.
+    With `verbose`, every note is shown. With `page`, a report is written next to the results."""
 
     format: Format
     utilization: bool = False
@@ -44,7 +44,7 @@ class Display(msgspec.Struct, frozen=True):
     page: bool = False
 
     def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        """The run with a verdict for each cell."""
+        """Returns the run with a verdict for each cell."""
         return apply(hold_run(judge(run), self.objection), self.limits)
 
 
@@ -70,16 +70,16 @@ class Keeper:
         self._remember, self._since = remember, since
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        """The cells that would be judged low; no cell is called low before it is measured once
-        more."""
+        """Returns the cells that would be judged low. These cells are measured once more before
+        they are called low."""
         return doubtful(run, self.judge.verdicts) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """The pairs of devices to measure alone, because they are in doubt."""
+        """Returns the pairs of devices that look slow and so must be measured alone."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:
-        """The outcome of a judged run."""
+        """Returns the outcome of a judged run."""
         return outcome_of(run, verdict=self.display.verdict)
 
     def write(self, folder: Path, run: Run) -> None:

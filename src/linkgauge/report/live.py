@@ -1,4 +1,4 @@
-"""Shows a run to its user: a progress bar, then the results, the notes, the verdict, and the files
+"""Shows a run to the user: a progress bar, then the results, the notes, the verdict, and the files
 that were written."""
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ MOST_FINDINGS = 3
 
 
 class LiveReport(Observer):
-    """Shows the progress of a run, and ends it with `conclude`, which has `keeper` judge and keep
-    it. As a context manager it removes its bar whatever happens."""
+    """Shows the progress of a run until `conclude` ends the display. The `keeper` judges and keeps
+    the run."""
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
@@ -90,8 +90,8 @@ class LiveReport(Observer):
         self._errors.print(line)
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Judges the run, keeps it and shows it, even if it cannot be kept. Returns the exit
-        code."""
+        """Judges the run, writes its files and shows the run. The run is shown even if the files
+        cannot be written. Returns the exit code."""
         self._bar.close()
         with undisturbed(), ExitStack() as held:
             drawer = None
@@ -114,7 +114,8 @@ class LiveReport(Observer):
         return kept.outcome.code
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        """Shows the run. A document has stdout to itself, and remarks go to stderr."""
+        """Shows the run. If the format is a document, stdout has only the document, and remarks go
+        to stderr."""
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
             self._display.format.write(RUN, run)
@@ -122,7 +123,7 @@ class LiveReport(Observer):
             print_blocks(console, run_blocks(run, outcome, self._display, kept))
 
     def _write_page(self, run: Run, outcome: Outcome, folder: Path, drawer: Drawer) -> None:
-        """Writes the page next to the results. If that fails, only a message says so."""
+        """Writes the HTML page next to the results. If that fails, prints a message and goes on."""
         from .reading import page_of_run
         from .render.writing import REPORT_FILE, write_page
 
@@ -133,8 +134,8 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Shows a run, kept in a file or not at all, judged anew. Returns the exit code. Raises
-    InputError for a limit that fits nothing."""
+    """Judges a kept run anew and shows it. `path` is None for a run without a file. Returns the
+    exit code. Raises InputError if one of the limits matches no cell."""
     found = judge_kept(run, path, display)
     run, outcome = found.run, found.outcome
     if display.format.is_document:
@@ -149,14 +150,14 @@ def show_kept(run: Run, path: Path | None, display: Display) -> int:
 
 
 def whole_run(run: Run) -> Iterator[Block]:
-    """A judged run as the default display shows it."""
+    """Yields a judged run as the default display shows it."""
     return run_blocks(run, outcome_of(run), Display(formats()[TERMINAL]))
 
 
 def run_blocks(
     run: Run, outcome: Outcome, display: Display, folder: Path | None = None
 ) -> Iterator[Block]:
-    """The blocks of a judged run: its results, then remarks on all of them."""
+    """Yields the blocks of a judged run: its results, then remarks on all results."""
     judged = shown_as(run, outcome).run
     if display.matrix or display.utilization:
         yield from details.blocks(judged, utilization=display.utilization)
@@ -170,8 +171,9 @@ def run_blocks(
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """The blocks of a run besides its figures: what has no figures, notes, findings, and the
-    verdict last. For a run that is not kept, findings have all of their remedies."""
+    """Yields everything about a run except its figures: benchmarks without figures, notes,
+    findings, and last the verdict. If the run is not kept, the findings show all of their
+    remedies."""
     remarks = [*_remarks(run, outcome, display), *_findings(run, outcome, closing)]
     yield from remarks
     if remarks:
@@ -195,7 +197,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """The findings that the verdict does not mention, in a few lines."""
+    """Yields a short form of the findings that the verdict does not mention."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return
@@ -208,5 +210,5 @@ def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 
 
 def kept_line(path: Path) -> Prose:
-    """A line that says where a run is kept."""
+    """Makes a line that says where a run is kept."""
     return Prose([plain(f"results: {path}")])

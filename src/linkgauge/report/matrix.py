@@ -1,4 +1,4 @@
-"""A result as matrices of figures, in nvbandwidth's layout; and how to print matrices."""
+"""Arranges a result as matrices of figures in nvbandwidth's layout, and formats figures."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from linkgauge.model.units import unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures by (row, column), in the result's base unit or in the unit that the name
-    says; absent cells have none.
+    """A matrix of figures by (row, column). The figures are in the result's base unit, or in the
+    unit that the name states. Cells without a figure are absent.
 
-    `total` is the sum of the figures; None if a sum means nothing (latencies) or there are no
-    figures. `cells` is the number of figures that the matrix would have if no cell had failed or
-    been skipped and all pairs had been drawn. `part` names one of a result's several matrices,
-    `total` for the headline's; it is empty if there is only one."""
+    `total` is the sum of the figures, or None for latencies and without figures. `cells` is the
+    number of figures that the matrix would have if every pair had been measured successfully.
+    `part` names the matrix if a result has several (`total` for the headline figures); else it is
+    empty."""
 
     name: str
     rows: tuple[str, ...]
@@ -30,7 +30,8 @@ class Matrix(msgspec.Struct, frozen=True):
 
 
 def matrices(result: Result) -> Iterator[Matrix]:
-    """Yields the matrices of a result's named parts, if any, then the matrix of the headline."""
+    """Yields the matrices of a result's named parts, if any, then the matrix of headline
+    figures."""
     rows = tuple(dict.fromkeys(cell.row for cell in result.cells))
     columns = tuple(dict.fromkeys(cell.column for cell in result.cells))
     if result.drawn is not None:
@@ -60,7 +61,7 @@ def matrices(result: Result) -> Iterator[Matrix]:
 
 
 def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
-    """A matrix with the rows and columns that the figures have."""
+    """Makes a matrix with the rows and columns for which there are figures."""
     rows, columns = (tuple(dict.fromkeys(axis)) for axis in zip(*figures, strict=True))
     if all(label.isdecimal() for label in (*rows, *columns)):
         rows, columns = in_order(rows), in_order(columns)
@@ -70,7 +71,7 @@ def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
 def of_cells(
     result: Result, name: str, figure: Callable[[CellResult], float | None]
 ) -> Iterator[Matrix]:
-    """A matrix of one figure from each cell that has it; yields nothing if no cell has."""
+    """Yields a matrix with one figure from each cell. Yields nothing if no cell has the figure."""
     known = ((cell.place, figure(cell)) for cell in result.cells)
     figures: dict[Place, float] = {place: value for place, value in known if value is not None}
     if figures:
@@ -78,7 +79,7 @@ def of_cells(
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
-    """The labels, sorted by their numbers."""
+    """Returns the labels, sorted by the numbers in the labels."""
     return tuple(sorted(labels, key=_natural))
 
 
@@ -87,13 +88,15 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """A figure for people, without its unit: with two decimals, or with three digits if small."""
+    """Formats a figure for people, without its unit. The figure has two decimals, or three digits
+    if it is small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """A figure for people without its unit, in four digits, or in three if small."""
+    """Formats a figure for people, without its unit. The figure has four digits, or three if it is
+    small."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:

@@ -1,5 +1,5 @@
-"""Effects of page sizes, memory policies and remote memory, derived from a result's cells, as lines
-below them."""
+"""Makes lines that say how page sizes, memory policies and remote memory change a result's
+figures."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _Figures = dict[str, float]
 
 
 def page_lines(result: Result) -> Iterator[Line]:
-    """Lines for a result: for each row with base pages, what huge pages save or gain; for each row
-    with memory bound to its node, the effect of other policies; for threads that work on arrays of
-    their own node, the effect of other nodes' memory."""
+    """Yields lines below a result on the effects of page sizes and memory policies. One kind of
+    line says what huge pages gain or lose against base pages. Other lines compare memory policies,
+    or memory on other nodes with memory on the own node."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
@@ -42,7 +42,8 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 
 def _node_of(cell: CellResult) -> Memory | None:
-    """The node of the memory of a cell's only transfer, if host threads carry it out; else None."""
+    """Returns the node of the memory of a cell's only transfer. None if a device, and not a host
+    thread, carries out the transfer."""
     if cell.does.array is None or len(cell.transfers) != 1:
         return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
@@ -59,8 +60,8 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """The TLB's share of a latency in base pages: the time that the same accesses save in huge
-    pages."""
+    """Yields a line for each row: the share of the latency that huge pages save. This share is the
+    cost of address translation (TLB) in base pages."""
     curves: dict[str, dict[str, dict[str, CellResult]]] = {}
     for cell in cells:
         row = cell.row.removesuffix(_kind(cell)).strip()
@@ -85,7 +86,8 @@ def _words(shares: Mapping[str, float | None]) -> Iterator[str]:
 
 
 def _share(base: CellResult, huge: CellResult) -> float | None:
-    """The share of `base` that `huge` saves; None if their intervals overlap."""
+    """Returns the share of the `base` latency that `huge` saves, or None if their intervals
+    overlap."""
     ends = [cell.summary.ci95 for cell in (base, huge) if cell.summary and cell.summary.ci95]
     if len(ends) == 2 and ends[0][0] <= ends[1][1] and ends[1][0] <= ends[0][1]:
         return None
@@ -93,13 +95,13 @@ def _share(base: CellResult, huge: CellResult) -> float | None:
 
 
 def _some(sizes: Sequence[str]) -> list[str]:
-    """Some of the sizes, evenly chosen, with the last."""
+    """Returns an evenly spaced selection of the sizes, including the last size."""
     count = min(MOST_SIZES, len(sizes))
     return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
 
 
 def _kind(cell: CellResult) -> str:
-    """The kind of its first memory; empty if it uses no memory."""
+    """Returns the kind of the first memory that the cell uses, or an empty text if it uses none."""
     memories = cell.transfers[0].memories
     return memories[0].kind if memories else ""
 

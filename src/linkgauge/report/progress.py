@@ -1,5 +1,5 @@
-"""A progress bar: what is measured now, the number of visits done and planned, and the time
-left."""
+"""Shows a progress bar: what is measured now, how many rounds of samples are done and planned, and
+the time left. A cell is sampled in several rounds (visits)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _LEAST = 10
 
 
 def progress_bar(console: Console) -> Progress:
-    """A bar on the console, removed when done; nothing at all if it is not a terminal."""
+    """Makes a progress bar on the console that disappears at the end. Shows nothing if the console
+    is no terminal."""
     return Progress(
         _Doing(console),
         BarColumn(bar_width=_BAR),
@@ -42,17 +43,17 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """The time left, from the average duration of all visits so far. Visits of one benchmark take
-    much longer than those of another, so a mean of the last visits would jump where a benchmark
-    begins."""
+    """Returns the time left, estimated from the average duration of all rounds of samples (visits).
+    The average of the last visits would vary, because some benchmarks take much longer than
+    others."""
     if not task.completed or task.elapsed is None or task.remaining is None:
         return "-:--:--"
     return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
 
 
 class _Doing(ProgressColumn):
-    """What is measured now, in the width that the other columns leave; the time left is never cut
-    off."""
+    """A column that shows what is measured now. The text is cut to the width that the other columns
+    leave, so that the time left is always shown."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class _TimeLeft(ProgressColumn):
 
 
 def when(moment: Moment) -> str:
-    """A moment of a soak in words: `at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
+    """Returns a moment of a soak in words: `at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
     return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
 
 
@@ -83,7 +84,7 @@ def day(moment: Moment) -> str:
 
 
 def failed_line(failed: FailedVisit) -> Line:
-    """A line on a visit that did not pass."""
+    """Makes a line about a round of samples (visit) that failed."""
     reason = f": {failed.reason}" if failed.reason else ""
     return line(
         Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"

@@ -1,5 +1,5 @@
-"""Makes a report of a run, or of all runs that are named or lie in folders. Its parts come from the
-registry of sections."""
+"""Makes a report page of one run or of several runs. The user names the runs, or folders in which
+runs are found. The sections of the page come from their registry."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ from .sections.opening import sentence_of
 
 
 def judged(run: Run, path: Path | None = None) -> OneRun:
-    """The run at this path, judged anew."""
+    """Judges the run at this path anew."""
     run = judge(run)
     folder = path if path is None or path.is_dir() else path.parent
     return shown_as(run, outcome_of(run), folder)
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """A judged run for showing. Figures of a run that is not to be judged have no verdicts."""
+    """Returns a judged run, ready to be shown. If the run cannot be judged, its figures have no
+    verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
     return OneRun(run, outcome, folder)
@@ -53,8 +54,8 @@ MOST_ASPECTS = 24
 
 
 def page_of(paths: Sequence[Path], against: str | None = None) -> Page:
-    """The report of a run, or of several runs and those below folders. Runs are compared by label,
-    with the one named `against` first. Raises InputError if there is no run."""
+    """Makes the report page of a run, or of several runs, including all runs in folders. Runs are
+    compared by label, and the label `against` comes first. Raises InputError if there is no run."""
     if len(paths) == 1 and is_run(paths[0]):
         if against is not None:
             raise InputError(f"--against is of several runs: {paths[0]} is one")
@@ -84,7 +85,7 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
-    """The named runs and those below folders, each once."""
+    """Yields each run once: the named runs, and the runs below the named folders."""
     found: dict[Path, None] = {}
     for path in paths:
         folders = [path] if is_run(path) else run_folders(path.resolve())
@@ -93,8 +94,8 @@ def _kept(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _accelerator(path: Path, run: Run) -> str:
-    """The name of the accelerator's folder that a run lies in, as `linkgauge show` prints it; for a
-    run elsewhere, the name of its first device."""
+    """Returns the name of the accelerator folder that holds a run, as `linkgauge show` prints it.
+    If the run is elsewhere, returns the name of its first device."""
     if path.is_dir() and len(path.parents) > 1 and path.parent.parent.name:
         return path.parent.parent.name
     return accelerator_of(run.machine)
@@ -103,15 +104,15 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[OneRun], against: str | None
 ) -> ConfigurationComparison:
-    """Compares runs by the figures of profile vm or, if they lack these, by the worst cell of each
-    benchmark that all labels have."""
+    """Compares runs by the figures of profile vm. If the runs lack these figures, compares the
+    worst cell of each benchmark that was measured under all labels."""
     measured = [one.run for one in runs]
     found = compare(accelerator, measured, against)
     return found if found.aspects else compare(accelerator, measured, against, _common(measured))
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
-    """One aspect for each benchmark that every label has measured."""
+    """Returns the benchmarks that were measured under every label, as aspects to compare."""
     by_label: dict[str, set[str]] = {}
     for run in runs:
         own = by_label.setdefault(run.label, set())
@@ -159,8 +160,9 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """The document that a room's command kept in this file, or in this folder if it has no run;
-    None if there is none. Raises InputError if it is damaged."""
+    """Returns the document that an optional feature (room) wrote to this file or folder. None if
+    there is no such document, or if the folder holds a run. Raises InputError if the document is
+    damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
@@ -174,7 +176,8 @@ def kept_at(path: Path) -> tuple[Document, Any] | None:
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    """A page for a document of a room's command: what people see of it, with files for programs."""
+    """Makes a page of a document that an optional feature (room) wrote. The page shows the document
+    to people, and has files for programs attached."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
         Attachment(f"{name}.{form}", said, formats()[form].document(document, value))
@@ -192,7 +195,7 @@ def page_of_kept(document: Document, value: Any) -> Page:
 
 
 def machine_of(run: Run) -> str:
-    """The machine in words: `8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
+    """Returns a description of the machine: `8 × NVIDIA H200, Intel(R) Xeon(R) …, 224 CPUs`."""
     machine = run.machine
     models = Counter(one.model for one in machine.all_devices if not one.is_cpu)
     devices = [f"{count} × {model}" if count > 1 else model for model, count in models.items()]
@@ -202,6 +205,6 @@ def machine_of(run: Run) -> str:
 
 
 def _times(of: Any) -> str:
-    """When a run or a document was made, behind its label."""
+    """Returns the label of a run or document, and the times at which it began and ended."""
     end = f" to {of.finished}" if of.finished else ", interrupted"
     return label(f"label {of.label} · {of.started}{end}", MOST_NAME)

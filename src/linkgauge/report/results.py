@@ -1,5 +1,4 @@
-"""Texts that several sections need: names, figures in tables, and what stands above figures (names,
-where they were measured, the verdict)."""
+"""Makes texts that several sections need: names, figures in tables, and headings of figures."""
 
 from __future__ import annotations
 
@@ -41,24 +40,25 @@ _UNIT = 1
 
 
 def has_own_size(cell: Cell) -> bool:
-    """Whether the result is one point of a curve over sizes."""
+    """Whether the cell has its own size, as in a curve over sizes."""
     return cell.does.of_sizes
 
 
 def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
-    """The bytes of a cell; None for work without memory."""
+    """Returns the bytes of a cell, or None for work without memory."""
     if has_own_size(cell):
         return cell.transfers[0].bytes_moved(result.size)
     return (result.size or None) if cell.does.has_size else None
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
-    """The size of a result that was skipped as a whole; None if its cells have their own sizes."""
+    """Returns the size of a result that was skipped altogether. None if its cells have their own
+    sizes."""
     return result.size if result.size > _UNIT else None
 
 
 def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
-    """The sizes of its cells, the smallest first."""
+    """Returns the sizes of a result's cells, the smallest first."""
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
     known = {size_of(result, cell) for cell in result.cells}
@@ -66,14 +66,14 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
 
 
 def size_ends(result: Result | PlannedTable) -> str:
-    """The range of sizes: `8 B to 512 MiB`; empty if there are none."""
+    """Returns the range of sizes, `8 B to 512 MiB`, or an empty text without sizes."""
     sizes = sizes_of(result)
     return " to ".join(map(format_size, dict.fromkeys((sizes[0], sizes[-1])))) if sizes else ""
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """A name for each result. Results of one benchmark on one backend with the same sizes also get
-    the name of their only row, which for a collective says the number of devices, or else a
+    """Returns a name for each result: the name of its benchmark. If several results would have the
+    same name, their only row is added (for a collective, the number of devices), or else a
     number."""
     alike = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
@@ -104,32 +104,32 @@ SIMULATED_TILE = Tile(SIMULATED.text, "", SIMULATED.tone)
 
 
 def named(machine: Machine) -> str:
-    """The name of a machine, on one line."""
+    """Returns the name of a machine on one line."""
     return label(machine.simulated or machine.host.hostname or "this machine")
 
 
 def mark(simulated: bool) -> Span:
-    """The mark behind everything of a simulated machine; empty for others."""
+    """Returns the mark SIMULATED for texts about a simulated machine, or an empty span."""
     return Span(f"  {SIMULATED.text}" if simulated else "", SIMULATED.tone)
 
 
 def label(text: str, most: int = MOST_LABEL) -> str:
-    """A name on one line."""
+    """Returns a name on one line, cut to `most` characters."""
     return cut(text, most)
 
 
 def title_of(text: str) -> str:
-    """A title on one line."""
+    """Returns a title on one line."""
     return label(text, 2 * MOST_LABEL)
 
 
 def figure(value: float | None, unit: str, tone: Tone = "") -> Entry:
-    """A figure in a table, without its unit."""
+    """Makes a table entry of a figure, without its unit."""
     return Entry("", None) if value is None else Entry(brief(value, unit), value, tone)
 
 
 def ends(figures: Sequence[float], unit: str) -> tuple[Entry, Entry, Entry]:
-    """The lowest, the median and the highest figure."""
+    """Makes table entries of the lowest, the median and the highest figure."""
     found = (min(figures), median(figures), max(figures)) if figures else (None, None, None)
     least, middle, most = (figure(value, unit) for value in found)
     return least, middle, most
@@ -140,7 +140,8 @@ def share(value: float | None, tone: Tone = "") -> Entry:
 
 
 def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """The worst verdict of these cells, with the signs of cells that are far from their peers."""
+    """Makes a table entry of the worst verdict of these cells, with the signs of cells that are far
+    from their peers."""
     word = word_of(results, cells) or Word("not judged", "unknown")
     signs = "".join(sorted({sign for cell in cells if (sign := _unsaid(cell))}))
     tone = "warn" if signs else TONES[word.kind]
@@ -148,18 +149,20 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _unsaid(cell: CellResult) -> str:
-    """The sign of a cell that is far from its peers, if its verdict does not say so."""
+    """Returns the sign of a cell that is far from its peers. Returns an empty text if the cell is
+    not far from them, or if the verdict already says so."""
     return peers_sign(cell) if cell.verdict in ("ok", "unknown") else ""
 
 
 def held_note(cells: Iterable[CellResult]) -> str:
-    """The meaning of the sign for slowed links; empty if no cell has that sign."""
+    """Explains the sign for cells on slowed links. Returns an empty text if no cell has the
+    sign."""
     meaning = legend([Shade("", sign=HELD)] if any(map(held_below, cells)) else [])
     return f"{text_of(meaning)}; the share is of their best" if meaning else ""
 
 
 def without_empty(table: Table) -> Table:
-    """The table without its empty columns."""
+    """Returns the table without its empty columns."""
     kept = [at for at in range(len(table.columns)) if any(row[at].text for row in table.rows)]
     rows = [[row[at] for at in kept] for row in table.rows]
     return table._replace(columns=[table.columns[at] for at in kept], rows=rows)
@@ -170,7 +173,7 @@ def table(
     columns: Sequence[str | Column],
     rows: Iterable[Sequence[str | int | Entry | None]],
 ) -> Table:
-    """A table of texts below a title, without its empty columns."""
+    """Makes a table of texts below a title. Empty columns are left out."""
     heads = [Column(one) if isinstance(one, str) else one for one in columns]
     entries = [[_entry(one) for one in row] for row in rows]
     return without_empty(Table(plain(title, "strong"), heads, entries))
@@ -181,22 +184,29 @@ def _entry(one: str | int | Entry | None) -> Entry:
 
 
 def heading(result: Result) -> Line:
-    """The heading of a result: its name, where it was measured, the worst of its verdicts, and
+    """Makes the heading of a result: its name, where it was measured, its worst verdict, and
     whether it is simulated."""
     return line(Span(result.benchmark, "strong"), where(result), *marks([result]))
 
 
 def where(sheet: Result | PlannedTable) -> str:
-    """The backend and sizes of a result, the plug-ins that offer them, and how many pairs were
-    drawn if they are a sample."""
+    """Returns where a result was measured: the backend, the sizes, and the plug-ins that offer the
+    benchmark. If only a sample of the pairs was measured, adds their number."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
-    offered = f"  of {', '.join(sheet.plugins)}" if sheet.plugins else ""
-    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{offered}{sample}"
+    origin = f"  {offered}" if (offered := _of_plugins([sheet])) else ""
+    return f"  {sheet.backend}{f'  {sizes}' if sizes else ''}{origin}{sample}"
+
+
+def _of_plugins(sheets: Sequence[Result | PlannedTable]) -> str:
+    """Returns the plug-ins that offer these results, as text: `of fast-links 1.0`. The text is
+    empty if no plug-in offers them."""
+    names = dict.fromkeys(name for sheet in sheets for name in sheet.plugins or ())
+    return f"of {', '.join(names)}" if names else ""
 
 
 def marks(results: Sequence[Result]) -> Iterator[Span]:
-    """The worst verdict, if any cell is judged, and the mark of simulated figures."""
+    """Yields the worst verdict if any cell is judged, and the mark of simulated figures."""
     cells = [cell for _, cell in cells_of(results)]
     if word_of(results, cells) is not None:
         word = verdict(results, cells)
@@ -205,26 +215,27 @@ def marks(results: Sequence[Result]) -> Iterator[Span]:
 
 
 def title_line(result: Result) -> str:
-    """A line that says what rows and columns are, and the unit."""
+    """Returns a line that says the unit, and what rows and columns are."""
     unit = unit_of(result.unit)
     return label(f"{result.title} {unit.quantity} ({unit.shown})", 200)
 
 
 def turned(title: str) -> str:
-    """The title of a matrix that is shown with rows and columns exchanged."""
+    """Returns the title of a matrix whose rows and columns are exchanged."""
     return title.replace("(row)", "(\0)").replace("(column)", "(row)").replace("(\0)", "(column)")
 
 
 def common(results: Sequence[Result], more: str = "", *, judged: bool = True) -> Line:
-    """A line with what a table's results have in common."""
+    """Makes a line of what the results of a table have in common: backend, size, plug-ins, worst
+    verdict."""
     size = usual_size(results)
-    parts = (results[0].backend, format_size(size) if size else "", more)
+    parts = (results[0].backend, format_size(size) if size else "", more, _of_plugins(results))
     name = Span("  ".join(part for part in parts if part), "strong")
     return line(name, *(marks(results) if judged else [mark(results[0].simulated)]))
 
 
 def usual_size(results: Sequence[Result]) -> int:
-    """The size of most results."""
+    """Returns the size that most results have."""
     return Counter(next(iter(sizes_of(one)), 0) for one in results).most_common(1)[0][0]
 
 
@@ -236,7 +247,8 @@ _KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 
 
 class Family(NamedTuple):
-    """Results that share one name, and the word that tells each apart (empty for a single one)."""
+    """Results that share one name. `words` has a word for each result by which it differs from the
+    others. The word is empty if there is only one result."""
 
     name: str
     results: Sequence[Result]
@@ -244,14 +256,15 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether the results differ by more than the engine, so that a median means nothing."""
+        """Whether the results differ in more than the engine. A median over such results means
+        nothing."""
         alike = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not alike or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Groups results into families, in the order of the first of each. A benchmark that was
-    measured several times is a family of its own; with `folded` false, each benchmark is."""
+    """Groups results into families, in the order of their first results. A benchmark that was
+    measured several times is a family of its own. If not `folded`, each benchmark is a family."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped((_alike(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():
@@ -265,15 +278,15 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    """A key that is equal for benchmarks of one family."""
+    """Returns a key that is equal for results of one family."""
     first = own[0]
     only = "" if folded and len(own) == 1 else first.benchmark
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """The benchmark's name with `{}` in place of the engine, else in place of what kernels do; and
-    that word."""
+    """Returns the benchmark's name with `{}` in place of the engine, and the engine that was
+    replaced. If the name has no engine, `{}` replaces the word for the kernel's work."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

@@ -1,4 +1,4 @@
-"""A run as tables: a row for each cell, or a row for each raw sample.
+"""Turns a run into tables: a row for each cell, or a row for each raw sample.
 
 All exports and the Python API use these rows. Columns are fields, figures are in the unit that the
 row names (SI base units), and absent values are None."""
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 
 class CellRow(msgspec.Struct, frozen=True, gc=False):
-    """One cell in a row. `figure` is what a matrix shows: the `median`, or the best sample if the
-    cell reports that; `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
+    """A cell as a row. `figure` is what a matrix shows: the `median`, or the best sample if the
+    cell reports that. `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
     samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the achievable figure,
-    and `share` is `figure` divided by it. `size` is in bytes (None for work without memory), `n`
-    the number of samples. `transfers` are in the notation, joined by `&`. A benchmark that was
-    skipped as a whole is a row without `row` and `column`."""
+    and `share` is `figure` divided by `expected`. `size` is in bytes (None for work without
+    memory), `n` is the number of samples. `transfers` are in linkgauge's notation (`host:0 ->
+    cuda:0`), joined by `&`. A benchmark that was skipped as a whole has a row with empty `row` and
+    `column`."""
 
     run: str
     label: str
@@ -59,9 +60,9 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class SampleRow(msgspec.Struct, frozen=True, gc=False):
-    """One raw sample in a row, numbered from 0. `transfer` is empty for a sample of the headline
-    figure; otherwise it is the notation of the transfer, or of a rank's part in single
-    collectives."""
+    """A raw sample as a row, numbered from 0. `transfer` is empty for a sample of the headline
+    figure. Otherwise `transfer` is the notation of the measured transfer, or of a rank's part in a
+    single collective."""
 
     run: str
     benchmark: str
@@ -77,8 +78,8 @@ class SampleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class OneRun(msgspec.Struct, frozen=True):
-    """A run with the verdict of each cell, its outcome, and the folder that keeps it, if any. With
-    `is_small`, its page is to be small."""
+    """A judged run: each cell with its verdict, the outcome, and the folder that keeps the run, if
+    any. With `is_small`, the page of the run should be small."""
 
     run: Run
     outcome: Outcome
@@ -87,13 +88,13 @@ class OneRun(msgspec.Struct, frozen=True):
 
 
 def cell_rows(run: Run) -> Iterator[CellRow]:
-    """The rows of a judged run, one a cell, in its order."""
+    """Yields a row for each cell of a judged run, in the order of the cells."""
     for result in run.results:
         yield from result_rows(run, result)
 
 
 def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
-    """The rows of one result."""
+    """Yields the rows of one result."""
     for cell in result.cells:
         yield _row(run, result, cell)
     if not result.cells:
@@ -127,8 +128,8 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """The samples of the headline figure, of each transfer and of each rank, each with a notation
-    that tells them apart."""
+    """Yields a name and the samples for the headline figure, then for each transfer and each rank.
+    The name is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

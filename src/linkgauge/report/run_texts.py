@@ -1,5 +1,5 @@
-"""A run as Markdown (GitHub's, with tables) for an issue, a merge request or a wiki, and as JUnit
-XML, with a test suite for each benchmark and a test case for each cell."""
+"""Writes a run as Markdown (GitHub's, with tables) for an issue, a merge request or a wiki. Also
+writes JUnit XML with a test suite for each benchmark and a test case for each cell."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _HEADS = (
 
 
 def run_markdown(one: OneRun) -> str:
-    """A run as Markdown: a heading, the verdict, a table with a row for each cell, and the doctor's
-    findings."""
+    """Returns a run as Markdown: a heading, the verdict, a table with a row for each cell, and the
+    doctor's findings."""
     return as_markdown(f"linkgauge: {one.run.label} {one.run.id}".strip(), _blocks(one))
 
 
@@ -65,8 +65,9 @@ _FAILED = ("fail", "error", "timeout")
 
 
 def summary_junit(one: OneRun) -> str:
-    """A run as JUnit XML. Failures are cells that failed, are low, or were lost to an error or a
-    timeout, and checks of the doctor with a finding of severity `fail` (`doctor.CHECK`)."""
+    """Returns a run as JUnit XML. A test case fails if its cell failed, is low, or ended with an
+    error or a timeout. Each check of the doctor is a case, too (`doctor.CHECK`), and fails if it
+    has a finding of severity `fail`."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -85,7 +86,7 @@ def summary_junit(one: OneRun) -> str:
 
 
 def document_of(suites: Element) -> str:
-    """The XML document, with the number of cases that failed or were skipped."""
+    """Returns the XML document, including the number of failed and skipped cases."""
     for suite in suites:
         _count(suite)
         suite.set("skipped", str(len(suite.findall(".//skipped"))))
@@ -98,7 +99,7 @@ def document_of(suites: Element) -> str:
 
 
 def suite_of(suites: Element, name: str, started: str | None = None) -> Element:
-    """A test suite, with the time at which it began, if known."""
+    """Adds a test suite. `started` is the time at which the suite began, if known."""
     suite = SubElement(suites, "testsuite", name=name)
     if started is not None:
         suite.set("timestamp", started)
@@ -138,7 +139,8 @@ def _said(finding: Finding) -> str:
 
 
 def case_of(suite: Element, classname: str, name: str, seconds: float = 0.0) -> Element:
-    """A test case of a suite; `seconds` is how long it was measured, 0 if it was only judged."""
+    """Adds a test case to a suite. `seconds` is how long the case was measured, or 0 if it was only
+    judged."""
     return SubElement(suite, "testcase", classname=classname, name=name, time=f"{seconds:.3f}")
 
 

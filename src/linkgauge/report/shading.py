@@ -1,4 +1,5 @@
-"""The look of a figure compared with what is expected: a tone, and a sign that means the same."""
+"""Defines how a figure looks compared with the expected figure: a tone, and a sign with the same
+meaning."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """The cell of a matrix with this cell's figure, else with `text`; None if there is no cell or
-    nothing to show. With `ends`, a figure that is not judged has a depth."""
+    """Returns a shaded cell of a matrix with this cell's figure, or with `text`. None if there is
+    nothing to show. If `ends` is given, a figure that is not judged is shaded by its depth."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:
@@ -80,7 +81,8 @@ def shade(
 
 
 def sign_of(cell: CellResult) -> str:
-    """The sign of a cell that passed; empty if nothing is odd."""
+    """Returns the sign of a cell that passed: low, high, slowed or far from its peers. Empty if
+    nothing stands out."""
     if cell.verdict == "low":
         share = share_of(cell)
         return _LOW if share is None or share >= _HALF else _FAR_BELOW
@@ -92,14 +94,14 @@ def sign_of(cell: CellResult) -> str:
 
 
 def peers_sign(cell: CellResult) -> str:
-    """The sign of a cell that is far from its peers; empty for others."""
+    """Returns the sign of a cell that is far from its peers, or an empty text."""
     if cell.peers is None or cell.headline is None:
         return ""
     return BELOW_PEERS if cell.headline < cell.peers else ABOVE_PEERS
 
 
 def legend(shades: Iterable[Shade | None]) -> Line | None:
-    """The meaning of the signs that are used; None without signs."""
+    """Explains the signs that are used, or returns None without signs."""
     used = {one.sign for one in shades if one is not None}
     parts = [
         (Span(sign, tone), Span(f" {meaning}"))
@@ -111,7 +113,7 @@ def legend(shades: Iterable[Shade | None]) -> Line | None:
 
 
 def error_of(cell: CellResult) -> str:
-    """Half of the cell's interval, as a share of the median."""
+    """Returns half of the cell's interval, as a share of the median."""
     error = relative_error(cell.summary)
     if error is None or cell.report is Report.BEST:
         return ""
@@ -121,12 +123,13 @@ def error_of(cell: CellResult) -> str:
 
 
 def share_shown(cell: CellResult) -> float | None:
-    """The cell's share of `reference_of`; None if the cell is not judged."""
+    """Returns the cell's figure as a share of the reference figure. None if the cell is not
+    judged."""
     return cell.share(reference_of(cell)) if is_judged(cell) else None
 
 
 def utilised(cell: CellResult) -> float | None:
-    """The cell's share of the theoretical figure."""
+    """Returns the cell's figure as a share of the theoretical figure."""
     return None if cell.expected is None else cell.share(cell.expected.theoretical)
 
 
@@ -135,7 +138,7 @@ def _reason(cell: CellResult) -> str:
 
 
 def _more(cell: CellResult, unit: str) -> str:
-    """The text that is shown when one points at the cell."""
+    """Returns the text that is shown when a mouse points at the cell."""
     shown, judged = unit_of(unit).shown, is_judged(cell)
     expected, used = expected_of(cell), utilised(cell)
     parts = (

@@ -1,5 +1,5 @@
-"""Typed tables of a run, each written as CSV, JSON, a Parquet file or pandas' data frame; the last
-two by libraries that are installed with the extra `analysis`."""
+"""Defines typed tables of a run. Each table can be written as CSV, JSON, a Parquet file or a pandas
+data frame. Parquet and pandas need the extra `analysis`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A table's name in JSON, its schema, the type of its rows, and the function that makes rows of
-    a judged run. If it `judges`, JSON has the doctor's findings, too."""
+    """A table of a run. `name` is its name in JSON, `kind` the type of its rows, and `rows` the
+    function that makes rows from a judged run. If it `judges`, the JSON also has the doctor's
+    findings."""
 
     name: str
     schema: str
@@ -41,11 +42,11 @@ class Typed(NamedTuple):
         return self.kind.__struct_fields__
 
     def csv(self, one: OneRun) -> str:
-        """The table as CSV, a line for each row."""
+        """Returns the table as CSV, with a line for each row."""
         return csv_text((self.fields, *map(astuple, self.rows(one.run))))
 
     def json(self, one: OneRun) -> str:
-        """The table as JSON: a document with an object for each row."""
+        """Returns the table as JSON: a document with an object for each row."""
         run, found = one.run, {"findings": one.outcome.findings, "exit_code": one.outcome.code}
         head = {name: getattr(run, name) for name in ("label", "started", "finished")}
         return json_document({
@@ -54,26 +55,26 @@ class Typed(NamedTuple):
         })  # fmt: skip
 
     def parquet(self, one: OneRun) -> bytes:
-        """The table as a Parquet file."""
+        """Returns the table as a Parquet file."""
         parquet, file = needed("pyarrow.parquet", EXTRA), BytesIO()
         parquet.write_table(self.arrow(self.rows(one.run)), file)
         return file.getvalue()
 
     def arrow(self, rows: Iterable[Struct]) -> Any:
-        """The table as a pyarrow.Table; absent figures are null."""
+        """Returns the rows as a pyarrow.Table. Absent figures are null."""
         arrow, types = needed("pyarrow", EXTRA), self._types()
         schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
         return arrow.Table.from_pydict(self._columns(rows), schema)
 
     def polars(self, rows: Iterable[Struct]) -> Any:
-        """The table as a polars.DataFrame; absent figures are null."""
+        """Returns the rows as a polars.DataFrame. Absent figures are null."""
         polars, types = needed("polars", "polars"), self._types()
         known = {int: polars.Int64, float: polars.Float64, bool: polars.Boolean}
         schema = {name: known.get(types[name], polars.String) for name in types}
         return polars.DataFrame(self._columns(rows), schema=schema)
 
     def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
-        """The table as a data frame; absent figures are NaN."""
+        """Returns the rows as a data frame. Absent figures are NaN."""
         pandas, hints = needed("pandas", EXTRA), get_type_hints(self.kind)
         types = {
             # numpy's integers cannot be absent.
@@ -93,7 +94,8 @@ class Typed(NamedTuple):
         return columns
 
     def _types(self) -> dict[str, type]:
-        """The type of each column when a value is present."""
+        """Returns the type of each column. For an optional column, this is the type of its
+        values."""
         hints = get_type_hints(self.kind)
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 

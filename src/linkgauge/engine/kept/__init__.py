@@ -1,4 +1,3 @@
-"""Runs as files: the `journal`, whose records come to a `run_state` or, for hours, a `soak_state`;
-run.json (`stored`) and samples.bin (`packed`). `runs` reads them, `resume` goes on with one,
-`again` measures some of its cells again.
-"""
+"""Stores runs in files. `journal` writes records, from which `run_state` builds the run (for runs
+of hours, `soak_state`). `stored` writes run.json, and `packed` writes samples.bin. `runs` reads all
+of them, `resume` continues an interrupted run, and `again` measures some cells of a run again."""

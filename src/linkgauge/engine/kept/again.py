@@ -1,4 +1,4 @@
-"""Measures some cells of a kept run again, as that run measured them."""
+"""Measures some cells of a kept run again, with the settings of that run."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ def measure_again(
     *,
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
-    """Measures these cells of the run at this path, if it is kept, again, for the `number`-th time
-    (from 1), and keeps the new run below `out`. Raises InputError if the run is of another machine,
-    of several ranks or under a profiler, and whatever a session raises."""
+    """Measures these cells of the run at `path` (None: it is not kept) again, and keeps the new run
+    below `out`. `number` is the number of the repetition, from 1. Raises InputError if the run is
+    of another machine, of several ranks or under a profiler. Raises the errors of a session,
+    too."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:
@@ -67,8 +68,8 @@ def measure_again(
 
 
 def _drawn(settings: Settings, number: int) -> Settings:
-    """The run's settings for one repetition of its cells; a simulated machine draws new noise for
-    each `number`."""
+    """Returns the run's settings for a repetition. On a simulated machine, each repetition has
+    other noise."""
     settings = replace(settings, soak=None)
     if settings.simulation is None:
         return settings
@@ -77,7 +78,8 @@ def _drawn(settings: Settings, number: int) -> Settings:
 
 
 def _plan_of(run: Run, path: Path | None) -> Plan:
-    """The plan in the run's journal or, without a journal, a plan made from the run's results."""
+    """Returns the plan in the run's journal or, without a journal, a plan made from the run's
+    results."""
     if path is None:
         return tuple(_sheets(run))
     folder = path if path.is_dir() else path.parent
@@ -105,7 +107,8 @@ def _fields(value: Result | CellResult, kind: type[BenchmarkTable] | type[Cell])
 
 
 def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
-    """The tables reduced to these cells and the cells that are measured at the same time."""
+    """Yields the tables with only these cells, and the cells that must be measured at the same
+    time."""
     keys = set(wanted)
     for sheet, own, repeat in numbered(plan):
         asked = [cell for cell in sheet.cells if own.cell(cell.place, repeat) in keys]

@@ -1,4 +1,4 @@
-"""Checks that a journal's records fit the plan in its first record, as their readers assume."""
+"""Checks that the records of a journal fit the plan in its first record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from linkgauge.model.units import LONGEST
 
 
 class Fitting:
-    """A plan's cells, and how many samples and other figures each visit so far has."""
+    """Checks visits against a plan. It knows the plan's cells, and how many parts and ranks each
+    cell has."""
 
     def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
@@ -19,7 +20,8 @@ class Fitting:
         self._counts: dict[tuple[int, Place], tuple[int, int]] = {}
 
     def planned(self, sheet: int, place: Place) -> PlannedCell:
-        """The cell at this place of the sheet. Raises InputError if the plan has none."""
+        """Returns the cell at this place of the table `sheet`. Raises InputError if the plan has no
+        such cell."""
         count = len(self._plan)
         if not 0 <= sheet < count:
             raise InputError(f"its sheet is {sheet}, and the plan has {count}")
@@ -29,8 +31,9 @@ class Fitting:
         return self._cells[sheet][place]
 
     def check(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
-        """Raises InputError unless the visit is of a planned cell and has as many figures as its
-        samples and earlier visits require. `at` is in seconds since the run began."""
+        """Raises InputError if a visit does not fit the plan: its cell is unknown, or its numbers
+        of figures contradict its samples or earlier visits. `at` is in seconds since the run
+        began."""
         planned = self.planned(sheet, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)
@@ -49,7 +52,8 @@ class Fitting:
 
 
 def check_figures(cell: CellResult) -> None:
-    """Raises InputError unless a cell's numbers of figures agree with each other."""
+    """Raises InputError if the numbers of a cell's samples, parts and other figures contradict each
+    other."""
     for problem in _disagreements(cell):
         raise InputError(problem)
 

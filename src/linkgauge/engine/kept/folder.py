@@ -1,4 +1,4 @@
-"""A run's own folder: `<out>/<accelerator>/<label>/<run id>/`, created exclusively."""
+"""A run's folder: `<out>/<accelerator>/<label>/<run id>/`. It is always newly created."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NO_DEVICE = "cpu"
 
 
 def slug(text: str, otherwise: str) -> str:
-    """A safe name for a folder: lower-case letters and digits of any script, dots and dashes; Latin
-    letters without their accents."""
+    """Returns a safe name for a folder: lower-case letters and digits of any script, dots and
+    dashes. Latin letters lose their accents."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).lower())
     plain = unicodedata.normalize("NFC", plain)
     name = "".join(char if _is_kept(char) else " " for char in plain)
@@ -39,15 +39,17 @@ _ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 
 
 def _is_kept(char: str) -> bool:
-    """Letters, their marks, digits and, beyond ASCII, symbols."""
+    """Whether a folder's name keeps the character: letters, their marks, digits and, beyond ASCII,
+    symbols."""
     if char.isascii():
         return char.isalnum() or char == "."
     return unicodedata.category(char)[0] in "LMNS"
 
 
 def accelerator_name(machine: Machine, plan: Plan) -> str:
-    """The model of the first measured device; `cpu` if no device is measured or the device is the
-    CPU itself; `simulated-NAME` for a simulated machine."""
+    """Returns the name of the accelerator for a run's folder: the model of the first measured
+    device. It is `cpu` if no device is measured or the device is the CPU itself, and
+    `simulated-NAME` for a simulated machine."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     known = (device for devices in machine.devices.values() for device in devices)
@@ -57,7 +59,8 @@ def accelerator_name(machine: Machine, plan: Plan) -> str:
 
 
 def accelerator_of(machine: Machine) -> str:
-    """The model of the machine's first accelerator, for use without a plan."""
+    """Returns the folder name for the machine's first accelerator. Unlike `accelerator_name`, it
+    needs no plan."""
     if machine.simulated is not None:
         return f"simulated-{slug(machine.simulated, 'machine')}"
     models = (device.model for device in machine.all_devices if not device.is_cpu)
@@ -65,8 +68,8 @@ def accelerator_of(machine: Machine) -> str:
 
 
 def checked_label(text: str) -> str:
-    """Returns the label as it was typed. Raises InputError if new runs may not have it; runs of
-    earlier versions may."""
+    """Returns the label unchanged. Raises InputError if new runs may not have the label. Runs of
+    earlier versions may still have such a label."""
     is_good = text.isprintable() and text.strip() and ".." not in text.split("/")
     if not is_good or len(text) > LONGEST_LABEL:
         shown = printable(text[:LONGEST_LABEL]) + ("…" if len(text) > LONGEST_LABEL else "")
@@ -76,14 +79,15 @@ def checked_label(text: str) -> str:
 
 
 def label_name(label: str) -> str:
-    """The folder of a label: the label itself where that is a plain name, else its slug."""
+    """Returns the folder name of a label: the label itself if it is a plain name, else its slug."""
     return label if _PLAIN.fullmatch(label) else slug(label, "default")
 
 
 def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> Path:
-    """Creates a new folder. The run id is the start time, with a number appended if it is taken.
+    """Creates a new folder for a run. The run id is the start time. If that name is taken, a number
+    is appended.
 
-    Raises InputError if it cannot be written."""
+    Raises InputError if the folder cannot be written."""
     parent = out / accelerator / label_name(label)
     stamp = re.sub(r"[-:]|\.\d+", "", started)
     try:
@@ -103,7 +107,8 @@ def create_run_folder(out: Path, accelerator: str, label: str, started: str) -> 
 
 
 def keep_topology(folder: Path, machine: Machine) -> None:
-    """Writes the machine's topology files into the folder. Raises ResultsError if it cannot."""
+    """Writes the machine's topology files into the folder. Raises ResultsError if they cannot be
+    written."""
     from linkgauge.machine.tools import topology_files
 
     for name, text in topology_files(machine).items():

@@ -1,9 +1,10 @@
-"""The journal: a run's records as JSON lines, each written before the next cell starts.
+"""The journal: the records of a run as JSON lines. Each record is written before the next cell
+starts.
 
-The first line opens the run and holds its plan and its machine; each further line is a whole cell;
-the last closes it. The file is created with its first line, by rename. If it is cut off anywhere,
-it reads up to its last whole line and the run resumes there; `assemble` builds the run from the
-records: run.json always follows from its journal alone."""
+The first line opens the run and holds the plan and the machine. Most further lines are visits of
+cells. The last line closes the run. The file is created with its first line, by rename. If the file
+is cut off, it can be read up to the last whole line, and the run resumes there. `assemble` builds
+the run from the records alone, so run.json always follows from the journal."""
 
 from __future__ import annotations
 
@@ -43,13 +44,13 @@ from .stored import current
 RUN_FILE = "run.json"
 JOURNAL_FILE = "journal.jsonl"
 SYNC_SECONDS = 1.0
-"""The seconds of measurements that a power cut may cost; a crash of the process costs nothing that
+"""The seconds of measurements that a power cut may cost. A crash of the process costs nothing that
 was flushed."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """A run's identity and plan: all that is known before the first cell, and enough to resume the
-    run. `options` are the options in effect, by name, in readable form."""
+    """The first record of a journal: the identity and the plan of a run. It is enough to resume the
+    run. `options` are the options in effect, by name, as text for people."""
 
     schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
     id: str
@@ -66,9 +67,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
 class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
-    """One visit of a cell; `sheet` is the index of the cell's table in the plan. In a run that
-    repeats its plan for a time, `round` counts the repetitions from 0, and `at` is how many seconds
-    of that time had passed."""
+    """A record of one visit of a cell. `sheet` is the index of the cell's table in the plan.
+    `round` and `at` are for a run that repeats its plan. `round` is the number of the repetition,
+    from 0. `at` is how many seconds of the time had passed."""
 
     sheet: int
     cell: CellResult
@@ -77,39 +78,39 @@ class MeasuredVisit(
 
 
 class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
-    """These cells were measured and are in doubt, so each is visited once more."""
+    """A record that these doubtful cells are measured once more."""
 
     cells: tuple[CellAt, ...]
 
 
 class Logged(msgspec.Struct, frozen=True, tag_field="record", tag="logged"):
-    """The kernel's messages since the previous record of this kind."""
+    """A record of the kernel's messages since the previous record of this kind."""
 
     log: KernelLog
 
 
 class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
-    """The names of all files that a profiler has written to the run's folder by now."""
+    """A record of the names of all files that a profiler has written to the run's folder so far."""
 
     files: tuple[str, ...]
 
 
 class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
-    """The loss of this rank ended the run."""
+    """A record that the loss of a rank ended the run."""
 
     rank: LostRank
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """The run was resumed at this time by this command, after it broke off or lost a rank. Visits
-    that the loss of a rank spoilt do not count any more."""
+    """A record that an interrupted run was resumed, with the time and the command. Visits that the
+    loss of a rank spoilt no longer count."""
 
     started: str
     command: tuple[str, ...]
 
 
 class Closed(msgspec.Struct, frozen=True, tag_field="record", tag="closed"):
-    """The run ended at this time and left the machine in this state."""
+    """A record that the run ended, with the time and the inventory of the machine at the end."""
 
     finished: str
     after: Inventory | None = None
@@ -124,8 +125,8 @@ _decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
 
 
 class Journal:
-    """Appends records to a run's file, locked against other processes (the kernel releases the lock
-    however this process ends). Raises ResultsError with the path."""
+    """Appends records to the journal of a run. The file is locked against other processes. The
+    kernel releases the lock when this process ends. Raises ResultsError with the path."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -135,8 +136,8 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, opened: Opened) -> Journal:
-        """Creates the journal with its first record, in one step. Raises ResultsError if it
-        exists."""
+        """Creates the journal with its first record, in one step. Raises ResultsError if the
+        journal exists."""
         partial = path.with_name(path.name + ".partial")
         if path.exists():
             raise ResultsError(f"cannot write {path}: File exists")
@@ -159,9 +160,10 @@ class Journal:
     def reopen(
         cls, path: Path, take: Callable[[Iterator[Record]], Taken], *, by_force: bool = False
     ) -> tuple[Journal, Taken]:
-        """Reopens a journal behind its last whole record and truncates the rest; `take` receives
-        the records one by one. Raises InputError if there is no journal, and Busy while another
-        process has it locked. `by_force` ignores the lock, for a process that can write no more."""
+        """Reopens a journal after its last whole record and truncates the rest. `take` gets an
+        iterator over the records. Its result is returned with the journal. Raises InputError if
+        there is no journal, and DeviceBusy while another process holds the lock. `by_force` ignores
+        the lock of a process that cannot write any more."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -208,7 +210,8 @@ def _line(record: Record) -> bytes:
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
-    """Raises Busy if another process has the lock. File systems without locks go without."""
+    """Locks the file. Raises DeviceBusy if another process holds the lock. On file systems without
+    locks, the file stays unlocked."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -220,7 +223,7 @@ def _hold(file: BinaryIO, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the file's name survive a power cut."""
+    """Syncs the folder, so that a new file's name survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -229,19 +232,19 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_records(data: bytes) -> tuple[Record, ...]:
-    """Records up to the last whole line. Raises InputError if not even the first is whole, or if a
-    whole line is not a record, or does not fit the plan."""
+    """Returns the records up to the last whole line. Raises InputError if there is no whole line,
+    or if a whole line is not a record or does not fit the plan."""
     return tuple(records_of(data))
 
 
 def records_of(data: bytes) -> Iterator[Record]:
-    """Yields the records one by one; raises as `read_records` does."""
+    """Yields the records one by one. Raises the same errors as `read_records`."""
     return records_in(_WholeLines(BytesIO(data)))
 
 
 class _WholeLines:
-    """The whole lines of a journal; a last line that was cut off is left out. `end` is the offset
-    in bytes behind the lines that were read so far."""
+    """The whole lines of a journal. A last line that was cut off is left out. `end` is the offset
+    in bytes after the lines read so far."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -256,7 +259,7 @@ class _WholeLines:
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
-    """The records of whole lines, one by one. Raises as `read_records`."""
+    """Yields the records of whole lines, one by one. Raises the same errors as `read_records`."""
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
@@ -279,7 +282,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
 
 
 def _check(fitting: Fitting, record: Record) -> None:
-    """Raises InputError if a record after the first disagrees with those before it."""
+    """Raises InputError if a record after the first contradicts the records before it."""
     if isinstance(record, Opened):
         raise InputError("it opens a run, as the first line does")
     if isinstance(record, MeasuredVisit):
@@ -290,14 +293,14 @@ def _check(fitting: Fitting, record: Record) -> None:
 
 
 def opening(records: Sequence[Record]) -> Opened:
-    """The first record. Raises InputError if it is not a run's plan."""
+    """Returns the first record. Raises InputError if it is not a run's plan."""
     if records and isinstance(records[0], Opened):
         return records[0]
     raise InputError("the journal does not start with a run's plan")
 
 
 def visits_of(records: Sequence[Record]) -> Visits:
-    """The visits that the records hold, and the visits that remain."""
+    """Returns the visits that these records describe, and which visits remain."""
     opened = opening(records)
     visits = Visits(opened.plan, opened.settings)
     for record in records:
@@ -306,7 +309,7 @@ def visits_of(records: Sequence[Record]) -> Visits:
 
 
 def follow(visits: Visits, record: Record) -> None:
-    """Passes one record to the visits."""
+    """Updates the visits with one more record."""
     if isinstance(record, MeasuredVisit):
         visits.add(record.sheet, record.cell)
     elif isinstance(record, Again):
@@ -316,21 +319,22 @@ def follow(visits: Visits, record: Record) -> None:
 
 
 def last_part(records: Sequence[Record]) -> Sequence[Record]:
-    """The records since the run was last resumed, or all of them if it never was."""
+    """Returns the records since the run was last resumed, or all records if it never was."""
     at = max((n for n, one in enumerate(records, 1) if isinstance(one, Resumed)), default=0)
     return records[at:]
 
 
 class MeasuredCells(Protocol):
-    """The measured cells of a plan."""
+    """The measured cells of a plan, by table."""
 
     def cells(self, sheet: int) -> list[CellResult]:
-        """The measured cells of this table, in the plan's order."""
+        """Returns the measured cells of this table, in the plan's order."""
 
 
 def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> Run:
-    """Builds the run that the records describe; `visits` are the visits in them, if already known.
-    Tables without cells keep their plan's reason; cells that were not reached are absent."""
+    """Builds the run that the records describe. `visits` are the visits in the records, if already
+    known. A table without cells keeps the reason from the plan. Cells that were not measured are
+    absent."""
     opened = opening(records)
     visits = visits or visits_of(records)
     measured = [visits.cells(number) for number in range(len(opened.plan))]
@@ -355,8 +359,8 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
 
 
 def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """The table's result. Its reason is the plan's, or the one shared by all cells that have a
-    reason."""
+    """Returns the result of a table. Its reason is the plan's reason. Without a plan's reason, it
+    is the common reason of all cells that did not pass."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

@@ -1,4 +1,4 @@
-"""Names files that are not runs, and the command that reads each kind."""
+"""Recognizes files that are not runs, and names the command that reads each kind."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ _DOCUMENTS = {
 
 
 class _Head(msgspec.Struct):
-    """The only field that is read of a document whose schema this version may not know."""
+    """The schema name of a document, which can be read even if this version does not know the
+    schema."""
 
     schema: str = ""
 
 
 def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
-    """Explains in one line why these bytes are not a run: the kind of file, and the command that
-    reads it. `data` may be the first byte alone if the file does not begin as JSON."""
+    """Returns an error that says what kind of file this is and which command reads it. `data` may
+    be the first byte alone if the file does not begin as JSON."""
     if not data.startswith(b"{"):
         return InputError(f"{path} is not a run of linkgauge: {_kind(_head(path, data))}")
     try:
@@ -61,7 +62,8 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
 
 
 def kept_beside(path: Path) -> str:
-    """The end of a sentence that names a journal next to this file, or ""."""
+    """Returns `; PATH also has what was measured` for a journal in the same folder, or "" without a
+    journal."""
     journal = path.with_name(JOURNAL_FILE)
     return f"; {journal} also has what was measured" if journal.exists() else ""
 

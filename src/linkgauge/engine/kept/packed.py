@@ -1,4 +1,4 @@
-"""samples.bin: every raw sample of a run, and the summaries of parts and ranks, as packed
+"""samples.bin: every raw sample of a run, and the summaries of its parts and ranks, as packed
 numbers."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SURE = 8
 
 
 def packed(run: Run) -> bytes:
-    """The content of the file."""
+    """Returns the content of samples.bin for a run."""
     lengths, values, summaries = array("I"), array("d"), array("d")
     for result in run.results:
         for cell in result.cells:
@@ -49,12 +49,12 @@ def packed(run: Run) -> bytes:
 
 
 def file_of(content: bytes) -> SamplesFile:
-    """The length and checksum by which run.json recognizes its samples.bin."""
+    """Returns the length and checksum by which run.json recognizes its samples.bin."""
     return SamplesFile(len(content), sha256(content).hexdigest())
 
 
 class PackedSeries:
-    """The series in a samples.bin, read one after the other. Raises InputError with the file's name
+    """Reads the series in a samples.bin one after another. Raises InputError with the file's name
     if the file belongs to another run or does not fit the run's cells."""
 
     def __init__(self, name: object, content: bytes, of: SamplesFile, run: str) -> None:
@@ -71,7 +71,7 @@ class PackedSeries:
         self._values, self._at = whole.values, 0
 
     def samples(self) -> tuple[float, ...]:
-        """The samples of the next series."""
+        """Returns the samples of the next series."""
         (length,) = next(self._lengths, (None,))
         if length is None or self._at + 8 * length > len(self._values):
             raise self._damaged("it has too few samples")
@@ -82,7 +82,7 @@ class PackedSeries:
         return found
 
     def summary(self) -> Summary | None:
-        """The summary of the next part or rank."""
+        """Returns the summary of the next part or rank."""
         row = next(self._rows, None)
         if row is None:
             raise self._damaged("it has too few summaries")
@@ -98,7 +98,7 @@ class PackedSeries:
         return Summary(int(n), least, median, mean, most, p50, p95, p99, *shape)
 
     def check_end(self) -> None:
-        """Raises InputError where samples or summaries are left."""
+        """Raises InputError if samples or summaries are left over."""
         left = next(self._lengths, None) or next(self._rows, None)
         if left is not None or self._at != len(self._values):
             raise self._damaged("it has samples of no cell")

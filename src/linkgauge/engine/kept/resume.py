@@ -1,5 +1,5 @@
-"""Resumes a run that broke off or lost a rank. The machine, the ranks and the options must be the
-same."""
+"""Resumes a run that was interrupted or lost a rank. The machine, the ranks and the options must be
+the same as before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Opening = Callable[[Opened], AbstractContextManager[Workers]]
 
 
 def alone(opened: Opened) -> AbstractContextManager[Workers]:
-    """The worker processes of this machine."""
+    """Opens the worker processes of a run on this machine alone."""
     return closing(Supervisor(opened.settings))
 
 
@@ -47,10 +47,10 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures what is left of the run in this folder, and once more what the loss of a rank
-    spoilt. The options `given` must equal the run's own; `size` is the number of processes that
-    take part. Raises InputError if the processes, options or machine differ, and Busy if another
-    run measures a device."""
+    """Measures the cells that the run in this folder still lacks. The options `given` must equal
+    the run's options. `size` is the number of processes that take part. Raises InputError if the
+    processes, the options or the machine differ. Raises DeviceBusy if another run measures a
+    device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened
@@ -93,7 +93,7 @@ def _say_what_is_lost(state: RunState, observer: Observer) -> None:
 
 
 def _check_ranks(folder: Path, opened: Opened, size: int) -> None:
-    """Raises InputError unless the run was measured by this number of processes."""
+    """Raises InputError unless this number of processes measured the run."""
     if not opened.plan:
         raise InputError(f"{folder} ended before it had a plan: start a new run")
     before = len(opened.machine.ranks) or 1
@@ -108,8 +108,8 @@ def _check_ranks(folder: Path, opened: Opened, size: int) -> None:
 
 
 def _seconds(began: str, now: str) -> float:
-    """Seconds from one ISO 8601 time to the other; 0 if the clock was set back or a time is
-    unreadable."""
+    """Returns the seconds from one ISO 8601 time to another. Returns 0 if the clock was set back or
+    a time is unreadable."""
     try:
         passed = datetime.fromisoformat(now) - datetime.fromisoformat(began)
     except (TypeError, ValueError):
@@ -130,9 +130,9 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine, plan: Plan = ()) -> dict[str, str]:
-    """The properties, by name, that figures depend on and that stay unless somebody changes the
-    machine. Readings such as free memory are left out, and so are addresses and all network
-    interfaces that the plan does not use."""
+    """Returns the properties of a machine that figures depend on, by name. Readings that change by
+    themselves, such as free memory, are left out. So are addresses and network interfaces that the
+    plan does not use."""
     host = machine.host
     prints = {
         "host name": host.hostname,
@@ -164,8 +164,8 @@ def _over_nics(plan: Plan) -> set[Transfer]:
 
 
 def check_same_machine(then: Machine, now: Machine, plan: Plan = ()) -> None:
-    """Raises InputError with the first property in which this machine differs from the run's, or
-    with what an interface that the plan uses cannot do any more."""
+    """Raises InputError if this machine differs from the run's machine. The message names the first
+    property that differs, or what an interface of the plan can no longer do."""
     was, present = fingerprint(then, plan), fingerprint(now, plan)
     anew = "start each rank where it was, or a new run" if then.ranks else "start a new run"
     for name in dict.fromkeys((*was, *present)):
@@ -183,7 +183,7 @@ def check_same_machine(then: Machine, now: Machine, plan: Plan = ()) -> None:
 
 
 def check_same_options(then: Mapping[str, str], given: Mapping[str, str]) -> None:
-    """Raises InputError for the first given option that differs from the run's."""
+    """Raises InputError for the first given option that differs from the run's option."""
     for name, value in given.items():
         if then.get(name) != value:
             own = f"{name} {then[name]}".strip() if name in then else f"no {name}"

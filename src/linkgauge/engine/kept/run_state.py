@@ -1,4 +1,4 @@
-"""Builds a run's state from its records, one by one, as they are read or written."""
+"""Builds the state of a run from its records, one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RunState(Protocol):
-    """A run so far. `is_complete` says whether it has reached its end without the loss of a
+    """The state of a run so far. `is_complete` says whether the run has ended without the loss of a
     rank."""
 
     opened: Opened
@@ -38,11 +38,11 @@ class RunState(Protocol):
         """Adds the next record."""
 
     def run(self) -> Run:
-        """The run in the records so far."""
+        """Returns the run that the records so far describe."""
 
 
 class PreciseRun:
-    """A run that measures until its figures are precise, with all of its records."""
+    """The state of a run that measures until its figures are precise. It keeps all records."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -71,8 +71,8 @@ class PreciseRun:
 
 
 def state_of(records: Iterable[Record]) -> PreciseRun | SoakState:
-    """The state of a run that begins with this record. Raises InputError if it is not a run's
-    plan."""
+    """Returns the state of a run after these records. Raises InputError if the first record is not
+    a run's plan."""
     following = iter(records)
     first = next(following, None)
     opened = opening(() if first is None else (first,))

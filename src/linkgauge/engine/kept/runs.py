@@ -1,4 +1,4 @@
-"""Stored runs, and comparisons of runs: the names of their files, and how to read one."""
+"""Finds and reads stored runs and comparisons of runs. Has the names of their files."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class _MachineOnly(msgspec.Struct, frozen=True):
 
 
 class RunOrigin(msgspec.Struct, frozen=True):
-    """The machine of a run.json, or of a journal's first record."""
+    """The machine of a run, as run.json or the first record of a journal states it."""
 
     simulated: bool = False
     machine: _MachineOnly = _MachineOnly()
 
     @property
     def is_own(self) -> bool:
-        """Whether the run was measured on this machine."""
+        """Whether the run was measured on this machine, not on another one."""
         return not self.is_simulated and self.machine.host.hostname == this_host()
 
     @property
@@ -62,7 +62,7 @@ class RunOrigin(msgspec.Struct, frozen=True):
 
 
 def origin_of(file: Path) -> RunOrigin | None:
-    """The machine of a run's file; None if the file does not say, which its reader will explain."""
+    """Returns the machine of a run's file, or None if the file does not name it."""
     try:
         with file.open("rb") as content:
             data = content.readline() if file.suffix == ".jsonl" else content.read()
@@ -80,23 +80,22 @@ _HEAD = 100
 MOST_BYTES = 1 << 30
 """The most bytes of a run: the full profile of eight devices has a tenth of a GiB."""
 MOST_VALUES = 1 << 25
-"""The most commas of a run, each of which may separate values that take 32 bytes of memory once
-read."""
+"""The most commas in a run. Each may separate values that take 32 bytes of memory once read."""
 
 
 _Kept = TypeVar("_Kept")
 DEPTH = 3
-"""Folders from the one that holds all runs down to a run's: accelerator, label, run."""
+"""The levels of folders from the folder of all runs down to a run: accelerator, label, run."""
 
 
 def is_run(path: Path) -> bool:
-    """Whether the path is a run's own file or folder."""
+    """Whether the path is the file or the folder of a single run."""
     return not path.is_dir() or any((path / name).exists() for name in (RUN_FILE, JOURNAL_FILE))
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """The folders below this one that hold runs, or files with a name in `also`, in order of their
-    names."""
+    """Returns the folders below `path` that hold a run, sorted by name. A file with a name in
+    `also` counts as a run."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -107,8 +106,8 @@ def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
 
 
 def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tuple[Path, Run]]:
-    """Yields the runs of these folders with their paths. Calls `say` for each run that is damaged
-    or was measured under a profiler, and skips it."""
+    """Yields the runs in these folders with their paths. Skips each run that is damaged or was
+    measured under a profiler, and calls `say` with a message about it."""
     for path in folders:
         try:
             run = read_run(path)
@@ -122,8 +121,8 @@ def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tu
 
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """The folder of the run that began last, of this label or of all. Raises InputError if there is
-    none."""
+    """Returns the folder of the run that began last, with this label or with any. Raises InputError
+    if there is no run."""
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
@@ -137,7 +136,8 @@ def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) 
 
 
 def none_in(folder: Path) -> InputError:
-    """The error for a folder without runs, which may hold a comparison instead."""
+    """Returns the error for a folder without runs. If the folder holds a comparison, the error says
+    so."""
     if (folder / VARY_FILE).exists():
         return InputError(
             f"{folder} compares settings: linkgauge show {folder} reads it; its runs are kept "
@@ -147,15 +147,15 @@ def none_in(folder: Path) -> InputError:
 
 
 def _began(folder: Path) -> tuple[str, int]:
-    """A key to sort runs by: when the run began, and its number among runs of the same second."""
+    """Returns a key that sorts runs by start time. Runs of the same second are sorted by their
+    number."""
     moment, _, number = folder.name.partition("-")
     return moment, int(number) if number.isdecimal() else 1
 
 
 def own_run(below: Path = RESULTS, command: str = "show") -> Path:
-    """The folder of the latest run that was measured on this machine. Raises InputError if there is
-    none; its message shows the latest run of another machine as an argument of `linkgauge
-    COMMAND`."""
+    """Returns the folder of the latest run of this machine. Raises InputError if there is none; the
+    message then suggests `linkgauge COMMAND` with a run of another machine."""
     folders = sorted(run_folders(below), key=_began, reverse=True)
     for folder in folders:
         origin = origin_of(run_file(folder))
@@ -171,9 +171,9 @@ def own_run(below: Path = RESULTS, command: str = "show") -> Path:
 def find_run(
     asked: Path | None, below: Path = RESULTS, command: str = "show", also: Iterable[str] = ()
 ) -> Path:
-    """Finds the run that a person named: a path, the latest run of a label, or by default the
-    latest run of this machine. Files with a name in `also` count as runs. Raises InputError if
-    there is none; its message suggests `command` for a run of another machine."""
+    """Returns the run that the user named by a path or a label. A label stands for its latest run.
+    Without a name, returns the latest run of this machine. Files with a name in `also` count as
+    runs. Raises InputError if there is no run."""
     if asked is None:
         return own_run(below, command)
     if asked.exists() or len(asked.parts) != 1:
@@ -182,13 +182,15 @@ def find_run(
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
-    """Finds a run as `find_run` does; for a folder of runs, the latest one."""
+    """Returns the run that the user named. If this is a folder of runs, returns the latest of
+    them."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
 
 def run_file(path: Path) -> Path:
-    """The file that holds a run: run.json in its folder or, if the run was cut off, the journal."""
+    """Returns the file that holds a run: run.json in its folder or, if the run was interrupted, the
+    journal."""
     if not path.is_dir():
         return path
     whole = path / RUN_FILE
@@ -196,8 +198,8 @@ def run_file(path: Path) -> Path:
 
 
 def read_run(path: Path) -> Run:
-    """The run of a run.json, a journal.jsonl, the folder of either, or an archive that
-    `linkgauge pack` wrote. Raises InputError."""
+    """Reads a run from a run.json, a journal.jsonl, a folder with one of them, or an archive of
+    `linkgauge pack`. Raises InputError if the run cannot be read."""
     if path.name.endswith(PACKED):
         content, beside = _packed(path)
         return run_of(content, path, beside)
@@ -209,8 +211,8 @@ def read_run(path: Path) -> Run:
 
 
 def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
-    """Reads a run from the content of its file; `beside` has the other files of its folder if they
-    are not on the disk. Raises InputError with the path."""
+    """Reads a run from the content of its file. `beside` has the other files of the folder, if they
+    are not on disk. Raises InputError with the path if the content is no run."""
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
@@ -226,14 +228,14 @@ def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -
 
 
 class _Outline(StoredRun, frozen=True, kw_only=True):
-    """A run whose results are not read yet."""
+    """A run whose results are still raw JSON."""
 
     results: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
 
 
 def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
-    """Decodes the results one after another, and keeps values that cells share only once in
-    memory."""
+    """Decodes the results one after another. Equal values of several cells are kept in memory
+    once."""
     hook = decode_hook()
     try:
         outline = msgspec.json.decode(data, type=_Outline, dec_hook=hook)
@@ -273,7 +275,8 @@ def _read(result: Result, once: Once) -> Result:
 
 
 def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
-    """The run.json of an archive, and all files in its folder."""
+    """Returns the run.json of an archive. Also returns the content of all files in the run's
+    folder, by name."""
     files = read_files(path, "give what `linkgauge pack` wrote")
     found = [name for name in files if name.rpartition("/")[2] == RUN_FILE]
     if len(found) != 1:
@@ -284,8 +287,8 @@ def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
 
 
 def read_kept(path: Path, kind: type[_Kept], schema: str) -> _Kept | None:
-    """Reads a document of this schema. Returns None if the file is something else; raises
-    InputError if it is damaged."""
+    """Reads a document of this schema. Returns None if the file is not such a document. Raises
+    InputError if the document is damaged."""
     try:
         with path.open("rb") as file:
             if f'"{schema}"'.encode() not in file.read(_HEAD):

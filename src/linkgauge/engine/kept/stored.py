@@ -1,5 +1,5 @@
-"""run.json as it is stored: samples are in samples.bin, and fields that most cells of a result
-share are written once. The run.json of 72 devices has 50,000 cells, one a line."""
+"""run.json as it is stored. Samples are in samples.bin. A field that most cells of a result share
+is written once. Each cell has a line of its own."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ _OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
 
 
 def share_texts(run: Run) -> Run:
-    """The run with the texts of expectations moved into its results, as it is stored."""
+    """Returns the run as it is stored. The texts of expectations are moved from the cells to their
+    results."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
 class Once:
-    """A pool of equal values: 50,000 cells have few different ones, and each is kept once."""
+    """A pool in which equal values are kept once, because most cells share their values."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -72,7 +73,7 @@ def _shared(result: Result) -> Result:
 
 
 def spread_texts(result: Result) -> Result:
-    """The result with its texts in each cell again, as the program uses it. Raises InputError if a
+    """Returns the result with its shared texts copied back into each cell. Raises InputError if a
     text is missing."""
     texts = result.texts
 
@@ -87,7 +88,7 @@ def spread_texts(result: Result) -> Result:
 
 
 def _with_expected(result: Result, change: Callable[[Expected], Expected]) -> Result:
-    """The result with each expectation changed; equal expectations are changed once."""
+    """Returns the result with each expectation changed. Equal expectations are changed once."""
     changed: dict[Expected, Expected] = {}
     for cell in result.cells:
         if cell.expected is not None and cell.expected not in changed:
@@ -108,7 +109,7 @@ _WORDS: dict[OutcomeKind, tuple[str, ...]] = {
     "memory": ("out of memory", "out_of_memory", "cannot allocate"),
     "crash": ("was ended by",),
 }
-"""Texts by which earlier versions' reasons reveal the kind of outcome."""
+"""Texts in the reasons of earlier versions that show the kind of outcome."""
 
 
 _BESIDE = re.compile(r"measured at the same time as (\d+) other pairs")
@@ -118,8 +119,7 @@ _IMPRECISE = re.compile(
 
 
 def current(cell: CellResult) -> CellResult:
-    """Converts a cell of an earlier version: outcomes and notes were text only. Notes' text is
-    dropped, because it is generated again where it is shown."""
+    """Converts a cell of an earlier version, in which outcomes and notes were only text."""
     if cell.status != "pass" and cell.kind is None:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:
@@ -159,7 +159,8 @@ _BLANK: tuple[object, ...] = (None, ())
 
 
 def stored(run: Run) -> tuple[bytes, bytes]:
-    """The contents of run.json and of samples.bin. The notes of `run` must be in words."""
+    """Returns the contents of run.json and of samples.bin for a run. Its notes must already be
+    sentences."""
     samples = packed(run)
     known = _fields_of(share_texts(run))
     known["samples"] = file_of(samples)
@@ -172,7 +173,7 @@ def stored(run: Run) -> tuple[bytes, bytes]:
 
 
 def _fields_of(value: Run | Result) -> dict[str, Any]:
-    """The fields of a document, without those that are left out."""
+    """Returns the fields of a document that are written, by name."""
     return {name: one for name, one in asdict(value).items() if one is not msgspec.UNSET}
 
 
@@ -185,7 +186,7 @@ def _encoded(value: object) -> bytes:
 
 
 def _result_text(result: Result) -> bytes:
-    """The result as JSON, with one field a line and one cell a line."""
+    """Returns the result as JSON, with one line for each field and each cell."""
     placements, readings = _ValueTable(), _ValueTable()
     cells = [_stored(cell, placements, readings) for cell in result.cells]
     common = dict(_shared_by_most(cells))
@@ -199,7 +200,7 @@ def _result_text(result: Result) -> bytes:
 
 
 class _ValueTable:
-    """A list of different values, and the position of each."""
+    """A list of different values, and the position of each value."""
 
     def __init__(self) -> None:
         self.values: list[object] = []
@@ -248,7 +249,7 @@ def _own(cell: dict[str, Any], common: Mapping[str, object]) -> Iterator[tuple[s
 
 
 class _PackedCell(StoredCell, frozen=True, gc=False):
-    """A cell whose samples are elsewhere."""
+    """A cell whose samples are in samples.bin."""
 
     placement: tuple[int, ...] = ()
     readings: tuple[int, ...] = ()
@@ -265,7 +266,7 @@ class _SharedFields(_PackedCell, frozen=True, gc=False):
 
 
 class _ResultOutline(StoredResult, frozen=True, kw_only=True):
-    """A result whose cells are not read yet."""
+    """A result whose cells are still raw JSON."""
 
     cells: tuple[msgspec.Raw, ...]  # type: ignore[assignment]
     common: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
@@ -273,7 +274,7 @@ class _ResultOutline(StoredResult, frozen=True, kw_only=True):
 
 class ResultReader:
     """Reads the results of a run.json one after another, with their samples. Raises InputError if
-    the samples do not fit, or if cells share more than `most` values in total; raises
+    the samples do not fit, or if cells share more than `most` values in total. Raises
     msgspec.DecodeError for broken JSON."""
 
     def __init__(self, series: PackedSeries, most: int) -> None:
@@ -297,8 +298,8 @@ class ResultReader:
         return Result(**known | {"cells": tuple(cells), "texts": ()})
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
-        """The fields that the JSON of a cell has. An absent field is not the same as its default
-        value."""
+        """Returns the fields that the JSON of a cell contains, by name. A field that is absent
+        there has the value that cells share."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
             known["placement"] = _found(cell.placement, of.placements or (), of)
@@ -325,7 +326,8 @@ class ResultReader:
 
 
 def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
-    """The values at these positions. Raises InputError if a position has none."""
+    """Returns the values of `among` at these positions. Raises InputError if a position has no
+    value."""
     if places and not 0 <= min(places) <= max(places) < len(among):
         raise InputError(f"a cell of {of.benchmark} refers to a text or a value that is missing")
     return tuple([among[place] for place in places])

@@ -1,9 +1,10 @@
 """Measures the CPU load of other processes during a run, and which CPUs of a virtual machine are
 near each other.
 
-Spans are at least `SPAN` long, so that the kernel's clock ticks (10 ms) do not matter: that of a
-short visit begins before it. Processes are read only when the others are busy, since it takes
-milliseconds, and never while a sample is timed."""
+The load is measured over at least `SPAN` seconds, so that the kernel's clock ticks (10 ms) do not
+matter. For a short visit, this span begins before the visit. Reading all processes takes
+milliseconds. Processes are therefore read only when other processes are busy, and never while a
+sample is timed."""
 
 from __future__ import annotations
 
@@ -33,32 +34,34 @@ from linkgauge.model.load import Load
 PAIRS = 7
 """The number of CPUs, evenly spread, that are paired with the first one."""
 _LOOPS, _LAPS = 200, 3
-"""The round trips of a lap, and the number of laps; the shortest lap counts, because a thread may
+"""The round trips of a lap, and the number of laps. The shortest lap counts, because a thread may
 be interrupted."""
 
 
 class Nearness:
-    """Measures how near these CPUs are to each other. On hardware the list is empty, as cores do
-    not move."""
+    """Measures how near the CPUs of a virtual machine are to each other. On hardware the result is
+    empty, because cores do not move."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
 
     @classmethod
     def here(cls) -> Nearness:
-        """Nearness of the CPUs on which this process may run."""
+        """Returns a Nearness for the CPUs on which this process may run."""
         return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
 
     def measure(self) -> tuple[float, ...]:
-        """Seconds that a message takes one way between the CPUs of each pair. Measuring takes about
-        0.3 ms a pair. Empty without pairs, or if a thread cannot run on one of the CPUs."""
+        """Returns the seconds that a message takes one way, for each pair of CPUs. Measuring takes
+        about 0.3 ms per pair. The result is empty without pairs, or if a thread cannot run on one
+        of the CPUs."""
         with suppress(OSError):
             return tuple(_one_way(first, second) for first, second in self._pairs)
         return ()
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs the first CPU with each other one, or with `PAIRS` others at even distances."""
+    """Returns pairs of the first CPU with each other CPU. If there are many, at most `PAIRS` others
+    are taken at even distances."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -74,13 +77,13 @@ def _one_way(first: int, second: int) -> float:
 SPAN = 0.5
 """The least seconds of a span over which load is measured."""
 NAMED = 0.1
-"""The number of CPUs kept busy by others from which the busiest process is looked for."""
+"""The busiest process is looked for if other processes keep at least this many CPUs busy."""
 _MOST_KEPT = 64
 
 
 class _At(NamedTuple):
-    """CPU time at one `moment` (`time.monotonic`): of all CPUs, and of the run's `own`
-    processes."""
+    """CPU time used up to a `moment` (of `time.monotonic`). `all` is for all CPUs together, and
+    `own` for the run's processes."""
 
     moment: float
     all: CpuTime
@@ -88,8 +91,8 @@ class _At(NamedTuple):
 
 
 class BackgroundLoad:
-    """Follows the host's CPU time. The run's own processes are this one, its parent, and the
-    parent's other children."""
+    """Measures the CPU time that processes outside the run use. The run's processes are this
+    process, its parent, and the parent's other children."""
 
     def __init__(self) -> None:
         self._nearness = Nearness.here()
@@ -99,15 +102,15 @@ class BackgroundLoad:
         self._busiest: tuple[str, int] | None = None
 
     def begin(self) -> None:
-        """A visit begins."""
+        """Marks the beginning of a visit."""
         if (now := self._now()) is not None:
             self._past.append(now)
             if not self._processes:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self) -> Load | None:
-        """The load since the visit began, or for longer; None if the kernel does not report it, or
-        if nothing began."""
+        """Returns the load since the visit began. For a short visit, the span begins earlier.
+        Returns None if the kernel does not report CPU time, or if no visit began."""
         now = self._now()
         if now is None or not self._past:
             return None
@@ -132,7 +135,7 @@ class BackgroundLoad:
         return _At(time.monotonic(), every, family_time(os.getppid()))
 
     def _find(self, moment: float) -> tuple[str, int] | None:
-        """Finds the process outside the run that has lately used most CPU time."""
+        """Returns the process outside the run that has lately used the most CPU time."""
         if moment - self._read < SPAN:
             return self._busiest
         before, now = self._processes, process_times()

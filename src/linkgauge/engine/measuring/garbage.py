@@ -1,4 +1,4 @@
-"""Python's garbage collector while a run measures."""
+"""Controls Python's garbage collector while a run measures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ _NEW_OBJECTS = 50_000
 
 
 def collect_seldom() -> None:
-    """Makes the collector run seldom: scanning loaded objects and kept results takes time and frees
-    nothing. Only the first call has an effect, so that a second run in this process can free the
-    objects of the first."""
+    """Makes the collector run seldom, because it takes time and frees nothing. Only the first call
+    has an effect."""
     if gc.get_threshold()[0] == _NEW_OBJECTS:
         return
     gc.freeze()

@@ -1,4 +1,4 @@
-"""A visit of cells, from their transfers to results: allocate, fill, warm up, sample, verify."""
+"""Measures cells in one visit: allocates, fills, warms up, samples and verifies."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from .telemetry import sensing
 
 
 class CombinedGroup:
-    """Arms all its groups, then opens their gates one right after the other and waits for them in
-    order. The last group's endless copies end when the others have ended, or after `lasting`
-    seconds if all are endless.
+    """Several groups of copies that run at the same time, each on its own backend. All groups are
+    prepared, their start signals are given one right after another, and each group is awaited.
+    Endless copies of the last group end when the other groups have ended. If all copies are
+    endless, they end after `lasting` seconds.
 
-    `places` lists for each group the indices of its copies among all; `opened` closes the groups
-    even if closing one fails. Each copy is timed by its own backend. The span is measured on the
-    host, from the first gate's opening to the last group's end, because the backends' clocks need
-    not agree: it includes the launch."""
+    `places` has the indices of each group's copies among all copies. `opened` closes all groups,
+    even if closing one fails. Each copy is timed by its own backend. The total time is measured on
+    the host, because the clocks of backends need not agree."""
 
     pace = Pace()
 
@@ -112,15 +112,16 @@ most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Facts that the first visit of a cell establishes for later visits: its loops, and the
-    definition of a total."""
+    """Facts that the first visit of a cell determines for its later visits. `sample` has the number
+    of loops, and `definition` says how a total is computed."""
 
     sample: Sample
     definition: Definition | None = None
 
 
 class Visited(NamedTuple):
-    """The results of one visit, and the facts for later visits; None if no sample was taken."""
+    """The results of one visit, and the facts for later visits. The facts are None if no sample was
+    taken."""
 
     cells: tuple[CellResult, ...]
     known: Known | None = None
@@ -134,8 +135,9 @@ def measure_together(
     visit: Visit = FIRST,
     known: Known | None = None,
 ) -> Visited:
-    """Visits cells at the same time. `on_phase` is called as each phase begins, and with "measure"
-    after each sample. Errors of a cell are not raised: they become its status and reason."""
+    """Measures cells in one visit, all at the same time. `on_phase` is called as each phase begins,
+    and with "measure" after each sample. Errors of a cell are not raised. They become the status
+    and reason of the cell's result."""
     together = _Together(cells, settings, on_phase, visit, known)
     try:
         return together.carry_out(pool)
@@ -150,8 +152,8 @@ def measure_together(
 
 
 class _Together:
-    """Cells that are being measured at the same time. `phase` is the current activity, which the
-    reason of an error names."""
+    """Cells that are measured at the same time. `phase` is the current phase, for messages of
+    errors."""
 
     def __init__(
         self,
@@ -178,7 +180,8 @@ class _Together:
         }
 
     def carry_out(self, pool: BufferPool) -> Visited:
-        """The cells' results: `pass`, or `fail` if a byte is wrong."""
+        """Measures the cells, and returns their results. The status is `pass`, or `fail` if a byte
+        is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:
@@ -234,7 +237,7 @@ class _Together:
             backend.enter(self._numbered, phase, self._visit.number, self._visit.taken)
 
     def _notes(self) -> Iterator[Note]:
-        """The notes that belong to every cell of this visit."""
+        """Yields the notes that belong to every cell of this visit."""
         if others := len(self._cells) - 1:
             yield Beside(others)
         if self._profiler is not None:
@@ -271,8 +274,8 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:
-        """The group's pace. Laps are timed singly only if the figure is of the first copy of one
-        cell, because other copies may be a lap ahead of it."""
+        """Returns the group's pace. Several samples may follow one start signal only if the figure
+        is that of a single copy."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
@@ -284,13 +287,14 @@ class _Together:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:
-        """Describes an error in the group's computed values, if they are verified."""
+        """Returns a sentence about wrong computed values, or None if there are none or nothing is
+        verified."""
         if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
             return group.mismatch()
         return None
 
     def _iterations(self, group: Group, sample: Sample) -> Iterations:
-        """The times of single iterations of a collective."""
+        """Returns the times of single iterations of a collective."""
         if not follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return ()
         each = max(sample.seconds / sample.loops, 1e-9)
@@ -298,13 +302,14 @@ class _Together:
         return group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
 
     def _wrong_elements(self, group: Group) -> Wrong | None:
-        """Describes wrong elements in a collective's result, if it is verified."""
+        """Returns the wrong elements of a collective's result. Returns None if nothing is
+        verified."""
         if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return group.check()
         return None
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
-        """Splits the timings by cell. The span of a cell among others is its longest transfer."""
+        """Splits the timings by cell."""
         if len(self._cells) == 1:
             return [list(timings)]
         split: list[list[Timing]] = []
@@ -316,8 +321,8 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Seconds of the shortest copy, without those that run as long as others do; for a
-        collective, the time that it reports."""
+        """Returns the seconds of the shortest copy. Endless copies are left out. For a collective,
+        returns the mean time of its ranks."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)

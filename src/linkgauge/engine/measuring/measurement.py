@@ -1,4 +1,4 @@
-"""A cell with its buffers: it allocates, fills, times, compares and reports."""
+"""A cell with its buffers, and the steps of a visit: allocate, fill, compare and report."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from .sampler import TakenSamples, definition_of, headline
 from .telemetry import devices_of
 
 SPAN_WARM_UPS = 4
-"""The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in its memcpy.cpp):
-those that still run when the first copy starts count in its span, and so in its totals."""
+"""The number of warm-up copies behind the gate, as in nvbandwidth (WARMUP_COUNT in memcpy.cpp).
+Warm-up copies that still run when the first copy starts count in the span and so in totals."""
 
 LARGE_CHASE = 64 << 20
-"""The bytes of a pointer chase from which all visits share one buffer, because so many pages
+"""From this many bytes on, all visits of a pointer chase share one buffer, because so many pages
 average out."""
 
 
@@ -53,8 +53,8 @@ Iterations = Sequence[tuple[float, ...]]
 
 
 class Collected(NamedTuple):
-    """Additional results of a collective (its ranks' times, and any wrong elements) or of an AI
-    workload."""
+    """Results of a visit in addition to its samples. `iterations` are a collective's times by rank,
+    `wrong` its wrong elements, and `work` the results of an AI workload."""
 
     iterations: Iterations = ()
     wrong: Wrong | None = None
@@ -62,7 +62,7 @@ class Collected(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """The wrong elements in words, or None."""
+        """A sentence about the wrong elements, or None if there are none."""
         if self.wrong is None or not self.wrong.count:
             return None
         count, rank, first = self.wrong.count, self.wrong.rank, self.wrong.first
@@ -71,8 +71,8 @@ class Collected(NamedTuple):
 
 
 class Measurement:
-    """One cell with its buffers: it fills, times, compares and reports. `backends` lists the
-    backend of each transfer."""
+    """One cell with its buffers. Its methods are the steps of a visit: allocate, fill, compare and
+    report. `backends` has the backend of each transfer."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def is_tracked(self) -> bool:
-        """Whether each transfer's progress over time matters."""
+        """Whether the progress of each transfer must be recorded, because a total is computed."""
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def range_name(self, benchmark: str) -> str:
@@ -105,7 +105,7 @@ class Measurement:
         return range_name(self.planned, self._size, benchmark)
 
     def figure(self, timing: Timing, loops: int, definition: Definition | None = None) -> float:
-        """The headline figure of one sample, in the result's unit."""
+        """Returns the headline figure of one sample, in the result's unit."""
         if self.planned.report is Report.TIME:
             return fmean(timing.seconds) / loops / self.steps
         if self.planned.report.is_latency:
@@ -118,19 +118,20 @@ class Measurement:
         return headline(self.planned, self._size, timing, loops, definition)
 
     def _rate(self, seconds: float, loops: int) -> float:
-        """Steps per second of one transfer of the cell."""
+        """Returns the steps per second of one transfer of the cell."""
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
-        """Borrows buffers, other ones than in the previous visit except for pure interference.
-        Copies that run at once have different seeds, unless they share a buffer."""
+        """Borrows buffers for a visit. They differ from those of the previous visit, except for
+        copies that only load the machine. Copies that run at the same time have different seeds,
+        unless they share a buffer."""
         self._visit = visit
         work = self.planned.operation
         made = self._ranks(work, pool, first_seed, visit) if isinstance(work, Collective) else None
         self.copies = tuple(made or self._allocate(pool, first_seed, visit))
 
     def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
-        """Makes the parts of a collective, one for each rank."""
+        """Yields a copy for each rank's part of a collective."""
         transfers = self.planned.transfers
         whole = transfers[0].bytes_moved(self._size)
         needed = work.buffer_bytes(whole, len(transfers))
@@ -186,7 +187,7 @@ class Measurement:
             )
 
     def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
-        """The single buffer of each source that a broadcast sends from."""
+        """Returns the shared source buffers of a broadcast, by memory."""
         origins: dict[Memory, Buffer] = {}
         if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
@@ -196,8 +197,8 @@ class Measurement:
         return origins
 
     def fill(self) -> None:
-        """Fills the source with the pattern, and the destination with a poison that differs in
-        every byte. Does nothing if nothing is verified."""
+        """Fills the source with the pattern, and the destination with bytes that all differ from
+        it. Does nothing if nothing is verified."""
         for _, copy, backend in self._verified():
             given, made = self._contents(copy)
             if copy.source is not None:
@@ -208,23 +209,22 @@ class Measurement:
                 backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
 
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
-        """Yields the copies to compare after this visit, with their numbers. Pure interference uses
-        the same buffers in every visit and is compared in the first visit only."""
+        """Yields the copies whose bytes are compared after this visit, with their numbers."""
         if self.verifies and not isinstance(self.planned.operation, Collective):
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if not (copy.interference and self._visit):
                     yield number, copy, backend
 
     def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
-        """The content of the source, and the content that a one-way transfer leaves in the
-        destination."""
+        """Returns the expected content of the source and of the destination after a one-way
+        transfer."""
         array = self.planned.does.array
         if array is not None and array.computes:
             return Pattern.NUMBERS, RESULTS[array.kind]
         return (self._moved(copy),) * 2
 
     def _moved(self, copy: Copy) -> Pattern:
-        """The content that a one-way copy moves."""
+        """Returns the pattern of bytes that a one-way copy moves."""
         if touches(copy.transfer):
             return self.staging.pattern
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
@@ -236,7 +236,8 @@ class Measurement:
         return asked and not (touches(transfer) or transfer.both_ways)
 
     def _mismatches(self, last: Timing) -> Iterator[str]:
-        """Describes wrong bytes, copy by copy, each with the first bad offset."""
+        """Yields a sentence for each copy with wrong bytes, with the offset of the first wrong
+        byte."""
         for number, copy, backend in self._verified():
             source, destination = copy.source, copy.destination
             if (
@@ -263,9 +264,9 @@ class Measurement:
         wrong: str | None = None,
         collected: Collected = Collected(),  # noqa: B008
     ) -> CellResult:
-        """Compares the bytes as the `last` sample left them, and summarizes the cell's own
-        `timings`. `wrong` describes an error that is already known; `collected` has a collective's
-        other results."""
+        """Compares the copied bytes, and returns the cell's result. `timings` are the samples, of
+        which `last` was the last to write the buffers. `wrong` describes an error that is already
+        known. `collected` has the other results of a collective or workload."""
         planned = self.planned
         wrong = wrong or collected.problem
         problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
@@ -309,7 +310,7 @@ class Measurement:
 
     @property
     def _has_parts(self) -> bool:
-        """Whether the cell's transfers have figures of their own besides the headline."""
+        """Whether the cell's transfers have figures of their own in addition to the headline."""
         return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[TransferFigure]:

@@ -1,5 +1,5 @@
-"""Merges a cell's visits: all samples, the headline figure, and the interval that another run's
-figure falls into."""
+"""Merges the visits of a cell into one result: all samples, the headline figure, and the interval
+for the figure of another run."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ coverage."""
 
 
 def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated: bool) -> float:
-    """The coverage proven for this kind of cell; a simulated machine varies as its description
-    says."""
+    """Returns the share of other runs' figures that this kind of cell's intervals were shown to
+    contain. For a simulated machine it is `COVERAGE`."""
     if simulated:
         return COVERAGE
     owners = {transfer.engine.owner.backend for transfer in transfers}
@@ -63,17 +63,17 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """A cell with all its visits. `error` is the distance from its figure to the farther end of its
-    interval, relative to the figure; None without an interval."""
+    """A cell with all its visits merged. `error` is the relative distance from its figure to the
+    farther end of the interval; None without an interval."""
 
     cell: CellResult
     error: float | None
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Merged]:
-    """Merges alike cells, each from its visits. A cell that ended in an error has no figures. Wrong
-    bytes in any visit fail the cell. A cell skipped in a later visit, because a device was set
-    aside for example, keeps the figures of the visits before."""
+    """Merges the visits of each cell. The cells must be similar, because they share their variance.
+    A cell that ended in an error has no figures. Wrong bytes in any visit fail the cell. A cell
+    that was skipped in a later visit keeps the figures of the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
     borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
@@ -89,8 +89,8 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
 
 
 def spent(*visits: CellResult) -> float:
-    """Seconds of a cell's time that its visits used up, at least `VISIT_SECONDS` a visit, because
-    arming and messages take time, too. Merged visits count as much as single ones."""
+    """Returns the seconds of a cell's time that these visits used up. Each visit counts at least
+    `VISIT_SECONDS`, because preparing it takes time as well."""
     seconds = sum(visit.seconds or 0.0 for visit in visits)
     return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
 
@@ -100,14 +100,15 @@ def _gates(cell: CellResult) -> list[int]:
 
 
 def _with_gates(visit: CellResult) -> CellResult:
-    """The visits with gates; journals of older versions do not record them."""
+    """Returns the visit with the number of samples after each start signal. In old journals, which
+    do not record it, each sample has its own."""
     if visit.visits or not visit.samples:
         return visit
     return replace(visit, visits=((1,) * len(visit.samples),))
 
 
 def _join(visits: Sequence[CellResult]) -> CellResult:
-    """Joins all visits of a cell into one, with the samples in order."""
+    """Returns all visits of a cell as one, with the samples in order."""
     ended = next((visit for visit in visits if visit.status in _UNWHOLE), None)
     if ended is not None or len(visits) == 1:
         return ended or visits[0]
@@ -155,14 +156,14 @@ def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
 
 
 def _wrong(visits: Sequence[CellResult]) -> int | None:
-    """The largest number of wrong elements in any visit."""
+    """Returns the largest number of wrong elements in a visit, or None if no visit counted them."""
     found = [visit.wrong for visit in visits if visit.wrong is not None]
     return max(found, default=None)
 
 
 def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
-    """The samples behind the headline, by visit. Of samples that fall into two groups, only the
-    larger group counts."""
+    """Returns the samples that count for the headline, by visit. If samples fall into two groups,
+    only the larger group counts."""
     by_visit = list(cut(cell.samples, map(sum, cell.visits)))
     if border is None:
         return by_visit
@@ -173,7 +174,8 @@ def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
 
 
 def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
-    """The estimates of each cell's parts; each part is compared with the same part of all cells."""
+    """Returns the estimates for the parts of each cell. Each part is pooled with the same part of
+    the other cells."""
     count = max((len(cell.parts) for cell in cells), default=0)
     columns = [
         estimates(
@@ -227,8 +229,7 @@ def _finish(
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
-    """Whether a higher or a lower figure is better, for a cell or one of its parts. A transfer that
-    runs beside a latency has a rate, and the parts of a hidden-time cell have times."""
+    """Returns whether higher or lower figures are better, for a cell or for one of its parts."""
     if cell.report is Report.HIDDEN:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
@@ -245,8 +246,8 @@ def _summary(
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
-    """Summarizes all samples. The interval is from the visits if possible, else from the counted
-    samples."""
+    """Returns the statistics of all samples. The interval is from the `known` estimate or, without
+    one, from the `counted` samples."""
     summary = summarize(samples, better)
     if summary is None:
         return None

@@ -1,5 +1,5 @@
-"""Takes the samples of one visit to a prepared group: it warms up, chooses loops and the number of
-samples, and computes each sample's figure from the cell's report."""
+"""Takes the samples of one visit. Warms up, chooses the number of loops and samples, and computes
+the figure of each sample."""
 
 from __future__ import annotations
 
@@ -29,20 +29,19 @@ LAPS_TOGETHER = 3
 STANDSTILL = 2.0
 """A lap longer than the copy's other laps by this factor means that the copy stands still."""
 LEAST_OVERLAP = 0.1
-"""Fraction of the shortest copy: copies that overlap for less than this run one after another."""
+"""Copies run one after another if they overlap for less than this fraction of the shortest copy."""
 
 LapTimes = Sequence[Sequence[float]]
 """For each copy, its start and the end of each of its laps, in seconds of one clock."""
 
 
 def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """The rate of each copy while all copies run, in units of its `amounts` (of all its laps) per
-    second; None if they never all run at once.
+    """Returns the rate of each copy while all copies run, or None if they never run at the same
+    time. `amounts` has what each copy moves in all laps. Rates are amounts per second.
 
-    The window is from the latest start to the earliest end. Laps within the window count, from the
-    start of the first to the end of the last; a copy without such laps counts the part of its laps
-    that overlaps the window. A copy whose overlapping lap takes much longer than its others stands
-    still: it does not run, although it has begun."""
+    The window lasts from the latest start to the earliest end. For each copy, the laps within the
+    window count. A copy without such laps counts with the parts of laps that overlap the window. A
+    copy that stands still during the window does not count as running."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -72,20 +71,21 @@ def _laps_a_second(times: Sequence[float], begin: float, end: float) -> float | 
 
 
 def marks_of(loops: int) -> int:
-    """The number of laps these loops are cut into: the largest allowed divisor."""
+    """Returns the number of laps that this many loops are divided into."""
     return next(laps for laps in range(min(loops, MOST_LAPS), 0, -1) if loops % laps == 0)
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """The smallest suitable number of loops: at least `loops`, divisible into laps, and large
-    enough for several laps of the slowest copy (`spread` times slower) within the time of the
-    fastest."""
+    """Returns the smallest suitable number of loops, at least `loops`. It can be divided into laps,
+    and the slowest copy does several laps while the fastest runs. `spread` is the slowest copy's
+    time divided by the fastest copy's."""
     wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
     return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
 
 
 class TrackedGroup:
-    """A group whose samples record each copy's progress: the laps are marks of one sample."""
+    """A group of copies whose progress is recorded. Each sample is divided into laps, and the times
+    of their ends are the progress."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -96,7 +96,7 @@ class TrackedGroup:
 
     @property
     def most_loops(self) -> int:
-        """The largest number of loops that can be cut into laps."""
+        """The largest number of loops that can be divided into laps."""
         most = self._group.most_loops
         return most if most <= MOST_LAPS else most // MOST_LAPS * MOST_LAPS
 
@@ -108,7 +108,7 @@ class TrackedGroup:
 def headline(
     cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
 ) -> float:
-    """The bandwidth of one sample in bytes/s; `definition` says how a total is computed."""
+    """Returns the bandwidth of one sample in bytes/s. `definition` says how a total is computed."""
     moved = [counted * loops for counted in cell.counted(size)]
     if cell.report.is_first:
         return moved[0] / timing.seconds[0]
@@ -121,7 +121,8 @@ def headline(
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
-    """The definition of a total's figures, one for all samples; None for any other report."""
+    """Returns how a total is computed from these timings, or None if the report is not a total. All
+    samples of a cell use the same definition."""
     if not cell.report.is_total:
         return None
     if cell.report is Report.SPAN:
@@ -142,9 +143,9 @@ LEAST_SAMPLES = 2
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of a sample: `loops` take about `seconds`. Up to `laps` samples follow each other
-    behind one gate, and a visit has up to `most` samples. If `rehearsed`, a visit begins with one
-    sample that does not count."""
+    """The shape of the samples of a visit. `loops` is the number of loops of a sample, and
+    `seconds` about how long it takes. Up to `laps` samples follow one start signal. A visit has up
+    to `most` samples. `rehearsed` means that the first sample of a visit does not count."""
 
     loops: int
     seconds: float = 0.0
@@ -154,9 +155,9 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """The samples of a visit: the timing of each (`loops` loops), the number of samples behind each
-    gate, the seconds that the visit took, and the CPU seconds of this process meanwhile, if
-    known."""
+    """The samples of a visit. `timings` has the timing of each sample, and `loops` is the number of
+    loops of a sample. `gates` has the number of samples after each start signal. `seconds` is the
+    time that the visit took. `cpu_seconds` is the CPU time of this process, if known."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -166,15 +167,15 @@ class TakenSamples(msgspec.Struct, frozen=True):
 
 
 def run_once(group: Group, loops: int) -> Timing:
-    """Takes one sample: arms the group, opens its gate and waits for its end."""
+    """Takes one sample: prepares the group, gives its start signal and waits for its end."""
     group.arm(loops)
     group.open()
     return group.wait()
 
 
 def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
-    """`laps` samples behind one gate. Copies that accompany the first are timed as a whole: each
-    lap gets an equal share."""
+    """Yields `laps` samples after one start signal. Only the first copy is timed lap by lap. The
+    times of other copies are divided evenly."""
     if laps == 1:
         yield run_once(group, loops)
         return
@@ -199,8 +200,9 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up and returns the shape of the samples: the `known` one of an earlier visit, or else
-    one with the loops of the settings or as many as the pace needs."""
+    """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
+    which is returned unchanged. The number of loops is that of the settings or, without one, as
+    many as the pace needs."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
         if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):
@@ -226,8 +228,8 @@ def warm_up(
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
-    """Samples per visit: all of them if their number is fixed. In a run that repeats its plan for a
-    time, each visit takes a cell's whole time."""
+    """Returns the number of samples in a visit. A fixed number of samples is taken in one visit. A
+    run that repeats its plan takes all of a cell's time in each visit."""
     if settings.samples is not None:
         return settings.samples
     share = VISIT_SHARE if settings.soak is None else 1.0
@@ -247,9 +249,9 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """Takes the samples of a visit, at least one, as long as they begin within the cell's time, of
-    which `spent` seconds are used up. `sampled` is called after each gate; `cpu_clock` reads the
-    CPU time of this process."""
+    """Takes at least one sample of a visit. Further samples begin only within the cell's time, of
+    which earlier visits have used `spent` seconds. `sampled` is called after each start signal.
+    `cpu_clock` returns the CPU time of this process."""
     wanted = samples_a_visit(sample, settings)
     if sample.rehearsed:
         run_once(group, sample.loops)

@@ -1,7 +1,8 @@
-"""Readings of accelerators while they are measured: links, clocks, throttling.
+"""Reads the state of accelerators while they are measured: links, clocks and throttling.
 
-A separate thread queries their libraries. The measuring thread only starts and stops it; a
-simulated machine, whose time is not wall time, is queried once and without a thread."""
+A separate thread queries the accelerators' libraries. The measuring thread only starts and stops
+that thread. A simulated machine is queried once and without a thread, because its time is not wall
+time."""
 
 from __future__ import annotations
 
@@ -23,15 +24,15 @@ PERIOD = 0.05
 PATIENCE = 0.003
 """Seconds that the end of a cell waits for a reading in progress."""
 FIRST_PATIENCE = 0.05
-"""The seconds that the end of a cell waits if there is no reading yet: even a cell shorter than a
-reading should have one."""
+"""The seconds that the end of a cell waits if there is no reading yet. Even a cell that is shorter
+than a reading should have one."""
 
 TelemetrySources = Mapping[Memory, HasTelemetry]
 _N = TypeVar("_N", int, float)
 
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
-    """The devices of these transfers whose backends provide telemetry, each with its backend."""
+    """Returns the devices of these transfers that report telemetry, each with its backend."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
@@ -42,8 +43,8 @@ def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> Te
 
 @contextmanager
 def sensing(devices: TelemetrySources, threaded: bool) -> Iterator[Sensing]:
-    """Queries the devices while this block runs; `readings` then returns the results. Without
-    `threaded`, queries them once at the start."""
+    """Queries the devices while this block runs. The `readings` of the yielded object are the
+    results. Without `threaded`, queries them only once, at the start."""
     found = Sensing(devices)
     if not (threaded and devices):
         found.take()
@@ -85,13 +86,13 @@ class Sensing:
         self.taken.append((now, senses))
 
     def readings(self, devices: Iterable[Memory]) -> tuple[Reading, ...]:
-        """One combined reading of each of these devices, in their order."""
+        """Returns one summary of the readings of each device, in the order of `devices`."""
         taken = self.taken.copy()  # a slow driver may still add one
         return tuple(_fold(str(device), taken) for device in devices)
 
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    """The readings of a device at several moments, combined into one."""
+    """Returns a summary of a device's readings."""
     known = [(at, senses[memory]) for at, senses in taken if memory in senses]
     if not known:
         return Reading(memory=memory, count=0)

@@ -1,9 +1,9 @@
-"""A run that several processes measure together, each a rank; rank 0 controls it.
+"""Runs that several processes measure together, each a rank. Rank 0 controls the run.
 
-`opening` begins; `gathering` finds the ranks; `rank_zero` measures with all of them by `worker`;
-`member` and its `member_loop` are what every other rank does; `commands` lists what they say.
+`opening` starts the run, and `gathering` finds the ranks. `rank_zero` measures with all ranks
+through `worker`. The other ranks run `member` and its `member_loop`. `commands` has the messages
+between them.
 
-A rank's death: `member_links` notices it and raises RankLost; `engine/controller.py` keeps it in
-the journal as `Run.lost`; `report/words/worst.py` shows it. If rank 0 dies, or no journal is there
-yet, `rank_zero_lost` keeps it.
-"""
+If a rank dies, `member_links` notices the loss and raises RankLost. `engine/controller.py` records
+the loss in the journal as `Run.lost`, and `report/words/worst.py` shows it. If rank 0 dies, or
+there is no journal yet, `rank_zero_lost` records the loss."""

@@ -1,4 +1,4 @@
-"""Measures how far the clocks of ranks are ahead of rank 0's."""
+"""Measures how far the clocks of ranks are ahead of rank 0's clock."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from .commands import ReadClock
 from .member_links import Links
 
 EXCHANGES = 8
-"""The number of questions to each rank; the fastest one counts."""
+"""The number of questions to each rank. The fastest answer counts."""
 FRESH = 5.0
-"""The seconds after which clocks are compared anew: quartz clocks drift by up to 100 us in this
+"""The seconds after which clocks are compared again. Quartz clocks drift by up to 100 us in this
 time."""
 LEAD_SECONDS, MOST_LEAD_SECONDS = 2e-3, 0.1
-"""The seconds of lead at first, and the most; the lead doubles each time that a member is late."""
+"""The lead in seconds at first, and the largest lead. The lead doubles each time that a member is
+late."""
 
 
 class Offset(msgspec.Struct, frozen=True):
-    """A rank's monotonic clock is `ahead` of rank 0's by so many seconds, with an error of at most
-    `unsure` seconds."""
+    """The offset of a rank's clock. `ahead` is how many seconds its monotonic clock is ahead of
+    rank 0's clock. `unsure` is the largest error of `ahead`."""
 
     ahead: float
     unsure: float
 
 
 def compare(links: Links, rank: int) -> Offset:
-    """Estimates a rank's offset by Cristian's algorithm: the rank read its clock at about the
-    middle between question and answer, with an error of at most half of that time (F. Cristian,
-    Probabilistic clock synchronization, 1989)."""
+    """Returns an estimate of a rank's offset, by Cristian's algorithm. It assumes that the rank
+    read its clock halfway between question and answer. The error is at most half of the time
+    between question and answer (F. Cristian, Probabilistic clock synchronization, 1989)."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
@@ -41,8 +42,8 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """The clock offsets of ranks, measured again when they are stale. When members start together,
-    rank 0 announces the start `lead` seconds ahead."""
+    """The clock offsets of ranks. Old offsets are measured again. `lead` is how many seconds ahead
+    rank 0 announces a common start."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -50,14 +51,14 @@ class Clocks:
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
-        """Seconds by which each rank's clock is ahead of rank 0's; 0 for all ranks on one
-        machine."""
+        """Returns how many seconds each rank's clock is ahead of rank 0's clock. Returns 0 for all
+        ranks if they are on one machine."""
         if len({self._links.ranks[rank].host for rank in (0, *ranks)}) == 1:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}
 
     def was_late(self) -> None:
-        """Doubles the lead of the next start, up to a limit."""
+        """Makes rank 0 announce the next starts twice as early, up to a limit."""
         self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
 
     def of(self, rank: int) -> Offset:

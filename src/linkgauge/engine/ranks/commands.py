@@ -1,5 +1,5 @@
-"""Messages between rank 0, which controls a run, and its member in every rank. Each command has one
-answer, in the order of the commands, except for those that say that they have no answer."""
+"""Messages between rank 0, which controls a run, and the member in every rank. Each command has one
+answer, in the order of the commands, unless the command says otherwise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 
 PROTOCOL = 3
-"""The version of these messages. Ranks understand the cards of other versions."""
+"""The version of the messages. Ranks understand the cards of other versions."""
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):
-    """A member's first message: its identity, and the CPUs that it may use. `token` proves that it
-    belongs to this launch."""
+    """The first message of a member. It states who the member is and which CPUs it may use. `token`
+    proves that the member belongs to this launch."""
 
     rank: int
     host: str
@@ -32,22 +32,23 @@ class Card(msgspec.Struct, frozen=True, tag=True):
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0's identity, and where it keeps the run, for a member that has to record the loss of
-    rank 0. No answer."""
+    """States who rank 0 is, and the path of the run's journal. A member needs them if it has to
+    record the loss of rank 0. There is no answer."""
 
     first: Rank
     journal: str | None = None
 
 
 class ShowProgress(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0 says in words what the run does from here on. Members do not answer it."""
+    """States what the run does from now on, in words. There is no answer."""
 
     words: str
 
 
 class Open(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to open its device of this backend and, if asked, its GPU beside network
-    interfaces. `hosts` are the names of all ranks' machines. Answered by `Present`."""
+    """Asks the member to open its device of this backend. With `with_gpu`, also asks it to open its
+    GPU, for a run that measures network interfaces. `hosts` are the names of all ranks' machines.
+    The answer is `Present`."""
 
     backend: str
     settings: Settings
@@ -56,9 +57,9 @@ class Open(msgspec.Struct, frozen=True, tag=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """The member's device, or the `problem` that leaves it without one. `nics` are the network
-    interfaces that it measures with, and `gpu` is the GPU beside them; `lacks_gpu` says why there
-    is none."""
+    """The answer to `Open`. `device` is the member's device, and `problem` says why it has none.
+    `nics` are the network interfaces that it measures with. `gpu` is the GPU that it also opened,
+    and `lacks_gpu` says why there is none."""
 
     device: Device | None
     problem: str | None = None
@@ -68,11 +69,11 @@ class Present(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to keep other runs from measuring its device."""
+    """Asks the member to reserve its device, so that no other run measures it."""
 
 
 class ReadAccelerators(msgspec.Struct, frozen=True, tag=True):
-    """Asks for all that is known of the accelerators. Answered by an `Inventory`."""
+    """Asks for all that is known of the accelerators. The answer is an `Inventory`."""
 
 
 class ReadClock(msgspec.Struct, frozen=True, tag=True):
@@ -80,26 +81,26 @@ class ReadClock(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a sign of life, which `Pong` gives at once, whatever else the receiver does. A
-    member sends it, too, if it has heard nothing from rank 0 for too long."""
+    """Asks for a sign of life. The receiver answers `Pong` at once, even during other work. A
+    member also sends a `Ping` if it has heard nothing from rank 0 for too long."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life: the answer to `Ping`. Rank 0 also sends it unasked. No answer."""
+    """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. There is no
+    answer."""
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
-    """Ends the run: the members leave, in an orderly way unless a rank was `lost`. No answer. The
-    message keeps its tag, because ranks of other versions understand it, too."""
+    """Ends the run. The members leave, in an orderly way unless a rank was `lost`. There is no
+    answer. The message always keeps the same tag, so that ranks of other versions understand it."""
 
     lost: bool = False
 
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
-    """Asks a rank to measure its part of this work with the other `parties`, all at the same time.
-    `shared` names memories of devices that several ranks have; `anew` discards what earlier visits
-    of these cells established. Answered by the results, or by none if they are the same as the
-    first party's."""
+    """Asks a rank to measure its part of this work at the same time as the other `parties` (ranks).
+    `shared` names memories of devices that several ranks use. `anew` discards what earlier visits
+    of these cells determined. The answer is the results. Only the first party has to send them."""
 
     work: Measure
     parties: tuple[int, ...]
@@ -115,9 +116,10 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """A party's message to rank 0 at a meeting; rank 0 answers all with `Met`, or with `PartyLeft`.
-    Each party moves at most `moved` bytes before its next message. With `start`, the answer says
-    when to begin; `late` says whether the last such time had passed when its answer came."""
+    """The message of a party to rank 0 at a meeting. Rank 0 answers `Met` or `PartyLeft` to all
+    parties. `moved` is the most bytes that a party moves before its next message. With `start`, the
+    answer says when to begin. `late` says that the previous start time had already passed when its
+    message arrived."""
 
     said: Said
     moved: int = 0
@@ -126,8 +128,9 @@ class Meet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Met(msgspec.Struct, frozen=True, tag=True):
-    """All ranks' values, by rank; the starting time by rank 0's clock, and how many seconds the
-    receiver's own clock is ahead of it."""
+    """Rank 0's answer at a meeting. `said` has the values of all ranks, by rank. `at` is the time
+    to start, by rank 0's clock. `ahead` is how many seconds the receiver's clock is ahead of rank
+    0's."""
 
     said: Mapping[int, Said]
     at: float | None = None
@@ -135,7 +138,7 @@ class Met(msgspec.Struct, frozen=True, tag=True):
 
 
 class PartyLeft(msgspec.Struct, frozen=True, tag=True):
-    """A party has left the cell, so the others cannot measure it."""
+    """A party has left the cell, so the other parties cannot measure the cell."""
 
     why: str
 

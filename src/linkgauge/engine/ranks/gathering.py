@@ -1,8 +1,9 @@
-"""Lets the ranks of a launch find each other: rank 0 listens, all others connect and introduce
+"""Lets the ranks of a launch find each other. Rank 0 listens; the other ranks connect and introduce
 themselves.
 
-On one machine they meet by a name, and MPI is not needed for that. On several, rank 0's address
-goes to the others by MPI, unless the launcher gave it to all."""
+On one machine, the ranks find each other by the name of a socket and do not need MPI. On several
+machines, MPI sends rank 0's address to the other ranks, unless the launcher gave the address to all
+ranks."""
 
 from __future__ import annotations
 
@@ -49,15 +50,15 @@ LEAVE_SECONDS = 10.0
 LATE_SECONDS = 5.0
 """The seconds in which ranks must learn that the run does not start."""
 CARD_SECONDS, CARD_BYTES = 5.0, 1 << 16
-"""The seconds in which a card must arrive once it has begun to, and its most bytes, with all CPUs
-of the largest machine."""
+"""The seconds in which a card must arrive after its first byte, and its largest size in bytes,
+which suffices for all CPUs of the largest machine."""
 MOMENT_SECONDS = 1.0
-"""The seconds that most samples take."""
+"""The seconds to wait for a member's thread after a run that was broken off. Most samples take
+less."""
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
-    """Seconds within which all ranks must appear. A shorter limit for their answers does not
-    shorten it."""
+    """Returns the seconds within which all ranks must appear. They are at least `limit`."""
     return max(limit or 0.0, JOIN_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow)
 
 
@@ -69,8 +70,8 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 def serve_as_rank(
     launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
 ) -> Agent:
-    """Joins rank 0, and serves it until the run is over. `Agent` describes `left`. Raises RankLost
-    if rank 0 never appears."""
+    """Joins rank 0, and serves it until the run is over. `left` is called if a rank is lost. Raises
+    RankLost if rank 0 never appears."""
     seconds = join_seconds(launch, limit)
     processes = Processes(launch)
     token = b""
@@ -99,7 +100,7 @@ def serve_as_rank(
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
-    """Sends rank 0's address to all ranks by MPI and returns it."""
+    """Sends rank 0's address to all ranks by MPI. Returns the address in every rank."""
     mpi = world(launch)
     with mpi_errors("MPI_Bcast"):
         told: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
@@ -107,8 +108,8 @@ def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[
 
 
 class Gathering:
-    """Rank 0's side of the gathering: its own member in a thread, and links to the members of all
-    ranks."""
+    """Gathers all ranks, on rank 0. It has links to the members of all ranks. Rank 0's own member
+    runs in a thread."""
 
     def __init__(self, launch: Launch, limit: float | None) -> None:
         self._launch = launch
@@ -145,7 +146,7 @@ class Gathering:
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
-        """Runs rank 0's own member, after it has taken part in sending the address."""
+        """Helps to send rank 0's address, and then runs rank 0's own member."""
         with end:
             try:
                 if address is not None:
@@ -157,8 +158,8 @@ class Gathering:
             leave(self._launch)
 
     def _await_all(self, seconds: float) -> None:
-        """Raises RankLost for the first rank that does not appear, or ends before all have;
-        InputError for one of another version."""
+        """Waits until all ranks have appeared. Raises RankLost for the first rank that does not
+        appear or ends before, and InputError for a rank of another version."""
         deadline = time.monotonic() + seconds
         processes = Processes(self._launch)
         poller = select.poll()
@@ -185,7 +186,7 @@ class Gathering:
                     poller.register(at, select.POLLIN)
 
     def _look_for_missing(self, processes: Processes, seconds: float, *, is_late: bool) -> None:
-        """Raises RankLost for a missing rank whose process has ended, or if it is late."""
+        """Raises RankLost for a missing rank if its process has ended or the rank is late."""
         missing = sorted(set(range(self._launch.size)) - set(self._cards))
         if (lost := processes.ended(missing)) is not None:
             self._gone += 1
@@ -195,8 +196,8 @@ class Gathering:
             raise RankLost(_absent(self._launch, missing[0], how), "timeout")
 
     def _hear(self, rank: int) -> None:
-        """Reads from a rank that has joined, and answers if it asks for a sign of life. Raises
-        RankLost if the rank has ended."""
+        """Reads a message from a rank that has joined, and answers a request for a sign of life.
+        Raises RankLost if the rank has ended."""
         channel = self._channels[rank]
         try:
             said = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS))
@@ -211,8 +212,8 @@ class Gathering:
             channel.send(encode(Pong()))
 
     def _send_away(self) -> None:
-        """Tells the ranks that have joined, and those that connect within some seconds, that the
-        run will not take place, so that they do not wait for rank 0."""
+        """Informs the ranks that the run will not take place, so that they do not wait for rank 0.
+        Ranks that connect within the next seconds are informed, too."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
             _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
@@ -228,8 +229,8 @@ class Gathering:
             left -= _dismiss(late, deadline)
 
     def _admit(self, channel: Channel) -> int | None:
-        """Reads a rank's introduction and takes it in; None for a stranger. Raises InputError for a
-        rank that does not fit."""
+        """Reads the introduction of a connecting process and adds it to the ranks. Returns None for
+        a stranger. Raises InputError for a rank that does not fit."""
         try:
             card = decode_reply(channel.receive(time.monotonic() + CARD_SECONDS, CARD_BYTES))
         except (EOFError, OSError, msgspec.DecodeError):
@@ -268,7 +269,7 @@ class Gathering:
 
     @property
     def crowd(self) -> Oversubscription | None:
-        """The machine with most ranks per CPU, if it has more ranks than CPUs."""
+        """The machine with the most ranks per CPU, if it has more ranks than CPUs; else None."""
         cpus: dict[str, set[int]] = {}
         for card in self._cards.values():
             cpus.setdefault(card.host, set()).update(card.cpus)
@@ -278,9 +279,8 @@ class Gathering:
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float = LEAVE_SECONDS) -> None:
-        """Ends all members, and waits at most `patience` seconds for the member of this process.
-        After a run that was broken off it waits only for a moment, because a call may never
-        return."""
+        """Ends all members. Waits at most `patience` seconds for the member of this process, or
+        only for a moment if the run was broken off."""
         deadline = time.monotonic() + patience
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else patience)
@@ -295,8 +295,8 @@ def _send_end(channel: Channel) -> None:
 
 
 def _dismiss(late: Channel, deadline: float) -> bool:
-    """Answers a late process that the run will not take place. Returns whether it had introduced
-    itself."""
+    """Informs a process that connected late that the run will not take place. Returns whether the
+    process had introduced itself."""
     said = False
     with suppress(EOFError, OSError):
         said = bool(late.receive(deadline, CARD_BYTES))
@@ -305,7 +305,8 @@ def _dismiss(late: Channel, deadline: float) -> bool:
 
 
 def _absent(launch: Launch, rank: int, how: str) -> LostRank:
-    """Describes a rank that never appeared. Its machine is known if the launch has only one."""
+    """Describes a rank that never appeared. Its machine is known only if all ranks are on one
+    machine."""
     host = host_name() if launch.on_one_machine else None
     return LostRank(rank, how, JOINING, host)
 

@@ -1,5 +1,4 @@
-"""The work of a rank other than the first: it takes part in rank 0's run and, if rank 0 is lost,
-writes that down."""
+"""Takes part in rank 0's run, as every other rank does. If rank 0 is lost, records the loss."""
 
 from __future__ import annotations
 
@@ -34,12 +33,13 @@ AGAIN_SECONDS = 0.1
 
 
 def take_part(launch: Launch, request: RunRequest) -> int:
-    """Takes part in rank 0's run until it is over. Returns the exit code."""
+    """Takes part in rank 0's run until the run is over. Returns the exit code."""
     for number in ENDING:  # which a terminal or a batch system sends to all: rank 0 ends the run
         signal.signal(number, signal.SIG_IGN)
 
     def left(agent: Agent, how: str | None) -> None:
-        """Ends this process, whatever it is doing, once the loss of rank 0 is kept."""
+        """Ends this process at once, after a rank was lost. Records the loss first if it is that of
+        rank 0."""
         code = LOST_EXIT
         try:
             if how is not None:
@@ -64,15 +64,14 @@ def take_part(launch: Launch, request: RunRequest) -> int:
 
 
 def _of_first(launch: Launch, request: RunRequest, agent: Agent, how: str) -> int:
-    """Describes the loss of rank 0 and keeps it. Returns the exit code."""
+    """Describes the loss of rank 0 and records it. Returns the exit code."""
     known = agent.introduction
     first, journal = (known.first, known.journal) if known else (None, None)
     return _write_down(launch, request, journal, lost_rank(first, 0, how, agent.doing))
 
 
 def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:
-    """Keeps the loss of rank 0, in one rank of each machine, and reports it. Returns the exit
-    code."""
+    """Prints and records the loss of rank 0, in one rank of each machine. Returns the exit code."""
     mark = is_first(launch)
     if mark is None:
         time.sleep(RECORDING_SECONDS)
@@ -94,9 +93,8 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
 
 
 def _silent(launch: Launch, lost: LostRank) -> int | None:
-    """The process of a silent rank 0 if it is on this machine, else None: on another machine or in
-    another container its number means another process. If ranks connect over a network, which may
-    be to blame, the process must be stopped as well."""
+    """Returns the process id of a silent rank 0 if it is on this machine, else None. The process
+    must be stopped, because the network alone may be the cause of the silence."""
     if lost.how == ENDED or lost.process is None:
         return None
     processes = Processes(launch)
@@ -106,8 +104,8 @@ def _silent(launch: Launch, lost: LostRank) -> int | None:
 
 
 def _await_others(launch: Launch) -> None:
-    """Gives the other ranks some seconds to end by themselves, because a launcher may kill all
-    ranks once rank 0 is dead."""
+    """Waits some seconds for the other ranks to end, because a launcher may kill all ranks once
+    rank 0 is dead."""
     processes, deadline = Processes(launch), time.monotonic() + LEAVE_SECONDS
     while processes.living().keys() - {0, launch.rank} and time.monotonic() < deadline:
         time.sleep(AGAIN_SECONDS)

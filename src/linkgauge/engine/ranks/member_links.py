@@ -1,16 +1,17 @@
-"""Rank 0's links to the members: commands out, answers back, and who is gone.
+"""Rank 0's links to the members. They send commands, receive answers, and notice which ranks are
+gone.
 
-While rank 0 waits for an answer it watches all links, so that the end of any rank is noticed. A
-rank that does not answer in time is asked for a sign of life, which a member gives whatever it is
-doing: a member that gives none is the culprit, not the ranks that wait for it.
+While rank 0 waits for an answer, it watches all links and notices the end of any rank. If a rank
+does not answer in time, rank 0 asks for a sign of life. A member gives a sign even during other
+work, so a member that gives none is lost.
 
-The members watch rank 0 in the same way. While it waits for answers, it gives a sign of life to a
-member that asks for one. Measurements run only while rank 0 waits, so at all other times it gives
-signs unasked: between two questions, and from a thread while it has other work.
+The members watch rank 0 in the same way. While rank 0 waits for answers, it gives a sign of life to
+a member that asks. Measurements run only while rank 0 waits. At all other times rank 0 gives signs
+without being asked: between two questions, and from a thread while it has other work.
 
-A rank that is gone is a RankLost, which `engine/controller.py` keeps in the journal as `Run.lost`
-and `report/words/worst.py` shows; before there is a journal, `rank_zero_lost` keeps it.
-"""
+For a rank that is gone, RankLost is raised. `engine/controller.py` records the loss in the journal
+as `Run.lost`, and `report/words/worst.py` shows it. Before there is a journal, `rank_zero_lost`
+records the loss."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ _A = TypeVar("_A")
 
 
 class Links:
-    """Rank 0's links to all ranks; `ranks` has them by number, `doing` says in words what the run
-    does, and `lost` is the rank that ended the run. If `goes_on`, the loss of a rank other than 0
-    does not end the run: only questions to a rank in `gone` fail."""
+    """Rank 0's links to all ranks. `ranks` has the ranks by number. `doing` says in words what the
+    run does. `lost` is the rank that ended the run. `goes_on` lets the run continue if another rank
+    than 0 is lost. Questions to a rank in `gone` then fail."""
 
     goes_on = False
 
@@ -68,8 +69,8 @@ class Links:
         self._broken_off = False
         self.patience = patience
         self._speaking = threading.RLock()
-        """The lock that is held while rank 0 asks or sends something: a clock may run, and messages
-        must not mix."""
+        """The lock that is held while rank 0 asks or sends. Signs of life must not be sent while a
+        clock runs, and messages must not mix."""
         self._next_signs = 0.0
         self._closed = threading.Event()
         self._poller = select.poll()
@@ -84,14 +85,16 @@ class Links:
 
     @doing.setter
     def doing(self, words: str) -> None:
-        """Sets what the run does, and tells all ranks, any of which may have to write it down."""
+        """Sets what the run does, in words, and sends the words to all ranks. A rank needs them if
+        it has to record a loss."""
         if words != self._doing:
             self._doing = words
             self.tell(ShowProgress(words))
 
     @property
     def is_over(self) -> bool:
-        """Whether the links are unusable, because a rank is lost or a question was broken off."""
+        """Whether the links can no longer be used. This is so if a rank is lost or a question was
+        broken off."""
         return self._broken_off or self.lost is not None
 
     @property
@@ -99,15 +102,15 @@ class Links:
         return tuple(sorted(self.channels))
 
     def one(self, rank: int, command: Command, kind: type[_A]) -> _A:
-        """Asks one rank and returns its answer."""
+        """Sends a command to one rank and returns its answer."""
         return self.ask((rank,), command, kind)[rank]
 
     def ask(self, ranks: Collection[int], command: Command, kind: type[_A]) -> dict[int, _A]:
-        """Asks several ranks, which work on the command at the same time, and returns their
+        """Sends a command to several ranks, which work on it at the same time. Returns their
         answers.
 
-        Raises RankLost if any rank ends or does not answer; else the first refusal, once all have
-        answered."""
+        Raises RankLost if any rank ends or does not answer. Otherwise, once all have answered,
+        raises the error of the first rank that refused."""
         if self.lost is not None:
             raise self.lost
         if self.is_over:
@@ -123,9 +126,9 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """Asks each rank its own command and returns their next messages, without ranks that are
-        gone; the commands move `moved` bytes. Raises RankLost if the loss of a rank ends the
-        run."""
+        """Sends each rank its own command, and returns the next message of each rank. Ranks that
+        are gone are left out. `moved` is the number of bytes that the commands move. Raises
+        RankLost if the loss of a rank ends the run."""
         with self._speaking:
             try:
                 # The member of this process last: it would keep the others from being asked.
@@ -140,8 +143,8 @@ class Links:
         return dict(sorted(replies.items()))
 
     def show_life(self) -> None:
-        """Starts a thread that sends all members signs of life at short intervals, except while
-        rank 0 waits for answers."""
+        """Starts a thread that regularly sends signs of life to all members while rank 0 waits for
+        no answer."""
         threading.Thread(target=self._show_life, daemon=True).start()
 
     def _show_life(self) -> None:
@@ -153,8 +156,8 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Sends a sign of life to all other ranks, except to those that do not read their
-        messages."""
+        """Sends a sign of life to all other ranks. Ranks that do not read their messages are left
+        out."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -168,11 +171,11 @@ class Links:
                 raise self.gone[rank]
 
     def there(self, ranks: Iterable[int]) -> set[int]:
-        """The ranks that are not gone."""
+        """Returns the ranks that are not gone."""
         return {rank for rank in ranks if rank not in self.gone}
 
     def tell(self, command: Told | ShowProgress) -> None:
-        """Sends all ranks a command that has no answer. A lost rank is noticed at the next
+        """Sends a command without an answer to all ranks. A lost rank is noticed only at the next
         question."""
         with self._speaking:
             for rank in self.all:
@@ -186,8 +189,8 @@ class Links:
             self._lose(rank, "ended")
 
     def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused | Meet]:
-        """Collects one answer from each rank that is not gone, within this many seconds; ranks that
-        wait for a lost one get some more time."""
+        """Returns one answer from each rank, within this many seconds. Ranks that are gone are left
+        out. Ranks that wait for a lost rank get some more time."""
         replies: dict[int, Done | Refused | Meet] = {}
         alive: set[int] = set()
         deadline, asked = time.monotonic() + seconds, False
@@ -223,15 +226,15 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
-        """Declares late ranks lost: those without a sign of life or, if all gave one, those that
-        did not answer."""
+        """Declares ranks lost that did not answer in time. If some gave no sign of life, only these
+        are lost."""
         late = sorted(waiting - alive) or sorted(waiting)
         how = NO_SIGN if waiting - alive else "is stuck"
         for rank in late if self.goes_on else late[:1]:
             self._lose(rank, f"{how} after {seconds:.3g} s", "timeout")
 
     def _readable(self, seconds: float) -> list[int]:
-        """The ranks whose link has something to read or is closed."""
+        """Returns the ranks whose link has something to read or is closed."""
         unread = [rank for rank, channel in self.channels.items() if channel.has_unread]
         if unread:
             return unread
@@ -240,7 +243,8 @@ class Links:
     def _receive(
         self, rank: int, deadline: float
     ) -> Done | Refused | Meet | Heartbeat | Ping | Pong | None:
-        """Reads a message of a rank; None if the rank is gone and the run goes on."""
+        """Returns a message from a rank. Returns None if the rank is gone and the run continues
+        without it."""
         how: str
         kind: OutcomeKind
         try:
@@ -273,13 +277,14 @@ class Links:
         channel.close(0.0)
 
     def refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
-        """The error that the member raised."""
+        """Returns the error for the `reason` that a rank gave for its refusal."""
         if reason.kind in ("set-aside", "interrupted"):
             reason = Reason(reason.kind, f"{self.ranks[rank]}: {reason.text}")
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Ends all members, the one of this process last because it waits for the others."""
+        """Ends all members. The member of this process ends last, because it waits for the
+        others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):
@@ -287,8 +292,8 @@ class Links:
                     self.channels[rank].send(encode(EndRun(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
-        """Waits at most this many seconds until the other ranks have ended; a launcher kills the
-        remaining ranks when rank 0 ends."""
+        """Waits at most this many seconds for the other ranks to end, because a launcher kills them
+        when rank 0 ends."""
         deadline = time.monotonic() + seconds
         left = set(self.all) - {0}
         with suppress(KeyError):  # that of this process has ended

@@ -1,4 +1,4 @@
-"""Opens a session of one process, or of all processes that a launcher (mpiexec, mpirun, srun) has
+"""Opens a session of one process, or of all processes that a launcher (mpiexec, mpirun or srun) has
 started."""
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from linkgauge.model.settings import Settings
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session as `engine.session.opened` does, or one of all ranks of the launch if the
-    benchmarks are between processes. Only rank 0 gets the session; any other rank takes part and
-    leaves by SystemExit.
+    """Opens a session like `engine.session.opened`. If the benchmarks are between processes, the
+    session is of all ranks of the launch. Only rank 0 gets the session. Other ranks take part in
+    the run and end with SystemExit.
 
-    Raises InputError if the request does not fit the launch, RankLost if a rank does not take
+    Raises InputError if the request does not fit the launch, and RankLost if a rank does not take
     part."""
     launch = launched()
     if launch.size == 1 or not request.what.is_across_ranks:
@@ -61,10 +61,10 @@ def _check(request: RunRequest) -> None:
 def resuming(
     folder: Path, observer: Observer, *, limit: float | None, wait: bool
 ) -> Iterator[tuple[Opening, int]]:
-    """Gives the way to open workers for `engine.resume.go_on`, and the number of processes: this
-    one, or all ranks of the launch, which must appear within the limit (seconds). Rank 0 has the
-    folder; any other rank takes part and leaves by SystemExit. Raises RankLost if a rank does not
-    appear."""
+    """Yields a function that opens workers for `engine.kept.resume.go_on`, and the number of
+    processes. These are one process, or all ranks of the launch. All ranks must appear within
+    `limit` seconds. Ranks other than 0 take part in the run and end with SystemExit. Raises
+    RankLost if a rank does not appear."""
     launch = launched()
     if launch.size == 1:
         yield alone, 1

@@ -1,5 +1,5 @@
 """Finds the copies between ranks that only NCCL can carry out, because an engine does not reach
-another machine's memory, and creates the tokens by which ranks found communicators."""
+another machine's memory. Also creates the tokens by which ranks form communicators."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from linkgauge.model.operations.operation import OperationName, named
 from linkgauge.model.transfer import Engine, EngineKind, Transfer
 
 FOUNDED = ("cuda", "torch")
-"""The backends whose ranks form a group with a token of its first rank."""
+"""The backends whose ranks form a group with a token that the first rank creates."""
 PASSING = ("cuda",)
-"""The backends whose ranks pass on copies to other machines, too."""
+"""The backends whose ranks can also pass on copies to other machines."""
 Group = tuple[int, ...]
 """The ranks that form a communicator."""
 _CCL: EngineKind = "ccl"
@@ -24,15 +24,16 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """The tokens by which groups found their communicators, for all groups of which this rank is
-    the first. Each is made once a run, because backends keep communicators."""
+    """Creates the tokens with which groups of ranks form communicators. The first rank of a group
+    creates its token, once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """The tokens of this rank's groups, by the group in words."""
+        """Returns the tokens of the groups whose first rank is this rank. The key is the group as
+        text."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
             if group not in self._of:
@@ -45,9 +46,9 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """One rank's copies that leave its machine, by place. `apart` says why the rank's engine does
-    not reach both memories; `refused` says why NCCL cannot pass on a copy from or to the rank's
-    memory."""
+    """What one rank knows of copies between machines. Keys are the indices of copies. `apart` says
+    why the rank's engine does not reach both memories. `refused` says why NCCL cannot carry out a
+    copy."""
 
     apart: Mapping[int, str]
     refused: Mapping[int, str]
@@ -60,8 +61,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """The reach of one rank's engines; `shared` names memories of devices that several ranks
-    have."""
+    """Returns which copies this rank's engines do not reach, and which NCCL cannot carry out.
+    `shared` names memories of devices that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)
@@ -81,8 +82,9 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """The copies that NCCL carries out: for each place, the source's and the destination's rank.
-    Raises Unsupported with the reasons if nothing can carry out a copy."""
+    """Returns the copies that NCCL carries out. The key is the index of the copy. The value is the
+    ranks of its source and destination. Raises Unsupported if a copy cannot be carried out at
+    all."""
     known = list(found)
     apart = {
         pair: why
@@ -109,12 +111,12 @@ def passed(
 
 
 def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
-    """Whether a transfer reaches memory of another machine than its engine's."""
+    """Whether a transfer uses memory on another machine than that of its engine."""
     return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 
 def _pairs(transfer: Transfer) -> Iterator[tuple[int, int]]:
-    """Pairs the rank that carries out a transfer with each other rank whose memory the transfer
+    """Yields pairs of ranks: the rank that carries out the transfer, and a rank whose memory it
     uses."""
     owner = transfer.engine.owner.rank or 0
     for memory in transfer.memories:

@@ -1,8 +1,7 @@
 """Rank 0's session, which measures with all ranks, and rank 0's part in resuming a run.
 
-The death of a rank: `member_links` notices it and raises RankLost, `engine/controller.py` keeps it
-in the journal as `Run.lost`, and `report/words/worst.py` shows it.
-"""
+If a rank dies, `member_links` notices the loss and raises RankLost. `engine/controller.py` records
+the loss in the journal as `Run.lost`, and `report/words/worst.py` shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from .worker import ClusterWorker
 
 
 class RankSession(Session):
-    """A session of all ranks of a launch, on rank 0."""
+    """Rank 0's session, which measures with all ranks of a launch."""
 
     def __init__(self, request: RunRequest, worker: ClusterWorker) -> None:
         super().__init__(request, worker)
@@ -45,8 +44,8 @@ class RankSession(Session):
 
 @contextmanager
 def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSession]:
-    """Opens the session once all ranks have appeared. Raises RankLost if one does not appear, and
-    keeps that in a journal; raises InputError if the ranks do not fit together."""
+    """Opens the session once all ranks have appeared. If a rank does not appear, records the loss
+    in a journal and raises RankLost. Raises InputError if the ranks do not fit together."""
     with _keeping_losses(request):
         gathering = Gathering(launch, request.settings.timeout)
     with closing(gathering), closing(ClusterWorker(gathering, request.settings)) as worker:
@@ -57,7 +56,7 @@ def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSes
 
 @contextmanager
 def _keeping_losses(request: RunRequest) -> Iterator[None]:
-    """Keeps a journal of the run if a rank is lost before the run has one."""
+    """Writes a journal if a rank is lost within this block, before the run has a journal."""
     try:
         yield
     except RankLost as ended:
@@ -69,9 +68,8 @@ def _keeping_losses(request: RunRequest) -> Iterator[None]:
 def gathered_to_go_on(
     launch: Launch, folder: Path, observer: Observer, *, limit: float | None, wait: bool
 ) -> Iterator[Opening]:
-    """Gathers the ranks and returns the function that opens them to resume the run in this folder.
-    The ranks end with rank 0 in any case. Raises RankLost if one does not appear within the limit
-    in seconds."""
+    """Gathers the ranks, and yields a function that opens workers to resume the run in this folder.
+    All ranks end with rank 0. Raises RankLost if a rank does not appear within `limit` seconds."""
     with closing(Gathering(launch, limit)) as gathering:
 
         @contextmanager

@@ -1,6 +1,5 @@
-"""Journals for runs that ended with the loss of a rank, before there was a journal or with rank 0
-itself. Any other loss: see `rank_zero`.
-"""
+"""Writes journals for runs that lost a rank before there was a journal, or that lost rank 0. For
+other losses, see `rank_zero`."""
 
 from __future__ import annotations
 
@@ -35,8 +34,9 @@ NO_DEVICE = "cpu"
 
 
 def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
-    """Writes a journal that records the loss only, and returns its run's folder; None if the run is
-    not to be kept. Raises InputError or ResultsError if it cannot be written."""
+    """Writes a journal that records only the loss, and returns the folder of the run. Returns None
+    if the run is not to be kept. Raises InputError or ResultsError if the journal cannot be
+    written."""
     if request.out is None:
         return None
     started = now()
@@ -62,8 +62,8 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
 
 @contextmanager
 def stopped(process: int | None) -> Iterator[bool]:
-    """Stops a silent rank 0 while this block runs and kills it afterwards, so that it cannot write
-    behind the end of its run. Gives whether there is such a process."""
+    """Stops a silent rank 0 while this block runs, and kills it afterwards, so that it cannot write
+    any more. Yields whether it was stopped."""
     try:
         held = None if process is None else os.pidfd_open(process)
     except OSError:  # it has ended, or this kernel has no such handles
@@ -85,9 +85,8 @@ def _send(held: int, number: signal.Signals) -> None:
 
 
 def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
-    """Ends the journal that rank 0 has left; `by_force` ignores the lock of a stopped rank 0.
-    Raises InputError if there is no journal here, as on a machine that does not share rank 0's
-    files."""
+    """Adds the loss to the journal that rank 0 has left, and ends the journal. `by_force` ignores
+    the lock of a stopped rank 0. Raises InputError if there is no journal."""
     deadline = time.monotonic() + LOCKED_SECONDS
     while True:
         try:

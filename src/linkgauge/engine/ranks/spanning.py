@@ -1,10 +1,10 @@
 """The backend with which a rank carries out its part of cells that span several ranks.
 
-Each rank runs the engine's own worker and makes the same calls for all of a cell's transfers;
-memories and engines of other ranks are only names to it. Where the ranks depend on each other, they
-meet: to open each other's memory, to start together, to exchange timings. So all of them have the
-same knowledge and choose the same numbers of loops and samples. Nothing crosses between processes
-while a clock runs: each transfer is timed by the rank whose engine carries it out."""
+Each rank runs a worker of its own and makes the same calls for all transfers of a cell. Memories
+and engines of other ranks are only names. Where ranks depend on each other, they exchange values in
+a meeting: to open each other's memory, to start together, and to exchange timings. All ranks
+therefore know the same and choose the same numbers of loops and samples. No message is sent between
+processes while a clock runs. The rank whose engine carries out a transfer also times it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _T = TypeVar("_T")
 
 
 class SpanningBackend:
-    """A backend over several ranks. `own` is the backend that this rank measures with; `hosts` are
-    the machines of all ranks, by number. Each cell has its own `meeting`; `shared` names memories
-    of devices that several ranks have."""
+    """A backend over several ranks. `own` is the backend that this rank measures with. `hosts` has
+    the machine of each rank. Each cell has a new `meeting`. `shared` names memories of devices that
+    several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -50,7 +50,8 @@ class SpanningBackend:
 
     @property
     def simulates(self) -> bool:
-        """Whether each rank simulates the whole machine, so that every memory is here."""
+        """Whether the machine is simulated, so that each rank has every memory in its own
+        process."""
         return self.name == SIMULATED
 
     def is_mine(self, memory: Memory) -> bool:
@@ -60,8 +61,8 @@ class SpanningBackend:
         return self.own.devices()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Why this rank refuses the transfer. For another rank's transfer it is None: that rank
-        decides."""
+        """Returns why this rank cannot carry out the transfer. Returns None if it can, or if
+        another rank carries out the transfer."""
         mine = (transfer.engine.owner.rank or 0) == self.rank
         return self.own.refusal(transfer) if mine else None
 
@@ -83,8 +84,8 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates windows, which all ranks of the cell do at the same time and in the same
-        order."""
+        """Allocates MPI windows for these buffers. All ranks of the cell must do this at the same
+        time and in the same order."""
         for buffer, here in zip(
             buffers, self.own.windows(buffers, self.meeting.parties), strict=True
         ):
@@ -105,8 +106,8 @@ class SpanningBackend:
             self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """Runs an action and keeps its error, which the next meeting raises; further actions are
-        then skipped."""
+        """Runs an action, and keeps its error for the next meeting. After an error, further actions
+        are skipped."""
         if self.failed is None:
             try:
                 action()
@@ -127,7 +128,8 @@ class SpanningBackend:
         return self.of_one(buffer.memory.rank or 0, summed, int, size)
 
     def clock(self) -> float:
-        """The time by the clock of the cell's first rank, so that all ranks get the same."""
+        """Returns the time by the clock of the cell's first rank, so that all ranks get the same
+        time."""
         now, self._now = self._now, None
         if now is None:
             first = self.meeting.parties[0]
@@ -140,11 +142,11 @@ class SpanningBackend:
         return self._group
 
     def close(self) -> None:
-        """Does nothing: `own` is closed when the run is over."""
+        """Does nothing, because `own` is closed when the run is over."""
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Names this rank in errors that the block raises."""
+        """Adds the name of this rank to errors raised in this block."""
         try:
             yield
         except LinkgaugeError as error:
@@ -153,10 +155,10 @@ class SpanningBackend:
     def together(
         self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
     ) -> Mapping[int, _T]:
-        """Runs an action in each rank of the cell, and returns its values by rank. Raises the first
-        error of any rank in all of them; `moved` bytes are moved before the ranks meet again.
-        Unless `late` (whether the last start was late) is None, the ranks agree on the next
-        start."""
+        """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
+        an error, the first error is raised in all ranks. `moved` is the most bytes moved before the
+        ranks meet again. `late` says whether the last start was late. If `late` is not None, the
+        ranks agree on the next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():
@@ -174,7 +176,7 @@ class SpanningBackend:
         return self.meeting.share(found, reason, kind, moved, start=starts, late=bool(late))
 
     def of_one(self, rank: int, action: Callable[[], _T], kind: type[_T], moved: int = 0) -> _T:
-        """Runs an action in one rank, and returns its value in all of them."""
+        """Runs an action in one rank, and returns its value in all ranks."""
         if self.simulates:
             return action()
         optional: Any = kind | None
@@ -185,7 +187,7 @@ class SpanningBackend:
         return of_rank
 
     def has_time(self, now: float) -> None:
-        """Sets what `clock` reads until the next event."""
+        """Sets the time that `clock` returns next."""
         self._now = now
 
 

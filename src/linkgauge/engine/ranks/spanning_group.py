@@ -1,4 +1,4 @@
-"""Groups of copies that span several ranks, as each of these carries them out."""
+"""Groups of copies that span several ranks. Each rank carries out its part."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .passages import FOUNDED, PASSING, EngineReach, leaves, passed, reached
 from .starts import RankTiming, Starts, common_pace
 
 _BY_BOTH: tuple[EngineKind, ...] = ("msg", *NIC_ENGINES)
-"""The engines whose work takes both ranks."""
+"""The engines that need both ranks for their work."""
 
 if TYPE_CHECKING:
     from .spanning import SpanningBackend
 
 
 class SpanningGroup(Gated):
-    """Copies of several ranks. Several ranks with work start together, by compared clocks if there
-    are any; a single rank starts at once. A copy that two ranks pass on is work of both."""
+    """Copies of several ranks. They start together by compared clocks, or at once if only one rank
+    has work. Copies that two ranks pass on are the work of both."""
 
     def __init__(
         self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName
@@ -65,8 +65,8 @@ class SpanningGroup(Gated):
         self.pace = common_pace([pace for pace, _ in prepared.values() if pace is not None])
 
     def _lend(self) -> None:
-        """Exchanges the handles of all buffers between the ranks, and makes the allocations that
-        need all ranks."""
+        """Exchanges the handles of all buffers between the ranks. Allocates buffers that need all
+        ranks."""
         backend = self._backend
         if backend.simulates:
             return
@@ -82,8 +82,8 @@ class SpanningGroup(Gated):
             backend.together(partial(backend.allocate_windows, windows), type(None), self._moved)
 
     def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
-        """The ranks that found a communicator, by the place of their copy or of their group in a
-        collective."""
+        """Returns the ranks of each communicator to form. The key is the index of the copy or, in a
+        collective, of the group."""
         backend, copies = self._backend, self._copies
         if isinstance(operation, Collective):
             if backend.name not in FOUNDED:
@@ -100,8 +100,8 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[Pace | None, int]]:
-        """Prepares this rank's part, and returns the pace of each rank that times anything and its
-        most loops."""
+        """Prepares this rank's part. Returns the pace and the largest number of loops of every
+        rank. The pace is None for a rank that times nothing."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -152,7 +152,7 @@ class SpanningGroup(Gated):
         return starts.timing(found, at, loops)
 
     def close(self) -> None:
-        """Releases other ranks' memory; the owners may free it from then on."""
+        """Releases other ranks' memory. From then on, the owners may free the memory."""
         super().close()
         if self._group is not None:
             self._group.close()
@@ -163,7 +163,7 @@ class SpanningGroup(Gated):
 
 
 class SpanningCollective(SpanningGroup):
-    """A collective between processes. Each of its copies stands for the part of one rank."""
+    """A collective between processes. Each of its copies is the part of one rank."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         def own() -> tuple[float, ...]:

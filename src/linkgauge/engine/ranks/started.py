@@ -1,5 +1,5 @@
 """The processes of a launch on this machine, as the kernel shows them. A rank whose process has
-ended will never appear, so it is not waited for."""
+ended will never appear, so nothing waits for it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STARTED_SECONDS = 2.0
 CPUs."""
 JOINING = "joining"
 _MARKS = (b"RANK", b"PROCID")
-"""Texts of which one is in the name of every launcher's variable for a rank's number."""
+"""Every launcher's variable for a rank's number has one of these texts in its name."""
 
 
 class Processes:
-    """The processes of this launch, watched from now on."""
+    """The processes of this launch on this machine, watched from the object's creation on."""
 
     def __init__(self, launch: Launch, root: Root = ROOT) -> None:
         self._launch = launch
@@ -46,9 +46,9 @@ class Processes:
         self._started = self._next + STARTED_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """Returns a missing rank that has visibly ended: two looks in succession found no process
-        of it, as a launcher may run a script before a rank. Calls within a short interval return
-        None."""
+        """Returns a missing rank that has ended, or None. Two checks in a row must find no process
+        of the rank, because a launcher may run a script before a rank. A call right after a check
+        returns None."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
@@ -66,7 +66,7 @@ class Processes:
         return LostRank(rank, "ended", JOINING, host_name(), self._seen.get(rank))
 
     def living(self) -> dict[int, int]:
-        """A process of each rank that has any, by rank."""
+        """Returns the process of each rank that has one, by rank."""
         found: dict[int, int] = {}
         for process in self._numbers():
             if (rank := self.rank_of(process)) is not None:
@@ -78,7 +78,7 @@ class Processes:
         return status_of(self._root, process).get("State", "").startswith(("T", "t"))
 
     def rank_of(self, process: int) -> int | None:
-        """The launch's rank that this process is, if any."""
+        """Returns the number of the launch's rank that runs in this process, or None."""
         environment = read_bytes(self._root, f"proc/{process}/environ") or b""
         if not any(mark in environment for mark in _MARKS):
             return None
@@ -97,8 +97,8 @@ class Processes:
         return self._launch.on_one_machine and time.monotonic() >= self._started
 
     def _fewer_than_started(self) -> int:
-        """The number of the launcher's own processes that have ended; it starts one for each
-        rank."""
+        """Returns the number of the launcher's child processes that have ended. The launcher starts
+        one process for each rank."""
         launcher = starter(self._root, parent_in(status_of(self._root, os.getpid())))
         if launcher is None:
             return 0
@@ -108,5 +108,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """The launch without rank numbers, as all of its ranks on this machine have it."""
+    """Returns the launch without rank numbers, so that it is equal in all ranks on this machine."""
     return launch._replace(rank=0, local_rank=0)

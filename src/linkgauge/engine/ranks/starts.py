@@ -1,4 +1,4 @@
-"""Measures how far apart ranks started, and combines their timings."""
+"""Measures how long after each other ranks start, and combines the timings of ranks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from linkgauge.backends.protocol import Pace, Timing
 LATE_SECONDS = 1e-3
 """The delay from which a start is late."""
 APART = (1.0, 0.1, 0.01)
-"""The shares of a sample's time with which the difference of starts is compared; a figure reports
-the largest share that it exceeds."""
+"""The shares of a sample's time that the difference between starts may exceed. The remark on a
+figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """When a rank's gate opened (`opened`), the timing of its copies, and the present (`now`).
-    `opened` is on the clock by which starts are agreed."""
+    """The timing of a rank's copies. `opened` is the time of the rank's start signal, on the clock
+    by which ranks agree on starts. `now` is the present time."""
 
     opened: float
     timing: Timing
@@ -25,21 +25,20 @@ class RankTiming(NamedTuple):
 
 
 class Starts:
-    """The starts of copies; `places` are the ranks that time them. `awaits_all` says whether the
-    late start of a rank that times nothing delays the others. It does not for copies that NCCL
-    passes on after a warm-up, for flags, and for copies that engines carry out alone."""
+    """Records the starts of copies and combines their timings. `places` has the rank that times
+    each copy. `awaits_all` means that all ranks have to start, not only those that time a copy."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
         self.was_late = False
         """Whether the last start was late, so that the next one must be announced earlier."""
         self._apart: tuple[int, float] = (0, 0.0)
-        """The largest number of loops so far, and the greatest difference of their starts, as a
-        share of the shortest copy's time for all of them."""
+        """The largest number of loops so far. Also the largest difference between starts in samples
+        of that many loops, as a share of the shortest copy's time."""
 
     def timing(self, ended: Mapping[int, RankTiming], at: float | None, loops: int) -> Timing:
-        """Combines the ranks' timings into one of all copies; `at` is the time at which the ranks
-        were to start together, if they were."""
+        """Combines the ranks' timings into one timing of all copies. `at` is the time at which the
+        ranks were to start together; None if no time was set."""
         if at is not None:
             self._judge(loops, ended)
             self.was_late = max(one.opened for one in ended.values()) - at > LATE_SECONDS
@@ -58,7 +57,7 @@ class Starts:
         return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
 
     def _judge(self, loops: int, ended: Mapping[int, RankTiming]) -> None:
-        """Records how far apart the ranks started: their gates, and then their copies."""
+        """Records how long after each other the ranks started."""
         starts = [
             one.opened + min((times[0] for times in one.timing.progress), default=0.0)
             for one in ended.values()
@@ -71,7 +70,7 @@ class Starts:
             self._apart = loops, max(apart, before) if loops == most else apart
 
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on the starts for the reader of the figure."""
+        """Returns a remark if the ranks started too long after each other."""
         passed = next((share for share in APART if self._apart[1] > share), None)
         if passed is None:
             return ()
@@ -79,7 +78,7 @@ class Starts:
 
 
 def common_pace(paces: Sequence[Pace]) -> Pace:
-    """A pace that suits all groups."""
+    """Returns a pace that suits all groups."""
     if len(paces) == 1:
         return paces[0]
     return Pace(

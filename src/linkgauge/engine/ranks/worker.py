@@ -1,8 +1,8 @@
-"""Measures a run of several ranks: each has the engine's own worker, and the ranks that a cell
-concerns carry it out together.
+"""Measures a run of several ranks. Each rank has a worker, and the ranks of a cell measure it
+together.
 
-Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs: the loss of a rank ends
-    the run, as it does in MPI."""
+Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
+the run, as in MPI."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PASSED = ("pass", "fail")
 
 
 class ClusterWorker:
-    """The `Workers` of all ranks that have gathered, for a run with these settings."""
+    """Measures a run with all ranks that have gathered (see `Workers`)."""
 
     def __init__(self, gathering: Gathering, settings: Settings) -> None:
         self._settings = settings
@@ -63,7 +63,8 @@ class ClusterWorker:
         ranks."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """Surveys all ranks with their devices, which are of one backend that all ranks have."""
+        """Opens a device in each rank, and returns the machine with all of them. All devices are of
+        one backend."""
         if self._machine is None:
             self.links.doing = "opening devices"
             self._machine = self._survey(accelerators)
@@ -109,8 +110,8 @@ class ClusterWorker:
 
     def _open(self, accelerators: Sequence[str]) -> tuple[str, dict[int, Present]]:
         """Opens the backend that the ranks measure with, and returns its name and each rank's
-        devices: GPUs if all ranks have one, host memory if none has. Raises InputError if only some
-        have."""
+        device. The devices are GPUs if all ranks have one, and host memory if none has. Raises
+        InputError if only some ranks have a GPU."""
         if self._settings.simulation is not None:
             return SIMULATED, self._devices(SIMULATED)
         for name in (NETWORK, ACROSS_RANKS, *ON_REQUEST):
@@ -135,7 +136,8 @@ class ClusterWorker:
         return self.links.ask(self.links.all, asked, Present)
 
     def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
-        """The devices of each rank for this backend. Raises InputError if a rank has none."""
+        """Opens a device of this backend in each rank, and returns the devices. Raises InputError
+        if a rank has none."""
         found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
         for rank, present in found.items():
             if present.device is None:
@@ -143,15 +145,16 @@ class ClusterWorker:
         return found
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """The inventory of rank 0's machine, with its accelerators as rank 0 sees them."""
+        """Returns the inventory of rank 0's machine, with the accelerators that rank 0 sees."""
         seen = self.links.one(0, ReadAccelerators(), Inventory)
         if self._settings.simulation is not None:
             return seen
         return msgspec.structs.replace(self._here.look(()), accelerators=seen.accelerators)
 
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
-        """Has the first rank of each device hold it until the run is over. Raises DeviceBusy if
-        another run measures the device; with `wait`, reports that once and waits."""
+        """Makes the first rank of each device hold the device until the run is over. Raises
+        DeviceBusy if another run measures the device. With `wait`, reports the other run once and
+        waits for it to end."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -162,7 +165,8 @@ class ClusterWorker:
             self._hold(number, tell if wait else None)
 
     def _hold(self, number: int, tell: Callable[[str], None] | None) -> None:
-        """Holds the device of one rank. With `tell`, waits for other runs and reports that once."""
+        """Makes one rank reserve its device. With `tell`, reports other runs once and waits for
+        them to end."""
         reported = False
         while True:
             try:
@@ -176,15 +180,15 @@ class ClusterWorker:
                 time.sleep(AGAIN_SECONDS)
 
     def keep(self, journal: Path) -> None:
-        """Tells all ranks where the journal is, because one of them may have to record the loss of
+        """Sends the journal's path to all ranks. A rank needs it if it has to record the loss of
         rank 0."""
         self.links.tell(Told(self.links.ranks[0], str(journal.resolve())))
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures cells. Raises RankLost once a rank is gone; the cells that it cost are returned
-        before."""
+        """Measures cells. If a rank is lost meanwhile, the cells fail, and the next call raises
+        RankLost."""
         if self.links.lost is not None:
             raise self.links.lost
         return beside_unable(
@@ -192,7 +196,7 @@ class ClusterWorker:
         )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:
-        """Has the ranks that these cells concern measure them."""
+        """Measures cells with the ranks that take part in them."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
         part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
@@ -215,15 +219,15 @@ class ClusterWorker:
         return next(of for rank, of in found.items() if of and rank not in told)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """The ranks that cells concern: all of them if each simulates the whole machine."""
+        """Returns the ranks that take part in measuring cells. These are the ranks of their
+        memories and engines. In a broadcast and on a simulated machine, these are all ranks."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}
         return tuple(sorted({memory.rank or 0 for memory in places}))
 
     def _check(self, cell: PlannedCell) -> None:
-        """Raises Unsupported for problems that only show with all ranks in view, and RankLost if a
-        rank is gone."""
+        """Raises Unsupported if a rank cannot measure the cell, and RankLost if a rank is gone."""
         for transfer in cell.transfers:
             kind = transfer.engine.kind
             if kind in NIC_ENGINES and self._backend != NETWORK:
@@ -241,7 +245,7 @@ class ClusterWorker:
         raise InputError("--tune works with one process only: run it first, without a launcher")
 
     def keep_output(self, folder: Path) -> None:
-        """Does nothing: ranks print where their launcher shows it."""
+        """Does nothing, because a launcher shows what ranks print."""
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
         raise InputError(f"--{profiler} works with one process only: run it without a launcher")

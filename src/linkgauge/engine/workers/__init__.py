@@ -1,3 +1,3 @@
-"""Worker processes. The `supervisor` starts a `process` for each backend, which runs `child` and in
-it a `worker`; `messages` are the messages between them, `patience` has the deadlines.
-"""
+"""Worker processes. The `supervisor` starts a `process` for each backend. The process runs `child`,
+and in it a `worker`. `messages` has the messages between controller and worker, and `patience` the
+deadlines."""

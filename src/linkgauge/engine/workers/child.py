@@ -1,4 +1,4 @@
-"""The program of a worker process, which measures whole cells."""
+"""The program of a worker process, which measures cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _decode = decoder(messages.Command)
 
 
 def serve(channel: Channel) -> None:
-    """Serves the controller. Raises EOFError or OSError once the controller is gone."""
+    """Runs the commands of the controller. Raises EOFError or OSError once the controller is
+    gone."""
     start = _decode(channel.receive())
     if not isinstance(start, messages.Start):
         raise TypeError(f"expected Start, got {start!r}")

@@ -1,6 +1,5 @@
-"""Messages from the controller to whatever measures (processes of this machine, or several ranks),
-and a worker's reports of its state. They carry whole values and are never sent while a clock
-runs."""
+"""Messages from the controller to the processes that measure, and the workers' reports of their
+state. Messages carry complete values and are never sent while a clock runs."""
 
 from __future__ import annotations
 
@@ -22,25 +21,26 @@ from linkgauge.model.transfer import Cell
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message: the accelerator backend that this worker opens in addition to the host. It
-    has no answer."""
+    """The first message to a worker. It names the accelerator backend to open besides the host's
+    backend. There is no answer."""
 
     accelerator: str | None
     settings: Settings
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a survey of the machine. Answered by a `Machine`."""
+    """Asks for a survey of the machine. The answer is a `Machine`."""
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the rest of what is known about the machine. Answered by an `Inventory`."""
+    """Asks for the facts about the machine that a survey leaves out. The answer is an
+    `Inventory`."""
 
 
 class Visit(msgspec.Struct, frozen=True):
-    """A visit of cells: its `number` from 0, the samples `taken` before it, the seconds `spent` on
-    them, and the cells' benchmark. Simulated faults count the cells of a round, after the `passed`
-    cells of earlier rounds."""
+    """A visit of cells. `number` is the number of the visit, from 0. `taken` is the number of
+    samples in earlier visits, and `spent` the seconds of earlier visits. `passed` is the number of
+    cells in earlier rounds. Simulated faults count cells from this number on."""
 
     number: int = 0
     taken: int = 0
@@ -53,7 +53,7 @@ FIRST = Visit()
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a visit of these cells at the same time. Answered by their results, in their
+    """Asks for a visit of these cells at the same time. The answer is their results, in the same
     order."""
 
     cells: tuple[PlannedCell, ...]
@@ -62,23 +62,23 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a search for the settings with which a device copies fastest. The answer
-    says whether there was anything to search."""
+    """Asks for a search for a device's fastest settings. The answer says whether there was anything
+    to search."""
 
     device: str
     peer: str | None
 
 
 class Release(msgspec.Struct, frozen=True, tag=True):
-    """Asks to free the buffers kept for later cells, because another worker needs memory. It has no
-    answer."""
+    """Asks to free the buffers kept for later cells, because another worker needs memory. There is
+    no answer."""
 
 
 Command = Start | Survey | ReadInventory | Measure | Tune | Release
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
-    """A message during `Tune`, before its answer: the candidate that is being tried."""
+    """Reports the settings that are being tried, before the answer to `Tune`."""
 
     tried: Tried
 
@@ -93,11 +93,11 @@ DOING: dict[Phase, str] = {
     "measure": "measuring",
     "verify": "verifying",
 }
-"""Phases as a reason words them."""
+"""The phases of a cell in the words of a reason."""
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
-    """The reason of a failed cell: what happened, in which phase, and to which memories."""
+    """Returns the reason of a failed cell: the phase, the memories, and what happened."""
     memories = (memory for t in planned.transfers for memory in t.memories)
     places = ", ".join(dict.fromkeys(str(memory.place) for memory in memories))
     where = f" ({places})" if places else ""
@@ -107,7 +107,7 @@ def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:
 def unmeasured(
     planned: Cell, status: Status, reason: str, kind: OutcomeKind, phase: Phase | None = None
 ) -> CellResult:
-    """The result of a cell that has no figures, with the reason and the phase."""
+    """Returns the result of a cell that has no figures, with the reason and the phase."""
     place = planned.row, planned.column, planned.transfers, planned.report
     return CellResult(
         *place,
@@ -121,7 +121,7 @@ def unmeasured(
 
 
 def skipped_by_plan(planned: PlannedCell) -> CellResult | None:
-    """The result of a cell that the plan gives a reason to skip; None for any other."""
+    """Returns the result of a cell that the plan skips, or None for any other cell."""
     if planned.reason is None:
         return None
     return unmeasured(planned, "skip", planned.reason, "size")
@@ -132,9 +132,9 @@ def beside_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Measures the cells that can be measured, and returns the results of all, in order. A cell
-    that the plan skips, or that `check` refuses, gets that result; `measure` measures the others.
-    If one of several cells that must run at once is refused, so are the others."""
+    """Returns the results of all cells, in order. Cells that the plan skips or that `check` refuses
+    get that result. `measure` measures the other cells. If `check` refuses a cell that must run at
+    the same time as the others, all cells are refused."""
     results: dict[PlannedCell, CellResult] = {}
     for cell in cells:
         try:
@@ -151,13 +151,13 @@ def beside_unable(
 
 
 def refused(planned: PlannedCell, error: LinkgaugeError) -> CellResult:
-    """The result of a cell that was refused with this error before it began."""
+    """Returns the result of a cell that was refused with this error before it began."""
     status: Status = "skip" if isinstance(error, Unsupported) else "error"
     return _of_rank(unmeasured(planned, status, str(error), error.kind), error)
 
 
 def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellResult:
-    """The result of a cell that failed with an error in this phase."""
+    """Returns the result of a cell that failed with an error in this phase."""
     if isinstance(error, Unsupported):
         return refused(planned, error)
     reason = failure_reason(planned, phase, str(error))
@@ -167,7 +167,7 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
 
 
 def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
-    """Adds the lost rank to the cell if the error is the loss of a rank."""
+    """Returns the cell with the number of the lost rank, if the error is the loss of a rank."""
     return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell
 
 
@@ -175,7 +175,8 @@ def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
 
 
 class Workers(Protocol):
-    """`Supervisor` is one, and documents the methods."""
+    """The interface with which a session measures. `Supervisor` implements it and documents the
+    methods."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
     def look(self, accelerators: Sequence[str]) -> Inventory: ...
@@ -192,14 +193,15 @@ class Workers(Protocol):
 # A worker's current state: reported as each phase of a cell begins, and as samples end.
 
 SIGN_SECONDS = 0.1
-"""Least interval between signs of life while samples are taken: each wakes the controller."""
+"""The least interval between signs of life while samples are taken, because each sign wakes the
+controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """A worker's state: its phase, when the cell began, and the last sign of life, at the start of
-    a phase or the end of a sample (seconds of the monotonic clock, which all processes share).
-    `warm_up` is the duration of the warm-up, `longest` that of the longest sample so far; 0 until
-    known."""
+    """The state of a worker. `phase` is its current phase. `begun` is when the cell began. `since`
+    is when the phase or the current sample began. Times are seconds of the monotonic clock, which
+    all processes share. `warm_up` is the duration of the warm-up, and `longest` that of the longest
+    sample; 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -209,7 +211,7 @@ class Heartbeat(msgspec.Struct, frozen=True, tag=True):
 
 
 class Signs:
-    """Tracks a worker's state, and reports it through `send`."""
+    """Keeps the state of a worker and reports it through `send`."""
 
     def __init__(self, send: Callable[[Heartbeat], None]) -> None:
         self._send = send
@@ -217,8 +219,8 @@ class Signs:
         self._at = Heartbeat()
 
     def enter(self, phase: Phase) -> None:
-        """Reports that a phase begins; the first one begins a cell. "measure" is entered again
-        after each sample."""
+        """Reports that a phase begins. The phase "allocate" begins a cell. "measure" is reported
+        again after each sample."""
         now, at = time.monotonic(), self._at
         warm_up, longest, again = at.warm_up, at.longest, at.phase == phase == "measure"
         if phase == "allocate":

@@ -1,58 +1,58 @@
-"""Deadlines: how long one process waits for another before it counts as lost, for workers and for
-ranks."""
+"""Deadlines after which another process counts as lost. They apply to workers and ranks."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 ANSWER_SECONDS, RATE = 30.0, 100e6
-"""The most seconds for an answer or for a cell's start, and the rate in bytes/s at which its bytes
+"""The most seconds for an answer or for the start of a cell, and the rate in bytes/s at which bytes
 must move."""
 TIMES_LONGEST = 20
 LEAST_SECONDS = 10.0
-"""Limit of each later phase and each sample: a multiple of the warm-up or the longest sample so
-far, and no less than this. It detects hangs, and does not estimate the whole."""
+"""The least limit of each later phase and each sample. The limit is a multiple of the warm-up or
+the longest sample so far. It detects hangs; it is no estimate of the whole time."""
 SIGN_SECONDS = 2.0
 """The seconds in which a rank must give a sign of life."""
 SETTLE_SECONDS = 20.0
-"""The seconds in which ranks that wait for a lost rank must answer: longer than connections may be
-silent."""
+"""The seconds in which ranks that wait for a lost rank must answer. This is longer than connections
+may be silent."""
 MOST_RANKS_PER_CPU = 8.0
-"""The largest factor for all these limits if ranks share CPUs; the factor is the number of ranks a
-CPU."""
+"""The largest factor for all these limits if ranks share CPUs. The factor is the number of ranks
+per CPU."""
 
 
 class Patience(NamedTuple):
-    """Deadlines in seconds, if everything takes `slow` times as long as usual; `limit` replaces the
-    usual time for an answer."""
+    """Deadlines in seconds. `slow` is how many times as long as usual everything may take. `limit`
+    replaces the usual time for an answer."""
 
     slow: float = 1.0
     limit: float | None = None
 
     @classmethod
     def shared(cls, ranks_per_cpu: float, limit: float | None = None) -> Patience:
-        """Deadlines for `ranks_per_cpu` ranks on each CPU."""
+        """Returns the deadlines for `ranks_per_cpu` ranks on each CPU."""
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Seconds until work must have warmed up that moves `moved` bytes and may take `more`
-        seconds on top."""
+        """Returns the seconds within which work must have warmed up. The work moves `moved` bytes.
+        `more` is additional seconds that it may take."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:
-        """Seconds that a rank may be silent while it moves `moved` bytes."""
+        """Returns the seconds that a rank may take to answer while it moves `moved` bytes."""
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Seconds that a phase or sample may take, if the longest so far took `longest` seconds."""
+        """Returns the seconds that a phase or sample may take. `longest` is the longest time so
+        far."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property
     def of_sign(self) -> float:
-        """Seconds for a sign of life to arrive once it is asked for."""
+        """The seconds within which a requested sign of life must arrive."""
         return self.slow * SIGN_SECONDS
 
     @property
     def of_settling(self) -> float:
-        """Seconds in which ranks that wait for a lost rank must answer."""
+        """The seconds that ranks get to answer after they waited for a lost rank."""
         return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS

@@ -1,4 +1,4 @@
-"""The controller's handle of a worker process."""
+"""A worker process, as the controller uses it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .messages import Heartbeat, Start, Trying
 # What workers, and the libraries in them, print: kept apart from what linkgauge says.
 
 OUTPUT_FILE = "output.log"
-"""The file beside run.json with the worker's output, if there is any."""
+"""The file in the run's folder with the output of workers, if there is any."""
 
 
 class Output:
-    """A nameless file for the stdout and stderr of workers, until the run's folder is known.
-    Without a folder, its content goes to stderr in the end."""
+    """A nameless file for what workers print, until the folder of the run is known. If there is
+    never a folder, the content goes to stderr in the end."""
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(OUTPUT_FILE)
@@ -34,7 +34,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes what workers have printed since the last call, once they have ended."""
+        """Writes out what workers have printed since the last call. The workers must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -49,13 +49,13 @@ class Output:
 
 
 STARVED = 60.0
-"""The longest extension of a deadline for time in which a worker waited for a CPU (seconds)."""
+"""The most seconds by which a deadline is extended while a worker waits for a CPU."""
 _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process that holds the host backend and at most one accelerator backend. It loads its
-    modules while it has no work; `begin` says what to open."""
+    """A process with the host's backend and at most one accelerator backend. It loads its modules
+    before it has work. `begin` names the accelerator to open."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -69,16 +69,16 @@ class WorkerProcess(Process):
         self.standing = Heartbeat()
         """The last state that the worker reported."""
         self._waited: dict[str, float] = {}
-        """The seconds that each of its threads had waited for a CPU at the last check."""
+        """The seconds that each of the worker's threads had waited for a CPU at the last check."""
         super().__init__("linkgauge.engine.workers.child", surroundings, self.output.descriptor)
 
     @property
     def _pid(self) -> int:
-        """The process that measures."""
+        """The id of the process that measures."""
         return self.process.pid
 
     def begin(self, accelerator: str | None, settings: Settings) -> None:
-        """Sends the settings and the accelerator; it must come before any command."""
+        """Sends the settings and the accelerator. It must be called before any command is sent."""
         self._busy = False
         self.send(Start(accelerator, settings))
 
@@ -93,9 +93,9 @@ class WorkerProcess(Process):
         left: Callable[[Heartbeat], float] | None = None,
         heard: Callable[[Tried], None] = lambda tried: None,
     ) -> _A:
-        """The answer, as `answer` returns it. `left` returns the seconds that a worker in this
-        state has left; time that the worker waited for a CPU does not count. `heard` receives each
-        `Tried` before the answer."""
+        """Returns the worker's answer to the last command, as `answer` does. `left` returns the
+        seconds that a worker in a given state may still take. Time in which the worker waited for a
+        CPU does not count. `heard` receives each `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -107,15 +107,15 @@ class WorkerProcess(Process):
         return self.answer(kind, until, hear)
 
     def _starved(self) -> float:
-        """Seconds that a thread of the worker has waited for a CPU since the last command."""
+        """Returns how many seconds the worker has waited for a CPU since the last command."""
         waits = waits_for_cpu(self._pid)
         since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
         return min(max(since, default=0.0), STARVED)
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
-    """Seconds that each thread of a process was ready to run while others ran; empty if the kernel
-    does not account for it (Documentation/scheduler/sched-stats.rst)."""
+    """Returns how many seconds each thread of a process has waited for a CPU. The result is empty
+    if the kernel does not record it (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
     texts = {
         thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)

@@ -1,4 +1,4 @@
-"""NVIDIA's profilers, with their command lines and files, and a worker process that runs under
+"""NVIDIA's profilers: their command lines, their files, and a worker process that runs under
 one."""
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ from .process import WorkerProcess
 
 _NAMES: Mapping[Profiler, str] = {"nsys": "Nsight Systems", "ncu": "Nsight Compute"}
 LOG = ".log"
-"""The suffix of the file beside a report with the output of the profiler and its worker."""
+"""The suffix of the file with the output of a profiler and its worker, in the folder of the
+report."""
 WAITING = ("gate", "bounce", "answer", "load")
-"""Kernels that wait for the host or for each other, or for which the host waits. Replayed alone
-they would not end, or would count twice."""
+"""Kernels that wait for the host or for each other, or that the host waits for. If replayed alone,
+they would not end or would count twice."""
 ASIDE = ("link", "fill", "compare", "count_wrong", "draw", "fold", "nothing")
 """Kernels that prepare or check the measurement, or that do nothing."""
 
 
 def find(profiler: Profiler) -> str:
-    """The path of the profiler's program. Raises InputError with the remedy if it is not
-    installed."""
+    """Returns the path of the profiler's program. Raises InputError, which says what to do, if it
+    is not installed."""
     path = shutil.which(profiler)
     if path is None:
         name = _NAMES[profiler]
@@ -58,8 +59,8 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """The arguments to put before a command to profile it; `report` is the path of the file to
-    write, without its suffix."""
+    """Returns the arguments that make a command run under a profiler. They go before the command.
+    `report` is the path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
         # Not --trace-fork-before-exec: NVIDIA warns of deadlocks, and a worker is no such child.
@@ -71,7 +72,8 @@ def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...
 
 
 class ProfilerReport(NamedTuple):
-    """The files of one worker's profiler. The report is at `path` plus the profiler's suffix."""
+    """The files that a profiler writes about one worker. The report is at `path` plus the
+    profiler's suffix."""
 
     path: Path
 
@@ -84,7 +86,7 @@ class ProfilerReport(NamedTuple):
         return any(file != self.log for file in self.path.parent.glob(f"{self.path.name}.*"))
 
     def last_words(self) -> str:
-        """The last line that the profiler printed."""
+        """Returns the last line that the profiler printed."""
         try:
             lines = self.log.read_text(errors="replace").split("\n")
         except OSError:
@@ -93,7 +95,7 @@ class ProfilerReport(NamedTuple):
 
 
 class Reports:
-    """The reports of a run's workers in its folder: NAME-1, NAME-2 …"""
+    """The profiler reports of a run's workers, in the folder of the run: NAME-1, NAME-2 …"""
 
     def __init__(self, profiler: Profiler, folder: Path) -> None:
         self.profiler = profiler
@@ -104,13 +106,13 @@ class Reports:
         self._last = max((int(number[0]) for number in found if number), default=0)
 
     def begin(self) -> ProfilerReport:
-        """Begins a new report."""
+        """Begins a new report and returns it."""
         self._last += 1
         self._begun.append(ProfilerReport(self._folder / f"{self.profiler}-{self._last}"))
         return self._begun[-1]
 
     def missing(self) -> list[str]:
-        """A line for each report that was begun but does not exist."""
+        """Returns a message for each report that was begun but does not exist."""
         return [
             f"{self.profiler} left no report: {one.last_words() or 'no output'} ({one.log})"
             for one in self._begun
@@ -118,7 +120,7 @@ class Reports:
         ]
 
     def files(self) -> tuple[str, ...]:
-        """The names of all files that the profiler has left in the folder."""
+        """Returns the names of all files that the profiler has left in the folder."""
         return tuple(sorted(file.name for file in self._folder.glob(f"{self.profiler}-*")))
 
 
@@ -131,11 +133,11 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker that a profiler starts. It connects to the controller by an address, since a
-    profiler need not pass open files on. Both are in a session of their own: Ctrl-C in a terminal
-    does not reach the profiler, which ends after its worker. Their output goes to the report's log.
+    """A worker that runs under a profiler. It connects to the controller by an address, because a
+    profiler may not pass on open files. Ctrl-C in a terminal does not reach the profiler, which
+    ends after its worker. The output of both goes to the report's log.
 
-    Raises ProcessLost if the profiler starts no worker."""
+    Raises ProcessLost if the profiler does not start a worker."""
 
     def __init__(self, reports: Reports, surroundings: Surroundings) -> None:
         self._name = reports.profiler
@@ -171,7 +173,7 @@ class ProfiledProcess(WorkerProcess):
                 raise
 
     def _admit(self, door: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
-        """Accepts the connection of the worker."""
+        """Accepts the connection of the worker and returns it."""
         deadline = time.monotonic() + START_SECONDS
         door.settimeout(LOOK)
         while process.poll() is None and time.monotonic() < deadline:
@@ -200,13 +202,13 @@ class ProfiledProcess(WorkerProcess):
         return ProcessLost(f"the worker ended, and {self._name} with {how}: {self._says()}")
 
     def kill(self) -> None:
-        """Kills the worker; the profiler still writes what it recorded."""
+        """Kills the worker. The profiler still writes what it has recorded."""
         self._kill_worker(self.process)
         self._end()
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Gives a busy worker `patience` seconds to finish: killing it would lose what the profiler
-        has not yet fetched."""
+        """Waits up to `patience` seconds for a busy worker to finish. If it were killed, the
+        profiler would lose data."""
         self._end(patience)
 
     def _end(self, patience: float = PATIENCE) -> int:
@@ -220,14 +222,14 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """Kills the worker if its profiler still runs, because only then the process id is
-        certainly the worker's."""
+        """Kills the worker if its profiler still runs. After the profiler's end, the process id may
+        belong to another process."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)
 
     def _kill_both(self, profiler: subprocess.Popen[bytes]) -> int:
-        """Ends the worker and the session of its profiler. Returns the profiler's exit code."""
+        """Kills the worker and the session of its profiler. Returns the profiler's exit code."""
         self._kill_worker(profiler)
         if profiler.poll() is None:
             with suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
-"""Named ranges that show in a profiler's timeline which cell a transfer belongs to.
+"""Named ranges, which show in a profiler's timeline the cell that a transfer belongs to.
 
-NVTX is the interface that NVIDIA's profilers read, and its package for Python is optional. Without
-a profiler nothing is loaded and nothing is marked."""
+NVIDIA's profilers read ranges through NVTX, whose Python package is optional. Without a profiler,
+NVTX is not loaded and no range is marked."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from linkgauge.model.units import format_size
 
 DOMAIN = "linkgauge"
 _INJECTED = "NVTX_INJECTION64_PATH"
-"""The environment variable by which a profiler has NVTX load its library."""
+"""The environment variable with which a profiler makes NVTX load its library."""
 
 
 def profiled_by(settings: Settings) -> str | None:
-    """The profiler of this process: the settings', or one that the user started; None without
-    any."""
+    """Returns the profiler that this process runs under: that of the settings, or one that the user
+    started. Returns None without a profiler."""
     return settings.profiler or ("a profiler" if os.environ.get(_INJECTED) else None)
 
 
 def advice(settings: Settings) -> str | None:
-    """A warning before a run whose profiler would see no ranges, else None."""
+    """Returns a warning if the run's profiler will not show the ranges of cells, else None."""
     profiler = profiled_by(settings)
     if profiler is None or find_spec("nvtx") is not None:
         return None
@@ -37,14 +37,15 @@ def advice(settings: Settings) -> str | None:
 
 
 def range_name(cell: PlannedCell, size: int, benchmark: str) -> str:
-    """A range's name: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 512 MiB`."""
+    """Returns the name of a range: `host_to_device_memcpy_ce (0, 1): host:0 -> cuda:1 by ce, 512
+    MiB`."""
     sized = f", {format_size(size)}" if size else ""
     return f"{benchmark} {cell.place}: {cell}{sized}".lstrip()
 
 
 @contextmanager
 def marked(names: Iterable[str], profiler: str | None) -> Iterator[None]:
-    """Shows a range of each name in the profiler's timeline while this block runs; does nothing
+    """Shows a range for each name in the profiler's timeline while this block runs. Does nothing
     without a profiler."""
     with ExitStack() as open_ranges:
         if profiler is not None:

@@ -1,8 +1,8 @@
-"""Measures in worker processes, so that a worker's failure costs one cell only.
+"""Measures in worker processes, so that the failure of a worker costs only one cell.
 
-Each accelerator backend has its own process, and so has the host; the controller loads no
-accelerator's library. A worker that ends, hangs or reports an error is replaced before the next
-cell, as its state is unknown."""
+Each accelerator backend has its own process, and so has the host. The controller loads no
+accelerator library. If a worker ends, hangs or reports an error, its state is unknown, and a new
+worker replaces it before the next cell."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
     from .profiled import Reports
 
 SURVEY_SECONDS = 60.0
-"""A driver that does not answer the survey within this time is assumed to hang."""
+"""The seconds within which a driver must answer the survey. Otherwise it is assumed to hang."""
 WORK_SETUP_SECONDS = 600.0
-"""The seconds that an AI workload may take in addition until it is warmed up: weights are drawn,
-and kernels may be compiled."""
+"""The additional seconds that an AI workload may take until it is warmed up. In this time weights
+are drawn, and kernels may be compiled."""
 _A = TypeVar("_A")
 
 TIMES_PROFILED = 10
-"""The factor for all of these limits under a profiler, which slows the process that it follows."""
+"""The factor for all these limits under a profiler, which slows down the process."""
 FAILURES = 3
-"""Consecutive cells that may fail with the same device."""
+"""The number of consecutive failed cells after which a device is set aside."""
 
 
 class Supervisor:
-    """Measures like a `LocalWorker`, but in other processes, for a run with these settings. `first`
-    is a process that was started ahead, so that it loads early."""
+    """Measures in worker processes, with these settings. `first` is a process that is already
+    started, so that it loads early."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class Supervisor:
     def _ask_each(
         self, names: Sequence[str | None], command: Command, kind: type[_A]
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
-        """Asks the workers of these backends about the machine, and yields their answers or
-        errors."""
+        """Sends a command to the workers of these backends. Yields the answer or the error of each
+        backend."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
         for name in names:  # all at once: they take seconds to open
@@ -127,7 +127,8 @@ class Supervisor:
                 yield name, error
 
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
-        """A worker's report about the machine. Raises LinkgaugeError if it fails."""
+        """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
+        fails."""
         try:
             deadline = time.monotonic() + SURVEY_SECONDS
             return self._workers[name].result(kind, lambda _: deadline - time.monotonic())
@@ -171,8 +172,8 @@ class Supervisor:
         return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
-        """Counts consecutive failures of the cell's devices, and sets aside devices with too
-        many."""
+        """Counts failures of the cell's devices in a row, and sets aside a device with too many.
+        Returns the result."""
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
             return result
@@ -222,13 +223,13 @@ class Supervisor:
         return ProfiledProcess(self._reports, self._surroundings)
 
     def keep_output(self, folder: Path) -> None:
-        """Keeps the output of workers in this folder, once they have ended."""
+        """Sets the folder that will keep the output of workers once they have ended."""
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs all later workers under this profiler, which writes its files to the folder. Starts
-        one at once, which measures the first cell. Raises InputError if the profiler is not
-        installed, and BackendError if no worker starts under it."""
+        """Runs all further workers under this profiler, which writes its files to the folder.
+        Starts one worker at once. Raises InputError if the profiler is not installed, and
+        BackendError if no worker starts under it."""
         from .profiled import Reports
 
         self.close()
@@ -239,8 +240,8 @@ class Supervisor:
             raise BackendError(f"--{profiler}", str(lost)) from lost
 
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
-        """Ends the workers under the profiler, and waits until it has written its files. Returns
-        their names; further workers run without it."""
+        """Ends the workers under the profiler, and waits until the profiler has written its files.
+        Returns the names of the files. Further workers run without the profiler."""
         if self._reports is None:
             return ()
         say(f"waiting for {self._reports.profiler} to write its files")
@@ -251,8 +252,9 @@ class Supervisor:
         return reports.files()
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
-        """The accelerator backend that the cell needs; None for the host alone. For two backends it
-        is either of them: its worker reports that they cannot run in one cell."""
+        """Returns the accelerator backend that the cell needs, or None if it needs only the host.
+        If the cell has two accelerator backends, returns one of them, whose worker then refuses the
+        cell."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
@@ -273,7 +275,7 @@ class Supervisor:
 
 
 class _Watch:
-    """The time that a cell may take, updated as the cell proceeds."""
+    """Watches how long a cell may still take, from its progress."""
 
     def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
         self._settings = settings
@@ -289,7 +291,7 @@ class _Watch:
         return self._patience.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
     def left(self, at: Heartbeat) -> float:
-        """Seconds until the deadline of a cell in this state."""
+        """Returns the seconds until the deadline of a cell whose worker is in this state."""
         return self._deadline(at) - time.monotonic()
 
     def _deadline(self, at: Heartbeat) -> float:
@@ -308,7 +310,8 @@ class _Watch:
         return at.since + self._patience.of_step(longest) + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
-        """The result of a cell whose worker was lost in this state."""
+        """Returns the result of a cell whose worker was lost. `at` is the last known state of the
+        worker."""
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
@@ -317,13 +320,12 @@ class _Watch:
 
 
 def _devices(cell: PlannedCell) -> list[str]:
-    """The accelerators that take part in a cell."""
+    """Returns the accelerators that take part in a cell."""
     return [str(place) for place in cell.places if place.is_device]
 
 
 def _merge(inventories: Sequence[Inventory]) -> Inventory:
-    """Merges the host, as the first worker to read it saw it, with the accelerators of all
-    workers."""
+    """Returns one inventory from those of all workers. The host is that of the first."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

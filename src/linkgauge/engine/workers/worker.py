@@ -1,7 +1,8 @@
-"""A worker holds backends and is handed whole cells.
+"""A worker opens backends and measures cells with them.
 
 A worker process runs a `LocalWorker`. The controller uses only a `Supervisor`, which has the same
-methods and forwards the calls; nothing crosses this seam while a clock runs."""
+methods and forwards the calls to the process. No message is sent between the two while a clock
+runs."""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
 
 POOL_SHARE = 0.5
-"""Share of the host's available memory that buffers may keep between cells."""
+"""The share of the host's available memory that buffers may keep between cells."""
 
 
 class LocalWorker:
-    """A worker in this process, for a run with these settings. `on_phase` is called as each phase
-    of a cell begins, and after each sample."""
+    """Measures in this process, with these settings. `on_phase` is called as each phase of a cell
+    begins, and after each sample."""
 
     def __init__(
         self,
@@ -56,15 +57,16 @@ class LocalWorker:
         self._on_phase = on_phase
         self._backends: dict[str, Backend] = {}
         self._known: dict[tuple[tuple[int, ...], int], Known] = {}
-        """The facts that a cell's first visit established, by the cell's numbers and size."""
+        """The facts that a cell's first visit determined, by the cell's numbers and size."""
         self._only: Backend | None = None
         self.leads = True
-        """Whether this worker's results count: if several measure the same cells, those of one
-        do."""
+        """Whether this worker's results count. If several workers measure the same cells, the
+        results of one count."""
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """The host and the devices of these backends, and why a backend has none."""
+        """Returns the machine: the host and the devices of these backends. Backends without devices
+        are listed with the reason."""
         # Load everything needed before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
@@ -86,8 +88,8 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """The rest of what is known about the machine, with the devices of these backends. Never
-        raises: what could not be read is replaced by a reason."""
+        """Returns the facts about the machine that a survey leaves out. Never raises: facts that
+        could not be read are listed with the reason."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -106,14 +108,14 @@ class LocalWorker:
         )
 
     def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
-        """Makes one backend carry out everything from now on, with this pool of buffers, if
-        given."""
+        """Makes one backend carry out all further transfers. `pool` replaces the pool of buffers,
+        if given."""
         self._only = backend
         if pool is not None:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """Forgets what earlier visits of these cells established."""
+        """Discards what earlier visits of these cells determined."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -125,9 +127,8 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engine settings for this process. Under a profiler nothing is searched, because
-        results would be remembered, and any profiler but Nsight Systems may make each kernel launch
-        wait for the device."""
+        """The engine settings for this process. Under a profiler, nothing is searched, and kernel
+        launches may have to wait for the device."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -135,8 +136,7 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        """The host, read when first needed: a worker that replaces another one is not asked for a
-        survey."""
+        """The description of the host, which is read when it is first needed."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property
@@ -146,7 +146,8 @@ class LocalWorker:
 
     @cached_property
     def _simulated(self) -> SimBackend | None:
-        """The simulated machine, which plays all backends; None if the real machine is measured."""
+        """The simulated machine, which provides all backends. None if the real machine is
+        measured."""
         if self._settings.simulation is None:
             return None
         from linkgauge.backends.sim import simulate
@@ -157,8 +158,8 @@ class LocalWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time (one cell, unless they form a round). Returns their
-        results in order. Errors of a cell are not raised: they become its result."""
+        """Measures these cells in one visit, all at the same time. Returns their results in order.
+        Errors of a cell are not raised. They become its result."""
         made: dict[PlannedCell, Measurement] = {}
 
         def make(
@@ -185,12 +186,13 @@ class LocalWorker:
         return beside_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        """The cells of a visit that has ended, with the load of other processes."""
+        """Returns the cells of a visit that has ended, with the load by other processes added."""
         load = self._neighbours.end() if self._neighbours is not None and self.leads else None
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:
-        """The backends of its transfers. Raises Unsupported if one refuses."""
+        """Returns the backend of each of the cell's transfers. Raises Unsupported if a backend
+        refuses a transfer."""
         backends = [self._backend(name) for name in backends_of(cell.transfers)]
         for backend, transfer in zip(backends, cell.transfers, strict=True):
             refusal = backend.refusal(transfer)
@@ -199,9 +201,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        """Searches and remembers the settings with which a device copies fastest; `peer` is a
-        second device for the paths between devices. Returns false if the backend has nothing to
-        search."""
+        """Searches a device's fastest settings and remembers them. `peer` is a second device, for
+        the paths between devices. Returns false if the backend has nothing to search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
@@ -215,7 +216,7 @@ class LocalWorker:
         self._pool.free_idle()
 
     def keep_output(self, folder: Path) -> None:
-        """Does nothing: this worker prints where its process prints."""
+        """Does nothing, because this worker prints where its process prints."""
 
     def close(self) -> None:
         self.release()
@@ -225,9 +226,8 @@ class LocalWorker:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """The backend of each transfer, chosen by its engine. Host threads may run with the engines of
-    one accelerator backend. Raises Unsupported for two accelerator backends, whose APIs are unaware
-    of each other."""
+    """Returns the backend of each transfer, which is that of its engine. Raises Unsupported for two
+    accelerator backends, because their APIs are unaware of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})
     if len(accelerators) > 1:

@@ -1,9 +1,9 @@
-"""Tests whether a part is less steady than its peers: cells that touch it are compared with cells
-of the same class that do not.
+"""Tests whether a part is less steady than its peers. Cells that touch the part are compared with
+cells of the same class that do not.
 
 Copies over PCIe on a host that others use are never as steady as copies inside a device, so a cell
-is compared only with cells of its kind (`Case.kind`); a part without such cells is not tested. The
-unit is the cell, because consecutive samples share their disturbances."""
+is compared only with cells of its kind (`Case.kind`). A part without such cells is not tested. The
+unit of the test is the cell, because consecutive samples share their disturbances."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Classes = Sequence[tuple[Sequence[_T], Sequence[_T]]]
 
 
 class Excess(NamedTuple):
-    """The ratio of a part's value to its peers', and the probability of a ratio as large by chance
-    alone."""
+    """How much a value of a part exceeds that of its peers. `ratio` is the part's value divided by
+    its peers'. `p` is the probability that chance alone gives such a ratio or a larger one."""
 
     ratio: float
     p: float
@@ -35,8 +35,8 @@ class Excess(NamedTuple):
 def classes(
     inside: Iterable[tuple[Hashable, _T]], outside: Iterable[tuple[Hashable, _T]]
 ) -> Classes[_T]:
-    """Values of cells in classes by the cells' kind: for each class, the values of the cells that
-    touch a part and of the others."""
+    """Groups values by the kind of their cells. `inside` are the values of cells that touch a part,
+    and `outside` those of other cells. Kinds without values on both sides are left out."""
     found: defaultdict[Hashable, tuple[list[_T], list[_T]]] = defaultdict(lambda: ([], []))
     for place, members in enumerate((inside, outside)):
         for kind, each in members:
@@ -45,15 +45,14 @@ def classes(
 
 
 def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
-    """The classes with a function applied to each value."""
+    """Returns the classes with the function `said` applied to each value."""
     return [([*map(said, one)], [*map(said, other)]) for one, other in of]
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """The ratio between the standard deviations of the part's cells and of the others (geometric
-    means), with its probability. Each class has its own level, and the part adds the same to the
-    logarithms in every class; Student's t tests this sum by least squares. None for too few
-    cells."""
+    """Returns the ratio of the scatter of a part's cells to that of other cells, or None for too
+    few cells. Scatter is the standard deviation of a cell's samples (geometric mean over cells).
+    The probability is from Student's t on the logarithms, over all classes."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []
@@ -80,8 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """The probability that at least this many of the part's cells show something by chance alone,
-    given how many cells of each class show it (Fisher's exact test over classes)."""
+    """Returns the probability that chance alone affects so many of a part's cells. Each value says
+    whether a cell is affected. The test is Fisher's exact test, over all classes together."""
     chances = [1.0]
     shown = 0
     for touching, others in of:
@@ -95,11 +94,10 @@ def more_often(of: Classes[bool]) -> float:
 
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
-    """The probability that the part has at least this many events by chance alone, if each event is
-    equally likely in all samples of its class. Values are pairs of events and samples. The result
-    is a bound for a sum of binomials (Chernoff's), exact if all events are the part's. Numbers of
-    events are divided by their dispersion relative to Poisson's among alike cells, so that events
-    of a burst count as one."""
+    """Returns the probability that chance alone gives a part's cells so many events. Each value is
+    a pair: the events and the samples of a cell. Within a class, all samples are assumed to be
+    equally likely to have an event. The result is an upper bound (Chernoff's). Events that come in
+    bursts count less: their numbers are divided by their dispersion."""
     burst = _dispersion([side for both in of for side in both])
     sums = [
         (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))
@@ -127,8 +125,8 @@ def _share(touching: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]
 
 
 def _dispersion(sides: Iterable[Sequence[tuple[int, int]]]) -> float:
-    """The variance divided by the mean of numbers of events, at least 1 (Pearson's X² over its
-    degrees of freedom)."""
+    """Returns the variance of numbers of events divided by their mean, at least 1 (Pearson's X²
+    over its degrees of freedom)."""
     squares, degrees = 0.0, 0
     for side in sides:
         rate = sum(n for n, _ in side) / sum(samples for _, samples in side)
@@ -139,7 +137,7 @@ def _dispersion(sides: Iterable[Sequence[tuple[int, int]]]) -> float:
 
 
 def _summed(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """The probabilities of 0, 1, 2 … for the sum of two independent counts."""
+    """Returns the probabilities of the values 0, 1, 2 … for the sum of two independent counts."""
     found = [0.0] * (len(one) + len(other) - 1)
     for at, chance in enumerate(one):
         for beside, more in enumerate(other):

@@ -1,5 +1,5 @@
-"""The cells in the form in which the search for a cause needs them, the parts that bad cells share,
-and findings about something that a run has measured."""
+"""Prepares cells for the search for a cause. Also decides whether a finding concerns a part that a
+run has measured."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from linkgauge.model.cell_id import sheet_id, spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.hardware.wiring import Touched, Wiring
+from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.exchanges import pairs_of
 from linkgauge.model.transfer import Report, Transfer
@@ -25,11 +26,12 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A cell for the search of causes. `number` is its position in the whole run. `touched` are the
-    parts that the cell touches, and `timed` the parts that may slow its figure (if only the first
-    of several transfers is reported, the parts of that transfer). `alike` is equal for cells whose
-    figures should be equal; None if there are no such cells, as in a sweep. `kind` is equal for
-    cells that do the same over paths of the same kinds, whose figures vary alike."""
+    """A measured cell, prepared for the search for causes. `number` is its position in the whole
+    run. `touched` are the parts that its transfers use. `timed` are the parts that may slow its
+    figure: those of the first transfer, if the figure is that of the first transfer. `alike` is
+    equal for cells whose figures should be equal. It is None if there are no such cells, as in a
+    sweep. `kind` is equal for cells that do the same over paths of the same kinds, and that
+    therefore vary in the same way."""
 
     number: int
     result: Result
@@ -41,20 +43,20 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def peers(self) -> tuple[str, ...] | None:
-        """A key that is equal for cells whose figures should be equal. None for a cell that reports
-        the first of more than two transfers, which is faster the slower the others are."""
+        """Returns a key that is equal for cells whose figures should be equal. Returns None if the
+        cell cannot be compared, because other transfers may speed up or slow down its figure."""
         is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
         return None if is_crowded else self.alike
 
     @property
     def name(self) -> str:
-        """The cell's name in findings, without its size."""
+        """Returns the cell's name in findings, without its size."""
         return spoken(self.result, self.cell)
 
     @property
     def times(self) -> tuple[float, ...]:
-        """The samples as times of the same work; for a bandwidth, its reciprocals. A share of
-        hidden time has none, because it scatters more the nearer it is to 0."""
+        """Returns the samples as times of the same work. Bandwidths are replaced by their
+        reciprocals. A share of hidden time has no times."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -63,20 +65,19 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
 
 LARGE = 256 << 20
-"""The bytes from which figures of different sizes count as equal, because the start of a copy takes
-no visible share of its time, unless the whole copy takes no longer than a start may."""
+"""Figures of different sizes count as equal from this many bytes on, because starting takes no
+visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
 @lru_cache(maxsize=1)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Every cell of the run except skipped cells. All checks of the same evidence share the
-    result."""
+    """Returns the measured cells of a run, without skipped cells. All checks of the same evidence
+    share the result."""
     return tuple(each_case(evidence))
 
 
 def each_case(evidence: Evidence) -> Iterator[Case]:
-    """Yields the cells one by one. Cells with equal transfers share their sets of parts and
-    keys."""
+    """Yields the measured cells in order, each as a `Case`."""
     ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
@@ -87,7 +88,9 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
             if cell.status == "skip":
                 continue
             way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
-            full = None if result.sweep else links.of(cell)
+            # Which links another tool's copies over the host share is not known.
+            is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
+            full = None if is_unknown else links.of(cell)
             alike = None if full is None else _alike(result, cell, way.each, full)
             alike = alike and known.setdefault(alike, alike)
             kind = alike or _kind(result, cell, way.each)
@@ -95,8 +98,8 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
 
 
 class _Way(NamedTuple):
-    """The parts that a cell's transfers touch: of each transfer, of all transfers together, and the
-    parts that may slow the cell's figure."""
+    """The parts that a cell's transfers use. `each` has the parts of each transfer, and `parts` all
+    of them. `timed` has the parts that may slow the cell's figure."""
 
     each: tuple[Touched, ...]
     parts: frozenset[Part]
@@ -119,8 +122,8 @@ def _ways(
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Part]]:
-    """The node and the rail of each measured device, unless the device is the only one there, or
-    there is only one rail."""
+    """Returns the cluster node and the rail of each measured device. The node is left out if it has
+    no other device. The rail is left out if there is only one."""
     ends = {
         str(memory.place)
         for cell in evidence.cells()
@@ -142,7 +145,8 @@ def _groups(evidence: Evidence) -> dict[str, list[Part]]:
 
 
 def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
-    """The touched parts, with the groups of the transfer's ends added."""
+    """Adds the cluster nodes and rails of a transfer's ends to the parts that the transfer uses.
+    `groups` has these by device."""
     ends = transfer.memories if groups else ()
     more = [group for end in ends for group in groups.get(str(end.place), ())]
     return replace(touched, parts=touched.parts.union(more)) if more else touched
@@ -150,7 +154,8 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
 
 @lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """The cells for checks of figures: each touches only the parts that may slow its figure."""
+    """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
+    that may slow its figure."""
     return tuple(
         case if case.timed is case.touched else replace(case, touched=case.timed)
         for case in cases_of(evidence)
@@ -163,8 +168,8 @@ def _alike(
     touched: Sequence[Touched],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """A key that is equal for cells whose transfers cross the same kinds of links, share them with
-    equally many other transfers (the same for the first transfer), and fill their links equally."""
+    """Returns a key that is equal for cells whose figures should be equal. Such cells use the same
+    kinds of links, and share them with equally many transfers."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
@@ -185,7 +190,7 @@ def _alike(
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
-    """The kind of a cell without peers; a setting of a sweep has similar cells on other parts."""
+    """Returns the kind of a cell. Cells of one kind do the same over paths of the same kinds."""
     shapes = [
         (each.kinds, one.engine.bare, one.scale, one.source.kind, one.destination.kind)
         for one, each in zip(cell.transfers, touched, strict=True)
@@ -195,12 +200,12 @@ def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hasha
 
 
 def listed(parts: Sequence[Part]) -> str:
-    """The first parts in words, with the number of the others."""
+    """Returns the first parts in words, with the number of the others."""
     return ", ".join(map(str, parts[:4])) + (f", {len(parts) - 4} more" if parts[4:] else "")
 
 
 def named(cases: Iterable[Case]) -> tuple[str, ...]:
-    """The names of all these cells; code that shows them shortens the list."""
+    """Returns the names of all these cells. Code that shows the names shortens the list."""
     return tuple(case.name for case in cases)
 
 
@@ -208,9 +213,9 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
-    """Whether a finding is about a memory, link or switch that cells of the run touch, or rests on
-    such cells. Findings about the machine as a whole (its governor), or about a part that was left
-    out, are not."""
+    """Returns a function that decides whether a finding concerns what the run measured. Such a
+    finding is about a part that measured cells use, or is based on these cells. Findings about the
+    whole machine, such as its governor, do not count."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
@@ -229,7 +234,7 @@ _OF_DEVICES: tuple[Kind, ...] = ("device", "PCIe link", "PCIe link above")
 
 
 def _exchanging(evidence: Evidence) -> frozenset[Part]:
-    """The parts on the ways between the ranks of collectives."""
+    """Returns the parts on the paths between the devices of collectives."""
     cells = (cell for cell in evidence.cells() if cell.status != "skip")
     pairs = {pair for cell in cells for pair in exchanging(cell)}
     if not pairs:
@@ -239,7 +244,7 @@ def _exchanging(evidence: Evidence) -> frozenset[Part]:
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
-    """The pairs of devices that send each other data in a collective; empty for other
+    """Returns the pairs of devices that send each other data in a collective; none for other
     operations."""
     if not isinstance(cell.operation, Collective):
         return ()

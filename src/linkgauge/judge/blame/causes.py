@@ -1,5 +1,5 @@
-"""Finds the parts to blame: the fewest parts that explain all bad cells and contradict no good
-cell."""
+"""Finds the parts to blame. The result is the smallest set of parts that explains all bad cells and
+contradicts no good cell."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _T = TypeVar("_T")
 MOST_CAUSES = 5
 """The most causes that are searched for at once."""
 _LIKELY = 12
-"""The number of the likeliest candidates, every two of which are tried in place of one chosen
-part."""
+"""The number of likeliest candidates. Every two of them are tried in place of one chosen part."""
 _MISSED = 4.0
 """The loss for a bad cell that no blamed part explains. A good cell that touches a blamed part
 costs 1."""
@@ -59,35 +58,35 @@ other kinds, and the measurement in words."""
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """A part to blame, and other parts that explain the cells equally well."""
+    """A part to blame for bad cells. `others` are parts that explain the cells equally well."""
 
     part: Part
     others: tuple[Part, ...] = ()
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """The links among the part and the others that belong to a device among them."""
+        """Returns the links in this blame whose device is also in this blame."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """The blame on a slow part, which names the device's link before the device if only copies
-        over this link show the device, and no trouble of either was `seen`."""
+        """Returns this blame with the device's link named before the device. It is unchanged if
+        errors were seen on the device itself, or if the blame has no link of the device."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
         return Blame(link, (self.part, *(other for other in self.others if other != link)))
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        """The blame with the parts of these other blames added, as equally good explanations."""
+        """Returns this blame with the parts of other blames as equally good explanations."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def _would_tell(self) -> str:
-        """The measurement that would distinguish the part from the other ones, in words."""
+        """Returns, in words, the measurement that would show which of these parts is to blame."""
         kinds = {part.kind for part in (self.part, *self.others)}
         telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
         return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
@@ -96,8 +95,8 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """The finding that states what was `found` about the part in these cells, and at its end
-        which other parts explain the cells equally well."""
+        """Returns the finding that blames this part. `found` says what is wrong in the cells. Other
+        parts that explain the cells equally well are named, too."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -108,9 +107,9 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """The parts that bad cells touch. Parts that touch the same cells form one group. Its name is a
-    part that was `seen` to be in trouble, else the device, else the link between two devices, else
-    any other part."""
+    """Returns the parts that may be to blame. Parts that touch the same cells form one blame,
+    because no cell can tell them apart. A part with errors that were `seen` is named first, then a
+    device, then a link."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -122,8 +121,8 @@ _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """A sort key: devices and switches come first, then other kinds of parts in their order, and
-    links in both directions at once last."""
+    """Returns a key that sorts parts by how likely they are to be named: devices and switches
+    first, links crossed in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -133,10 +132,10 @@ def fewest(
     loss: Callable[[tuple[_H, ...]], float],
     most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
-    """The set of candidates with the least `loss`, which includes the cost of each candidate. The
-    best candidate is added to the set, then each member is exchanged or left out where that lowers
-    the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied Regression
-    Analysis, 15.2), or exchanged for two. `loss` is called often and should be `remembered`."""
+    """Returns the set of at most `most` candidates with the least `loss`. The loss includes a cost
+    for each candidate. The search adds, exchanges and removes candidates until the loss no longer
+    falls (stepwise selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2). `loss` is
+    called often and should be `remembered`."""
     chosen: tuple[_H, ...] = ()
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
@@ -152,8 +151,8 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """The best set in which two of the likeliest candidates take the place of one. A part above two
-    others may explain their cells badly, and yet better than either of them alone."""
+    """Returns the best set in which two likely candidates replace one of the chosen ones. This
+    helps if the chosen part contains two faulty parts."""
     likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
     pairs = list(itertools.combinations(likely, 2))
     rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
@@ -177,16 +176,16 @@ def _exchanged(
 
 
 class Cause(msgspec.Struct, frozen=True, eq=False):
-    """A part to blame, and the bad cells that touch it."""
+    """A part to blame, and the bad cells that touch the part."""
 
     blame: Blame
     cases: tuple[Case, ...]
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that may end the cells that touch it in this phase (None: in any phase). Sets of cells
-    are bit masks: `struck` are the cells that the part explains, `well` the cells that contradict
-    it. `is_mixed` says whether the explained cells ended in several phases."""
+    """A part that may have caused bad cells in one `phase` of the measurement; None for any phase.
+    `struck` are the cells that it explains, and `well` the cells that contradict it, each as a bit
+    mask. `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -196,9 +195,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """The strength with which each bad cell is affected. One part affects all of its cells alike,
-    within `slack`. Where several parts affect a cell, the strength is at least that of the
-    strongest part, and at most the sum of all."""
+    """How strongly each bad cell is affected (`of`). A part affects all of its cells equally,
+    within the factor `slack`. If several parts affect a cell, the strength is between that of the
+    strongest part and the sum of all parts."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -213,12 +212,12 @@ def causes(
     strengths: Sequence[Strength] = (),
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """The fewest parts that the bad cells touch and good cells do not, and the bad cells that
-    remain unexplained. Good cells before the first bad cell that touches a part cost `began`
-    together, because the part was well then. If parts `stay` bad, a part is always well at first,
-    and good cells after the first bad one are hardly possible. Otherwise a broken part ends its
-    cells in the same phase, and affects them equally by each of the `strengths`. Among parts that
-    explain the cells equally well, parts `seen` to be in trouble come first."""
+    """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
+    Also returns the bad cells that stay unexplained. `began` is the cost of a part that was healthy
+    before its first bad cell. With `stays`, such a part costs nothing, but good cells after its
+    first bad cell speak strongly against it. Without `stays`, a part must end its cells in the same
+    phase, and affect them equally by each of the `strengths`. Parts with errors that were `seen`
+    are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -266,9 +265,8 @@ def causes(
 
 
 class _Strikes(NamedTuple):
-    """The cells that a part may affect, the cells that it surely affects (if other parts explain
-    the cells, too, only from the first cell that they do not explain), and all cells since its
-    first one."""
+    """The cells that a part affects, as bit masks. `may` are the cells that it may affect. `surely`
+    are those that it certainly affects. `since` are all of its cells from its first bad cell on."""
 
     may: int
     surely: int
@@ -286,9 +284,9 @@ def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
 def _otherwise(
     strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
-    """The number of cells that are affected by more than all parts that may affect them do
-    together, or by less than the strongest part that surely does. The strength of a part is known
-    from cells that it affects alone, else from what the other parts leave unexplained."""
+    """Returns the number of cells whose strength contradicts the chosen parts. Such a cell is
+    affected more than all of its parts together explain, or less than its strongest part
+    explains."""
     struck = [
         (
             size,
@@ -344,7 +342,8 @@ def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:
 
 
 def remembered(found: Callable[[tuple[_H, ...]], _T]) -> Callable[[tuple[_H, ...]], _T]:
-    """The function with a cache: each set of parts is computed once."""
+    """Returns the function with a cache, so that the result for each set of parts is computed
+    once."""
     known: dict[frozenset[_H], _T] = {}
 
     def of(parts: tuple[_H, ...]) -> _T:

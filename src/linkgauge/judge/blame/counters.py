@@ -1,4 +1,4 @@
-"""Error counters that rose during a run, clocks that were held down, and the parts concerned."""
+"""Finds error counters that rose during a run, and device clocks that were held down."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POWER_CAP = "power cap"
 
 
 def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
-    """New AER errors of each severity, by the address of the function that counted them."""
+    """Returns the new AER errors by severity, for each address of a function that counted them."""
     rose: dict[str, dict[str, int]] = {}
     for after in evidence.after.pci if evidence.after else ():
         function = evidence.machine.functions.get(after.address)
@@ -29,7 +29,8 @@ def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
 
 
 def replays(evidence: Evidence) -> dict[str, int]:
-    """Packets that a device retransmitted over PCIe, by its memory."""
+    """Returns the number of packets that each device retransmitted over PCIe. The key is the
+    device's memory."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.machine.accelerators.get(after.memory)
@@ -39,8 +40,8 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
-    """A device's links by the part that they form together: links to one place mostly count as one
-    link, and links with an unknown end count as the device."""
+    """Groups a device's links by the other end that they lead to. Links with an unknown end are
+    listed under the device."""
     return grouped(
         (Part.link(device.memory, link.remote) if link.remote else device.part, link)
         for link in device.links
@@ -48,7 +49,7 @@ def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
 
 
 def fabric_errors(evidence: Evidence) -> dict[Part, int]:
-    """New errors of fabric links."""
+    """Returns the new errors of fabric links."""
     rose: dict[Part, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.machine.accelerators.get(after.memory)
@@ -66,8 +67,8 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
-    """The parts that counted errors: links, and a switch or bridge if all of its `used` links
-    did."""
+    """Returns the parts that counted errors. These are links, and each switch or bridge if all of
+    its `used` links counted errors."""
     found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
@@ -77,7 +78,7 @@ def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
 
 
 def _pcie(evidence: Evidence) -> Iterator[Part]:
-    """PCIe links with errors counted at either end."""
+    """Yields the PCIe links with errors counted at either end."""
     counted = pci_errors(evidence)
     names = evidence.machine.named
     for address, function in evidence.machine.functions.items():
@@ -88,7 +89,8 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
 
 @lru_cache(maxsize=1)
 def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
-    """The reasons for low clocks in the readings of cells, by device, each with its reading."""
+    """Returns the reasons why clocks were low under load, by device. Each reason has a reading that
+    shows it."""
     return grouped(
         (reading.memory, (reason, reading))
         for cell in evidence.cells()
@@ -99,14 +101,14 @@ def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
 
 
 def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
-    """The reasons that hold a device's clocks down, from the readings of cells or else from its
-    latest state."""
+    """Returns the reasons that hold a device's clocks down. They are from readings under load or,
+    without these, from the device's latest state."""
     reasons = [reason for reason, _ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 
 
 def slowed(evidence: Evidence) -> frozenset[Part]:
-    """The devices whose clocks are held down."""
+    """Returns the devices whose clocks are held down."""
     loaded = held_under_load(evidence)
     latest = (evidence.after or evidence.machine.known).accelerators
     return frozenset(one.part for one in latest if held_down(one, loaded.get(one.memory, ())))

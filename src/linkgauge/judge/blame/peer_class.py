@@ -1,8 +1,7 @@
-"""Classes of cells that should be equal, and the rates that remain for the cells that suspects
-slow.
+"""Compares cells that should be equal, and computes the loss that remains if some parts are
+suspected to be slow.
 
-Many sets of suspects are tried, and each strikes few of a large run's cells: what holds of the
-others is worked out once, or for all of them together."""
+Many sets of suspects are tried, so values that do not depend on the suspects are computed once."""
 
 from __future__ import annotations
 
@@ -34,12 +33,13 @@ _DRIFTS = 0.008
 explains the cells better than parts do."""
 _LEAST = math.log(0.95)
 _LEAST_DRIFT = math.log(0.9995)
-"""The levels above which a part is as good as well, as logarithms; for a drift, per cell."""
+"""The logarithms of the share of the rate above which a part counts as healthy; for a drift, per
+cell."""
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that may be slow `since` the cell of that number: by a constant fraction, or ever
-    slower (`drifts`)."""
+    """A part that is suspected to be slow, from the cell with the number `since` on. Its rate is
+    lower by a constant fraction or, if it `drifts`, falls from cell to cell."""
 
     part: Part
     drifts: bool = False
@@ -61,32 +61,36 @@ suspects."""
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The rate with which the rates of a class are compared. `top` is the logarithm of the rate
-    that healthy cells reach; None means that each cell is compared with its expectation. If the
-    rate is that of one cell (number `begin`), `parts` are the suspects that this cell touches."""
+    """The reference with which the rates of equal cells are compared. `top` is the logarithm of the
+    rate that healthy cells reach. If `top` is None, each cell is compared with its expectation. If
+    the rate is that of a single cell, `begin` is the number of this cell, and `parts` are the
+    suspected parts that it touches."""
 
     top: float | None
     parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """The suspects that slow a cell relative to this base."""
+        """Returns the suspects in `by` that slow a cell more than they slow this reference."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
-        """The suspects that drift and slow only the base, and not the cell, which the suspects in
-        `by` slow."""
+        """Returns the suspects whose drift slows only this reference, and not the cell. `by` are
+        the suspects that slow the cell."""
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """The number of cells for which a drift slowed the cell of that number (None: the drift
-        does not touch it) longer than this base; negative if the drift touches only the base."""
+        """Returns by how many steps of a drift a cell is slower than this reference. The drift of
+        `s` slows each cell by one more step than the cell before. `number` is the number of the
+        cell, or None for a cell that the drift does not slow. The result is negative if the drift
+        slows only the reference."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:
-    """Peers in a class, the fastest first; a cell's place is its index in `members`."""
+    """Cells that should be equal. `members` has them, the fastest first. The place of a cell is its
+    index in `members`."""
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
@@ -103,7 +107,7 @@ class PeerClass:
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
-        """The places of the cells that some of the suspects slow, by the set of these suspects."""
+        """Groups the places of cells by the suspects that slow them."""
         found: list[tuple[Suspects, Set[int]]] = []
         for s in suspects:
             alone, before = self._struck_by(s), found
@@ -126,8 +130,9 @@ class PeerClass:
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
-        """The base of the class: the healthy cells that no suspect slows, else the expectation if
-        all cells are low, else the fastest cell."""
+        """Returns the reference for these cells. It is the mean of the healthy cells that touch no
+        suspect or, without such cells, the fastest cell. If all cells are low, it is their
+        expectation."""
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
@@ -141,17 +146,16 @@ class PeerClass:
         return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
 
     def logs(self, places: Iterable[int], base: Base) -> list[float]:
-        """The logarithms of the rates of these cells relative to the base; never above 0 if cells
-        are the base."""
+        """Returns the logarithms of the cells' rates, relative to the reference. Rates above the
+        reference count as equal to it."""
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
         return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
-        """The unexplained loss of each cell that no suspect slows, by place, times its weight. If
-        even the fastest cell touches a suspect, cells that are as fast as they should be count
-        against the suspects."""
+        """Returns the unexplained loss of each cell if no suspect slows it, times the cell's
+        weight."""
         top = base.top
         if base.parts:
             return self._within.copy()
@@ -168,7 +172,7 @@ class PeerClass:
 
     @cached_property
     def split(self) -> Set[int]:
-        """The places of the cells that a base which touches a suspect leaves unexplained."""
+        """Returns the places of cells that are clearly slower than the fastest cell."""
         return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
@@ -177,11 +181,11 @@ class PeerClass:
 
     @cached_property
     def untouched(self) -> float:
-        """The unexplained loss of the class if no suspect touches any of its cells."""
+        """Returns the unexplained loss of these cells if no suspect touches them."""
         return sum(self.unstruck(self.base({})))
 
 
 def _within(member: RelativeRate) -> float:
-    """The unexplained loss of a cell that no suspect slows, relative to a base that touches a
-    suspect."""
+    """Returns the unexplained loss of a cell that no suspect slows, compared with the fastest
+    cell."""
     return member.relative**2 + (SPARED if member.fine else 0.0)

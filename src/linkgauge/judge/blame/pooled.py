@@ -1,10 +1,9 @@
-"""Finds parts that slow all cells that touch them by a little, so that no single cell shows it but
-all together do.
+"""Finds parts that slow all of their cells by so little that no single cell shows it, but all cells
+together do.
 
-A cell's figure is its logarithm relative to the mean of its peers. A part's loss is the mean
-difference between the cells that touch it and those of the same classes that do not, with each
-class weighted by its scatter; Student's t tests it. Cells over parts of the same kinds vary alike:
-copies over PCIe vary more than copies within a device."""
+A cell's value is the logarithm of its figure relative to the mean of its peers. The loss of a part
+is the mean difference between cells with and without the part. The differences are weighted by how
+little such cells scatter, and Student's t tests the loss."""
 
 from __future__ import annotations
 
@@ -37,9 +36,9 @@ _APART = 3.0
 
 
 class Loss(NamedTuple):
-    """The loss of the cells that touch a part. `lost` is a logarithm, and most likely a lower
-    bound, since some cells may be slowed more by another part. `errors` is their mean in standard
-    errors, with its degrees of freedom; `cells` are these cells."""
+    """The loss of the cells that touch a part. `lost` is a logarithm, and often too small, because
+    another part may slow cells more. `errors` is the mean loss in standard errors, with `degrees`
+    degrees of freedom. `cells` are the cells of the part."""
 
     part: Part
     lost: float
@@ -53,8 +52,8 @@ class Loss(NamedTuple):
 
 
 class _ClassSums(NamedTuple):
-    """The sums over some cells of a class: their number, the sum of their logarithms, and the sum
-    of squares."""
+    """Sums over some of a class of equal cells. `cells` is their number. `sum` and `squares` are
+    the sums of their logarithms and of the squares."""
 
     cells: int = 0
     sum: float = 0.0
@@ -65,13 +64,13 @@ class _ClassSums(NamedTuple):
 
     @property
     def rest(self) -> float:
-        """The sum of squares about the mean."""
+        """Returns the sum of squared deviations from the mean."""
         return max(0.0, self.squares - self.sum**2 / self.cells)
 
 
 def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
-    """The parts that are slow by all their cells together, the surest first. Cells that touch a
-    slow part are not used as peers of other parts."""
+    """Yields the loss of each slow part, the surest first. All cells of a part together show that
+    the part is slow. Cells that touch a slow part are not used as peers of other parts."""
     left, parts = list(rates), frozenset(candidates)
     found = list(_each(left, parts))
     while sure := [one for one in found if one.p < CHANCE / len(found)]:
@@ -85,8 +84,8 @@ def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterato
 
 
 def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
-    """The scatter that the part's cells have in excess of their peers (the root of the difference
-    of variances); sums of scattering transfers are slower."""
+    """Returns how much more the part's cells scatter than their peers. It is the root of the
+    difference of variances. Such scatter alone lowers the total of several transfers."""
     classes = {each.case.peers for each in loss.cells}
     outside = [each for each in rates
                if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip
@@ -134,8 +133,7 @@ its key."""
 
 
 def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
-    """Whether the part's own cells agree that it is slow, however much more they scatter than their
-    peers. A few samples of a part that jitters may just as well be fast."""
+    """Whether the part's cells agree that the part is slow. Otherwise the loss may be chance."""
     sides = [(gain, classes[of]) for *_, gain, _, of in gains]
     count = sum(side.cells for _, side in sides)
     mean = sum(gain * side.cells for gain, side in sides) / count
@@ -150,7 +148,8 @@ def _loss(
     rests: dict[frozenset[str], tuple[float, int]],
     cells: tuple[RelativeRate, ...],
 ) -> Iterator[Loss]:
-    """The loss of a part whose classes differ by these gains, each with its weight."""
+    """Yields the loss of a part, if it can be computed. `gains` has the differences between cells
+    with and without the part, by class."""
     weights = lost = spread = 0.0
     known: list[tuple[float, float]] = []
     for kinds, of in grouped((kinds, (gain, weight)) for kinds, gain, weight, _ in gains).items():

@@ -27,7 +27,7 @@ from .counters import troubled
 from .spikes import LEAST
 
 SLOW = 0.9
-"""Part of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
+"""The share of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
 median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
 that."""
 _NOISY = 0.02
@@ -37,7 +37,8 @@ _ANYTHING = math.log(1000)
 _DEVIATIONS = 3.5
 """The number of standard deviations by which a median may be off: one in 2000 is farther off."""
 _CHANCE = 2 * (1 - NormalDist().cdf(_DEVIATIONS))
-"""The same probability for any one of several compared medians (Bonferroni)."""
+"""The probability that a median is farther off by chance. It is divided by the number of compared
+medians (Bonferroni)."""
 _MANY = 24
 """The number of peers from which their scatter is shared. Among a thousand cells with few samples
 each, the samples of some are close together by chance."""
@@ -47,17 +48,17 @@ it."""
 
 
 _Noise = frozenset[str] | None
-"""Cells vary alike whose parts are of the same kinds: a node's own memory is steady, however much
-copies over PCIe from and to it vary."""
+"""The kinds of a cell's parts. Cells with parts of the same kinds vary alike: a node's own memory
+is steady, however much copies over PCIe from and to it vary."""
 
 
 class RelativeRate(msgspec.Struct, frozen=True, eq=False):
-    """A cell compared with its peers, the fastest first. `log` is the logarithm of its figure
-    relative to the fastest peer's (never above 0), and `slow` says that it is below by more than
-    chance. If an expectation is known, the cell may be `low`, also by more than chance (`log` is
-    then relative to the expectation if that is less), or `fine`. `relative` is always relative to
-    the fastest peer. `weight` is the inverse of the figure's variance, including variation of other
-    origins; `off` is the error of the figure by chance, as a logarithm."""
+    """A measured cell compared with its peers. `relative` is the logarithm of its figure relative
+    to the fastest peer. `slow` means that the cell is clearly below the fastest peer or its
+    expectation. `low` means that even its fastest peers are below the expectation. `fine` means
+    that the cell is as fast as expected. `log` is its loss as a logarithm, relative to the fastest
+    peer or, for a `low` cell, to the expectation. `weight` is the inverse of the figure's variance.
+    `off` is how far the figure may be off by chance, as a logarithm."""
 
     case: Case
     log: float
@@ -76,8 +77,8 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=1)
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
-    """The relative rate of each cell that has peers. Both checks of the same evidence share the
-    result."""
+    """Returns the relative rate of each cell that has peers. All checks of the same evidence share
+    the result."""
     classes = grouped(
         (case.peers, case)
         for case in timed_cases_of(evidence)
@@ -99,9 +100,9 @@ def _beside_each_other(
     known: Mapping[Case, tuple[float, _Noise]],
     by_part: Mapping[tuple[Part, _Noise], float],
 ) -> Iterator[RelativeRate]:
-    """Compares equal cells, the fastest first. `known` gives the scatter and the noise of each
-    cell, and `by_part` the scatter of most cells of a part. All cells have the highest expectation
-    among them: a lower one means that something is known to be wrong with the cell."""
+    """Compares cells that should be equal, the fastest first. `known` has the scatter of each cell
+    and its kind of noise. `by_part` has the usual scatter of each part's cells. All cells get the
+    highest expectation among them."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
@@ -141,7 +142,8 @@ def _beside_each_other(
 
 
 def _expected(case: Case) -> float:
-    """The expected rate in bytes/s; 0 if it is not known from other sources."""
+    """Returns the expected rate in bytes/s, or 0 if it is unknown or comes from this run's own
+    figures."""
     expected = case.cell.expected
     return 0.0 if expected is None or expected.measured else expected.achievable or 0.0
 
@@ -151,8 +153,8 @@ def median_of(case: Case) -> float:
 
 
 def _is_low(case: Case, expected: float, error: float) -> bool:
-    """Whether the cell is low. A verdict applies to the median: if the median is uncertain, the end
-    of its interval must be low, too."""
+    """Whether the cell's median is clearly lower than expected. If the samples vary, the upper end
+    of the median's interval must be low, too."""
     if case.cell.verdict != "low" or error < _STEADY:
         return case.cell.verdict == "low"
     bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
@@ -164,8 +166,7 @@ def _highest(case: Case, error: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """The relative standard deviation of the cell's samples. Stalls, which hardly move a median,
-    are limited by the samples' median distance from it."""
+    """Returns the relative standard deviation of the cell's samples. Rare stalls hardly count."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -181,8 +182,8 @@ def noise_of(case: Case) -> frozenset[str]:
 def _scatter_by_part(
     known: Mapping[Case, tuple[float, _Noise]],
 ) -> dict[tuple[Part, _Noise], float]:
-    """The usual scatter of the cells that touch each part, by part and noise; with None for the
-    noise, the highest one of the part."""
+    """Returns the usual scatter of the cells that touch each part, by part and kind of noise. The
+    kind None stands for the noisiest kind of the part."""
     found = grouped(
         ((part, noise), scatter)
         for case, (scatter, noise) in known.items()
@@ -194,8 +195,8 @@ def _scatter_by_part(
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:
-    """The error of the median by chance, as a logarithm. Few scattered samples show little, so an
-    interval of ranks would be too narrow."""
+    """Returns how far the median may be off by chance, as a logarithm. It is computed from the
+    scatter of the samples."""
     samples = case.cell.summary.n if case.cell.summary else 0
     return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0
 
@@ -206,8 +207,7 @@ MOST_FACTS = 3
 
 
 def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
-    """The parts that nothing shows to be slow: each is touched by all cells of a class or by none,
-    so that no cell can be compared with a cell without the part."""
+    """Returns the parts that cannot be compared, because no cell has a peer without the part."""
     every = grouped((each.case.peers, each.case.touched) for each in rates)
     touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
     told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
@@ -215,7 +215,7 @@ def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
 
 
 def shows(evidence: Evidence, number: int) -> bool:
-    """Whether earlier runs would show a loss of a tenth in this cell."""
+    """Whether the earlier runs suffice to show a loss of 10 % in the cell with this number."""
     return evidence.earlier is not None and number not in evidence.earlier.unknown
 
 
@@ -225,8 +225,8 @@ def lost_parts(
     blamed: Collection[Part | str],
     remedy: Sequence[str],
 ) -> Iterator[Finding]:
-    """The parts without peers, except for `blamed` ones, that explain losses of cells against
-    earlier runs. Parts that have peers are judged by these instead."""
+    """Yields findings on parts that explain why cells are slower than in earlier runs. Only parts
+    that cannot be compared with peers are included. `blamed` parts are left out."""
     earlier = evidence.earlier
     if earlier is None or not earlier.lost:
         return
@@ -260,13 +260,14 @@ _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
 
 
 def _may_be_off(earlier: Earlier) -> bool:
-    """Whether only this run shows the loss, and nothing in the machine changed before it."""
+    """Whether the loss may be a passing disturbance. Only this run shows it, and nothing in the
+    machine changed before."""
     return not (earlier.since or earlier.changed)
 
 
 def _severity(share: float, earlier: Earlier) -> Severity:
-    """The severity of a loss. A single run may show nothing but a passing disturbance, unless the
-    loss is large."""
+    """Returns the severity of a loss. A small loss that only a single run shows may be a passing
+    disturbance."""
     if _may_be_off(earlier):
         return "warn" if share < FAR else "note"
     return "fail" if share < FAR and earlier.since else "warn"

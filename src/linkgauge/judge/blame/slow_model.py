@@ -1,9 +1,8 @@
-"""Computes how much of the loss of slow cells a set of suspects explains, and how much it leaves
-unexplained in all cells.
+"""Computes how much of the slow cells' loss a set of suspected parts explains.
 
-A part that is to blame has a constant fraction of its rate wherever it is the bottleneck, from the
-beginning or from some cell on, or a rate that falls exponentially with the cell's number. What is
-left unexplained is the sum of squared logarithms."""
+A part that is to blame has lost a constant fraction of its rate, from the beginning or from some
+cell on. Or its rate falls exponentially with the number of the cell. The unexplained loss is the
+sum of squared logarithms."""
 
 from __future__ import annotations
 
@@ -34,8 +33,9 @@ _PREFERENCE = 0.015
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """The loss that a set of suspects leaves `unexplained`, and the cost of blaming them. `levels`
-    are logarithms of the share of the rate that each suspect leaves; for a drift, per cell."""
+    """The result of blaming a set of suspected parts. `unexplained` is the loss that they do not
+    explain. `cost` is the cost of blaming them. `levels` has, for each part, the logarithm of the
+    share of the rate that is left; for a drift, it is the logarithm per cell."""
 
     unexplained: float
     levels: dict[Suspect, float]
@@ -46,13 +46,13 @@ class Fit(msgspec.Struct, frozen=True):
         return self.unexplained + self.cost
 
     def is_as_good(self, other: Fit) -> bool:
-        """Whether this fit explains as much as the other one, at hardly more cost."""
+        """Whether this fit explains as much as the other fit, at hardly more cost."""
         same = abs(self.unexplained - other.unexplained) < _SAME
         return same and self.cost < other.cost + _PREFERENCE
 
 
 class Model:
-    """Fits sets of suspects to the cells of a run."""
+    """Computes how well sets of suspected parts explain the slow cells of a run."""
 
     def __init__(self, rates: Sequence[RelativeRate], seen: frozenset[Part]) -> None:
         self._seen = seen
@@ -64,8 +64,8 @@ class Model:
                 self._cells.setdefault(part, set()).add(rate.case.number)
 
     def fit(self, suspects: Suspects) -> Fit:
-        """The fit of these suspects. It is infinitely bad if a suspect hardly slows anything, or if
-        two suspects are the same part."""
+        """Returns how well these suspected parts explain the slow cells. The loss is infinite if a
+        part hardly slows anything, or if two suspects are the same part."""
         views = [_ClassView(group, suspects) for group in self._classes]
         own = _own_levels(suspects, views)
         levels = {s: statistics.median(of.values()) for s, of in own.items() if of}
@@ -84,14 +84,14 @@ class Model:
         return sum(number < s.since for number in self._cells[s.part])
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
-        """Whether no errors speak against the part, or only errors that a suspected part around it
-        explains."""
+        """Whether there are no errors that show the part to be at fault. Errors do not count if a
+        suspected part around it explains them."""
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
 
 class _ClassView:
-    """A class, and the cells in it that suspects slow."""
+    """A class of equal cells, seen with a set of suspected parts that slow some of them."""
 
     def __init__(self, group: PeerClass, suspects: Suspects) -> None:
         self._group = group
@@ -117,8 +117,8 @@ class _ClassView:
     def unexplained(
         self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
     ) -> float:
-        """The unexplained loss of the class, given the suspects' levels in all classes and in this
-        one."""
+        """Returns the unexplained loss of the class. `levels` has the level of each suspect over
+        all classes, and `in_class` the level in this class."""
         if not self._struck:
             return self._group.untouched
         # Where even the fastest touches a suspect, that one may not be its bottleneck.
@@ -134,7 +134,8 @@ class _ClassView:
         in_class: Mapping[Suspect, float],
         most: float = math.inf,
     ) -> float:
-        """The unexplained loss relative to a base. A result above `most` need not be exact."""
+        """Returns the unexplained loss of the class, relative to the reference `base`. The
+        computation may stop once the loss exceeds `most`."""
         members, weights = self._group.members, self._group.weights
         values, spent = self._group.unstruck(base), 0.0
         for suspects, places in self._struck.items():
@@ -176,15 +177,14 @@ class _ClassView:
 
 
 def _together(levels: Sequence[float]) -> tuple[float, float]:
-    """The lowest and the highest level of a cell that several suspects slow: at least as slow as
-    the slowest makes it, at most as slow as all of them together."""
+    """Returns the lowest and the highest loss of a cell that several suspects slow. The lowest is
+    that of the slowest suspect, and the highest that of all suspects together."""
     return min(levels, default=0.0), sum(levels)
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
-    """The level of each suspect, by class: from slow cells that no other suspect slows, if any
-    class has such cells; else from all cells that it slows, or from what the other suspects leave
-    of their loss if that is steadier."""
+    """Returns the level of each suspect, by class. Cells that only this suspect slows are used if
+    there are any. Otherwise the level is from all of its slow cells."""
     alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     for at, view in enumerate(views):
@@ -200,8 +200,9 @@ _Levels = dict[int, float]
 
 
 class _Slowed(NamedTuple):
-    """The remaining loss of slow cells of the class `at`, with the suspects that slow only their
-    base (`away`), and the other suspects that change this loss."""
+    """Slow cells of the class with the number `at`. `logs` has the logarithms of their loss,
+    relative to `base`. `away` are the suspects that slow only the reference. `others` are the other
+    suspects that change the loss."""
 
     at: int
     base: Base
@@ -211,7 +212,7 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """The number of cells for which a drift slowed each cell longer than the base."""
+        """Returns by how many steps of the drift of `s` each cell is slower than the reference."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]
@@ -232,8 +233,7 @@ def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """The weighted median of pairs of values and weights: the value between the lower and the upper
-    half of the weight."""
+    """Returns the weighted median of pairs of values and weights."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2
     passed = itertools.accumulate(weight for _, weight in ordered)
@@ -251,7 +251,7 @@ def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _L
 
 
 def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
-    """The remaining loss of each cell after the effects of the other suspects."""
+    """Returns the loss of each cell that other suspects do not explain."""
     effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
     return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
 

@@ -1,7 +1,7 @@
-"""A cell's samples, split into spikes and the others.
+"""Splits a cell's samples into spikes and the other samples.
 
-Spikes (occasional stalls) and scatter (every sample varies) differ in the samples that remain
-without the spikes: around a stall, samples are as steady as any other cell's."""
+Spikes are occasional stalls, while scatter means that every sample varies. Around a stall, the
+other samples are as steady as those of any other cell."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A cell's samples as times relative to their median: the `spikes`, which last longer than
-    `least`, and the `variance` of the other samples, which has `degrees` degrees of freedom."""
+    """How steady a cell's samples are. `times` has the samples as times relative to their median.
+    `spikes` are the positions of samples that last longer than `least`. `variance` is the variance
+    of the other samples, with `degrees` degrees of freedom."""
 
     case: Case
     times: tuple[float, ...]
@@ -50,7 +51,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def seconds(self) -> float | None:
-        """The seconds that a sample lasts; None for a latency, for which they are unknown."""
+        """Returns the seconds that a sample lasts, or None for a latency."""
         cell, result = self.case.cell, self.case.result
         if result.better == "lower" or not (cell.bytes and cell.loops):
             return None
@@ -58,7 +59,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
-        """The positions of the samples of each visit."""
+        """Returns the positions of the samples of each visit. A visit is one of several times that
+        a cell is measured."""
         ends, begin = [], 0
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
@@ -67,7 +69,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def episodes(self) -> int:
-        """The number of spikes; consecutive ones in a visit count once."""
+        """Returns the number of spikes. Consecutive spikes in a visit count once."""
         return sum(
             place not in visit or place - 1 not in self.spikes or place == visit.start
             for visit in self.visits
@@ -77,9 +79,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """The standard deviation that other visits confirm: without the visit that adds most to it,
-        if the others have enough samples. A neighbour disturbs one visit, but the effect of a part
-        returns in each."""
+        """Returns the standard deviation of the samples without spikes. The visit that adds most to
+        it is left out, if the other visits have enough samples, because a neighbour may have
+        disturbed this visit."""
         rests = (
             [time for place, time in enumerate(self.times)
              if place not in self.spikes and place not in visit]
@@ -91,7 +93,8 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 @lru_cache(maxsize=2)
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """The steadiness of each measured cell. Both checks of the same evidence share it."""
+    """Returns the steadiness of each measured cell. All checks of the same evidence share the
+    result."""
     relative: list[tuple[Case, tuple[float, ...]]] = []
     for case in timed_cases_of(evidence):
         times = case.times
@@ -117,8 +120,8 @@ def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
 
 
 def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
-    """The time from which on samples are spikes, and the largest number of spikes: as many as
-    differ from all other samples by the others' own deviation of logarithms."""
+    """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
+    exceeds all other samples by several standard deviations (of logarithms)."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
     least = _apart(logs, usual)
@@ -135,6 +138,7 @@ def _apart(logs: Sequence[float], usual: float) -> float:
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:
-    """The standard deviation of all samples of these cells without their spikes; 0 for no cells."""
+    """Returns the standard deviation of all samples of these cells without their spikes; 0 without
+    cells."""
     degrees = sum(cell.degrees for cell in cells) or 1
     return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

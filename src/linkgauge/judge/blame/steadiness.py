@@ -1,5 +1,4 @@
-"""Finds samples that stand out and samples that scatter: parts that are less steady than their
-peers."""
+"""Finds parts whose samples stall or scatter more often than those of their peers."""
 
 from __future__ import annotations
 
@@ -12,6 +11,6 @@ CHECKS = (check_stalls, check_scatter)
 
 
 def unsteady(evidence: Evidence) -> frozenset[str]:
-    """The names of the cells for which a part would be called unsteady."""
+    """Returns the names of the cells that show a part to be unsteady."""
     found = (finding for check in CHECKS for finding in check(evidence))
     return frozenset(cell for each in found if each.severity == "warn" for cell in each.cells)

@@ -1,10 +1,10 @@
-"""The meaning of lines in the kernel's log, and the parts that they concern; and of Xids, the
-numbers under which NVIDIA's driver logs errors of a GPU.
+"""Interprets lines in the kernel's log: their meaning, their severity, and the parts that they
+concern. Xids are the numbers under which NVIDIA's driver logs errors of a GPU.
 
 The meanings are from NVIDIA's catalog (Ampere and later),
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html. An Xid is a failure if the
-catalog's answer is to reset the GPU, restart the machine or look at its cables, or if it reports
-broken memory, even if work may go on (63, 92, 94, 157)."""
+catalog's answer is to reset the GPU, restart the machine or look at its cables. An Xid that reports
+broken memory is also a failure, even if work may continue (63, 92, 94, 157)."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ _AFTERMATH = (43, 45)
 
 
 def severity_of_xid(code: int | None, gravity: Gravity | None = None) -> Severity:
-    """The severity of an Xid. `gravity` is the severity that the log line itself states; only
-    lines about NVLink 5 (144 to 150) do."""
+    """Returns the severity of an Xid. `gravity` is the severity that the log line itself states;
+    only lines about NVLink 5 (144 to 150) state one."""
     if code in BROKEN or (gravity == "fatal" and code in range(144, 151)):
         return "fail"
     return "note" if code in _AFTERMATH else "warn"
 
 
 def meaning_of_xid(code: int | None) -> str:
-    """The meaning of an Xid in words: `Xid 79 (the GPU has fallen off the bus)`."""
+    """Returns the meaning of an Xid in words: `Xid 79 (the GPU has fallen off the bus)`."""
     meaning = (BROKEN | _OTHERS).get(code or 0)
     name = "an Xid" if code is None else f"Xid {code}"
     return f"{name} ({meaning})" if meaning else name
@@ -73,7 +73,8 @@ LEVEL_WARNING = 4
 
 
 def severity_of(line: LogLine) -> Severity:
-    """The severity of a line: failures are broken devices and links, and uncorrected errors."""
+    """Returns the severity of a line in the kernel's log. Broken devices and links, and uncorrected
+    errors, are failures."""
     match line.kind:
         case "xid":
             return severity_of_xid(line.code, line.gravity)
@@ -88,7 +89,7 @@ def severity_of(line: LogLine) -> Severity:
 
 
 def broken(evidence: Evidence) -> frozenset[Part]:
-    """The devices and PCIe links that lines report as broken."""
+    """Returns the devices and PCIe links that the kernel's log reports as broken."""
     named = evidence.machine.named
     return frozenset(
         Part.pcie_link(name, line.pci) if line.kind == "aer" else Part.device(name)

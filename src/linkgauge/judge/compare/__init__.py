@@ -1,2 +1,3 @@
-"""Comparisons of runs. `run_comparison` compares sides by `side_tests`; `gate`, `baseline`,
-`trends` and `configurations` are its policies; `likeness` says whether runs can be compared."""
+"""Compares runs. `run_comparison` compares sides by `side_tests`. `gate`, `baseline`, `trends` and
+`configurations` use these comparisons for different purposes. `likeness` decides whether runs can
+be compared."""

@@ -1,4 +1,4 @@
-"""Summarises several runs of one machine, or of alike machines, as a baseline."""
+"""Summarises several runs of one machine, or of similar machines, as a baseline."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell of a baseline: the `median` of its runs' figures, their relative standard deviation
-    (`deviation`, null for a single run without alike cells), and the ids of runs that are
-    `outliers`."""
+    """A measured cell of a baseline. `median` is the median of its runs' figures. `deviation` is
+    their relative standard deviation. It is null for a single run without similar cells. `outliers`
+    are the ids of outlying runs."""
 
     unit: str
     better: Better
@@ -49,8 +49,8 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs, summarised by cell. `outliers` gives runs by id, with the number of cells in
-    which each is an outlier."""
+    """A summary of several runs, by cell. `outliers` has each run's id with the number of cells in
+    which the run is an outlier."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str
@@ -60,7 +60,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def baseline_of(runs: Sequence[RunFigures], made: str) -> Baseline:
-    """The baseline of these runs. Raises InputError if no cell has a figure."""
+    """Returns the baseline of these runs. Raises InputError if no cell has a figure."""
     table = table_of(Sides(("",), (runs,))).values()
     known = [(found.any, logs) for found in table if (logs := logs_of(found.sides[0]))]
     if not known:
@@ -100,7 +100,8 @@ def _outliers(logs: Logs) -> Iterator[int]:
 
 
 def read_baseline(path: Path) -> Baseline | None:
-    """The baseline in a file; None if it is something else. Raises InputError for a damaged one."""
+    """Reads a baseline from a file. Returns None if the file is something else. Raises InputError
+    for a damaged baseline."""
     if not path.is_file() or path.suffix != ".json":
         return None
     try:

@@ -1,6 +1,7 @@
-"""Configurations of a machine, compared: a host and its guests, a guest pinned in several ways.
+"""Compares configurations of a machine, such as a host and its guests, or a guest pinned in several
+ways.
 
-A configuration is all runs of one label, as a side of a comparison of runs (run_comparison.py).
+A configuration is all runs of one label. It is a side of a comparison of runs (run_comparison.py).
 Only a few aspects of each run are compared."""
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """Configurations of one accelerator, compared. It holds the sides, the baseline first; for
-    each aspect (bandwidth to the device, say) the cell that represents it; and the facts in which
-    the machines differ, by the last run of each."""
+    """The compared configurations of one accelerator. `found` is the comparison, with the baseline
+    first. `aspects` has the cell that represents each aspect, such as bandwidth to the device.
+    `facts` are the facts in which the machines differ."""
 
     accelerator: str
     found: RunComparison
@@ -44,8 +45,8 @@ def compare(
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
 ) -> ConfigurationComparison:
-    """Compares the labels of these runs by `aspects`. Raises InputError if `against` is none of
-    them."""
+    """Compares the runs of each label with those of the label `against`. Raises InputError if no
+    run has this label."""
     labels = _by_label(runs)
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")
@@ -66,19 +67,20 @@ def compare(
 
 
 def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """The runs of each label, in the order of their beginning."""
+    """Returns the runs of each label, ordered by their start."""
     return grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
 
 
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
-    """The name of the baseline: the only label without a hypervisor, which is the host, else the
-    first label that was measured."""
+    """Returns the label of the baseline. This is the only label measured without a hypervisor or,
+    if there is not just one, the first label."""
     hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
 
 
 def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
-    """The first source of the aspect that any run has, so that all figures are of one benchmark."""
+    """Returns the benchmark to use for an aspect: the first of the aspect's sources that any run
+    has. All sides then use figures of one benchmark."""
     runs = [run for side in sides for run in side]
     return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 
@@ -95,14 +97,15 @@ def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
 
 
 def _of_aspects(run: RunFigures, sources: Mapping[Aspect, tuple[str, str] | None]) -> RunFigures:
-    """The run with a cell for each aspect that it has, in the aspect's row, whatever its size."""
+    """Returns the run with one cell for each aspect. The row of the cell is the name of the
+    aspect."""
     chosen = (_chosen(aspect, _cells(run, source)) for aspect, source in sources.items() if source)
     return replace(run, cells=tuple(one for one in chosen if one is not None))
 
 
 def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
-    """The cell that stands for an aspect, with its figure divided by the number of CPUs if the
-    aspect says so; that number is then its column."""
+    """Returns the cell that represents an aspect, or None if there is none. If the aspect is for
+    each CPU, the figure is divided by the number of CPUs."""
     if not found:
         return None
     worst = min if found[0].better == "higher" else max

@@ -1,10 +1,9 @@
-"""Differences in load between runs: which runs of a cell can be compared with each other.
+"""Decides which runs of a cell can be compared, by the load of the machine during each run.
 
-A busy neighbour slows a cell as a broken link does, and nothing in the figures tells them apart;
-nor is a virtual machine the same once its host has moved its CPUs closer together or farther apart.
-A run counts for a cell if the machine was about as busy meanwhile as it usually was in the
-baseline, and its CPUs were about as far apart, if the cell's figure depends on these
-(model/host_use.py)."""
+A busy neighbour slows a cell as a broken link does, and figures alone do not show the difference. A
+virtual machine also changes if its host moves its CPUs closer together or farther apart. A run
+counts for a cell if the machine was about as busy as it usually was in the baseline. If the cell's
+figure depends on CPUs, the CPUs must also have been about as far apart (model/host_use.py)."""
 
 from __future__ import annotations
 
@@ -50,9 +49,9 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A cell in one run: the number of the machine's CPUs, the distances between them (`apart`),
-    and the cell's devices that other processes used (`shared`). Its load includes only what the
-    figure depends on."""
+    """A cell in one run, with the conditions of the run. `machine_cpus` is the machine's number of
+    CPUs. `shared` are the cell's devices that other processes used, and `pid` is one of these
+    processes. `apart` has the distances between the machine's CPUs."""
 
     cell: CellFigure
     machine_cpus: int
@@ -67,14 +66,15 @@ class _Seen(msgspec.Struct, frozen=True):
 
     @property
     def tolerated(self) -> float:
-        """The difference in the number of busy CPUs that does not matter."""
+        """Returns by how much the number of busy CPUs may differ without effect."""
         memory = MEMORY * self.machine_cpus if self.cell.host == "memory" else 0.0
         return max(DIFFERENT, memory)
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """The runs without cells that were measured under another load than the baseline's. Cells whose
-    current runs all were under another load stay, and are returned with the disturbance."""
+    """Returns both sides without runs of a cell whose load differed from the baseline's usual load.
+    If all current runs of a cell had another load, the cell stays and is returned with its
+    disturbance."""
     before, after = _seen(baseline), _seen(current)
     left_out: set[tuple[int, object]] = set()
     found: dict[object, Disturbance] = {}
@@ -103,8 +103,8 @@ def _seen(runs: Runs) -> dict[object, list[tuple[int, _Seen]]]:
 
 
 def _usual(cells: Sequence[_Seen]) -> _Seen:
-    """The usual conditions of a cell: the run with the median load, and the distances between
-    CPUs."""
+    """Returns the usual conditions of a cell: the load of the run with the median load, and the
+    median distances between CPUs."""
     known = [one for one in cells if one.cpus is not None] or list(cells)
     middle = median_low([one.cpus or 0.0 for one in known])
     seen = next(one for one in known if (one.cpus or 0.0) == middle)
@@ -113,8 +113,8 @@ def _usual(cells: Sequence[_Seen]) -> _Seen:
 
 
 def _is_like(one: _Seen, usual: _Seen) -> bool:
-    """Whether the load and the distances between CPUs were the usual ones, as far as they are
-    known."""
+    """Whether the load and the distances between CPUs were as usual. Unknown values count as
+    usual."""
     return _is_loaded_like(one, usual) and _moved(one, usual) is None
 
 
@@ -127,8 +127,8 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
 
 
 def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
-    """The usual and the present distance of the pair of CPUs that differs most; None if they are
-    alike."""
+    """Returns the usual and the present distance of the two CPUs whose distance changed most.
+    Returns None if no distance changed clearly."""
     pairs = list(zip(usual.apart, one.apart, strict=False))
     before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
     return (before, after) if max(before, after) > MOVED * min(before, after) else None

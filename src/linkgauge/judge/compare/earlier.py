@@ -1,6 +1,5 @@
-"""Finds the earlier runs that show how much the runs of a comparison vary (measured before these,
-on the same machine, in the same state, with the same settings), and the difference between a run
-and earlier ones."""
+"""Finds earlier runs that show how much runs vary: those of the same machine, in the same state and
+with the same settings. Also compares a run with its earlier runs."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """The latest of these runs that count for the first side, each once. Compared runs do not
-    count, nor do runs later than the first side: they may have the change to be found, which would
-    then look like variation."""
+    """Returns the latest runs among `found` that are comparable with the first side, at most
+    `most`. The runs in `used` do not count. Neither do runs later than the first side, because they
+    may have the change that the comparison looks for."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used} - {None}
@@ -51,17 +50,18 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """Converts a run of the history to figures of the machine of `like`. None if the machine was
+    """Converts a run of the history to the form of the run `like`. Returns None if the machine was
     in another state then."""
     state = state_from(like.machine, like.facts)
     return _as_run_of(past, like) if _is_in(state, past.state) else None
 
 
 class Since(msgspec.Struct, frozen=True):
-    """The difference between a run and the latest `runs` runs before it, which were measured in one
-    state of the machine: of the `cells` compared, the largest group that changed (null: none), the
-    number of changed cells in other groups, and the facts of the machine that changed. `earlier` is
-    the comparison by which parts are judged; null for too few runs."""
+    """The difference between a run and the latest runs before it. `runs` is their number, and
+    `cells` the number of compared cells. `largest` is the largest group of changed cells; null if
+    none changed. `more` is the number of changed cells in other groups. `facts` are the changed
+    facts of the machine. `earlier` is the comparison by which parts are judged; null for too few
+    runs."""
 
     runs: int
     cells: int
@@ -74,8 +74,8 @@ class Since(msgspec.Struct, frozen=True):
 CHANCE = 0.001
 """The probability that chance alone makes any cell of a healthy run lose against earlier runs."""
 _LATER = (1, 3, 7, 0)
-"""The numbers of runs before this one that are tried as having the same loss, one after the other,
-so that a loss does not become usual once it was measured; at last (0) this run alone."""
+"""How many runs before this one are assumed to have the same loss. The numbers are tried in this
+order, 0 (this run alone) last. Otherwise a loss would count as usual once it was measured."""
 _FAR = 5.0
 """The standard deviations that each of these runs must lose."""
 _FEWEST = 5
@@ -85,8 +85,8 @@ SHOWN = 0.1
 
 
 def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
-    """The difference of a run from `past` runs of the same machine and settings, the latest first.
-    None without any, or if the variation of runs is unknown."""
+    """Compares a run with `past` runs of the same machine and settings, the latest first. Returns
+    None without past runs, or if it is unknown how much runs vary."""
     before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
     facts = facts_apart(past[0].state, state_from(run.machine, run.facts)) if past else ()
     found = held_against(before, run, facts, alone=bool(facts))
@@ -96,9 +96,8 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
 def held_against(
     before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
 ) -> Since | None:
-    """The run compared with earlier ones, the latest first. With `alone`, it is compared with all
-    of them; otherwise some of the latest may have the same loss, and count on the run's side. None
-    without earlier runs."""
+    """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
+    count on the run's side if they show the same loss. Returns None without earlier runs."""
     found: Since | None = None
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]
@@ -115,8 +114,8 @@ def held_against(
 
 
 def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
-    """The cells that may be worse in all runs of the second side, each with the logarithm of its
-    smallest loss."""
+    """Returns the cells that are worse in all runs of the second side, each with its smallest loss
+    as a logarithm."""
     before, after = (
         grouped((key_of(cell), _log(cell)) for run in side for cell in run.cells if cell.figure)
         for side in (first, second)
@@ -130,7 +129,7 @@ def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
 
 
 def _log(cell: CellFigure) -> float:
-    """The logarithm of the figure; for a time, of its inverse."""
+    """Returns the logarithm of the figure, or of its inverse for a time."""
     return math.log(cell.figure or 1.0) * (1 if cell.better == "higher" else -1)
 
 
@@ -180,22 +179,23 @@ def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
 
 
 def _fact(state: dict[str, str], name: str) -> str | None:
-    """A fact of the state; for linkgauge only its version, since two builds of a version measure
-    alike."""
+    """Returns a fact of the state. For linkgauge, this is only the version, without the build."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 
 
 def _same(run: RunFigures) -> tuple[str, str, str]:
-    """A key that identifies a run in folders and in the history."""
+    """Returns a key that is equal for the same run in folders and in the history."""
     return run.id, run.label, _second(run)
 
 
 def _second(run: RunFigures) -> str:
-    """The start of a run up to the second; folders and the history differ in further digits."""
+    """Returns the start of a run up to the second, because folders and the history round it
+    differently."""
     return run.started[:19]
 
 
 def _draw(settings: Settings) -> int | None:
-    """The seed of a simulated run's noise; a run with the same seed shows no variation."""
+    """Returns the seed of a simulated run's noise, or None for a real run. Two runs with the same
+    seed do not vary."""
     return None if settings.simulation is None else settings.simulation.draw

@@ -1,5 +1,5 @@
-"""The gate: runs pass if no cell has lost against a baseline, none is missing, and none ends
-worse."""
+"""Decides whether runs pass the gate, which compares them with a baseline. Runs pass if no cell got
+worse, no cell is missing, and no cell has a worse status."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SUSPECT = 0.05
 
 
 class GateCell(msgspec.Struct, frozen=True):
-    """A cell of the baseline, judged.
+    """A judged cell of the baseline.
 
     cell: The cell, and its figures on both sides.
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
-        the machine's load differed; `blind` if a large loss may be unseen; `not enough` if there
-        are too few runs to find the loss aimed at.
+        the machine's load differed; `blind` if a large loss may go unnoticed; `not enough` if there
+        are too few runs to find the loss that the aim names.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
-    largest: The largest loss that its interval includes, as a fraction; null if unknown.
+    largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""
 
     cell: RunCell
@@ -52,8 +52,8 @@ class GateCell(msgspec.Struct, frozen=True):
 
     @property
     def baseline(self) -> SideFigure:
-        """The figure of the baseline. Cells that the baseline lacks are not judged, so every judged
-        cell has one."""
+        """Returns the figure of the baseline. Every judged cell has one, because cells that the
+        baseline lacks are not judged."""
         side = self.cell.sides[0]
         assert side is not None  # noqa: S101
         return side
@@ -64,16 +64,17 @@ class GateCell(msgspec.Struct, frozen=True):
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict on runs.
+    """The verdict of the gate on runs.
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    unseen: A sentence on large losses that may be unseen, and what to do; null if there are none.
+    unseen: A sentence on large losses that may go unnoticed, and what to do; null if there are
+        none.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
-    forced: Whether they are judged although the machines, their settings or their load differ.
+    forced: Whether cells are judged although the machines, their settings or their load differ.
     again: How many cells were measured again, and how often.
-    allows_blind: Whether it passes although large losses may have happened unseen."""
+    allows_blind: Whether runs pass although large losses may go unnoticed."""
 
     schema: Literal["linkgauge.gate/1"] = SCHEMA
     code: int
@@ -98,8 +99,9 @@ def hold(
     allow_blind: bool = False,
     again: tuple[int, int] = (0, 0),
 ) -> GateDocument:
-    """Compares the current runs with the baseline. With `force`, cells are judged even if the load
-    differed; with `allow_blind`, a large loss that may be unseen does not matter."""
+    """Compares the current runs with the baseline, and returns the gate's verdict. With `force`,
+    cells are judged even if the load differed. With `allow_blind`, runs may pass although a large
+    loss may go unnoticed. `again` is how many cells were measured again, and how often."""
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -122,8 +124,8 @@ def hold(
 
 
 def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
-    """The exit code: 1 for a proven regression, else 4 if nothing could be compared, else 3 if a
-    cell is inconclusive or may hide a large loss."""
+    """Returns the exit code. It is 1 for a proven regression, else 4 if nothing could be compared.
+    Otherwise it is 3 if a cell is inconclusive or may hide a large loss, else 0."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
@@ -133,7 +135,7 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
-    """The sentence on large losses that may be unseen; None if there are none."""
+    """Returns the sentence on large losses that may go unnoticed, or None if there are none."""
     number = sum(cell.verdict == "blind" for cell in cells)
     if not number:
         return None
@@ -165,7 +167,7 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCel
 
 
 def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
-    """The verdict on a cell with figures on both sides, under the same load."""
+    """Returns the verdict on a cell with figures on both sides."""
     assert one.change is not None  # noqa: S101
     if lost >= aim.least and one.change.holm < aim.significance:
         return "regression"
@@ -175,9 +177,8 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
 
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
-    """The cells to measure again: cells that may have lost, and cells of which little is known.
-    Only these can be judged a regression, so measuring only them again makes no false regression
-    more likely."""
+    """Returns the cells to measure again: cells that may have lost, and cells about which too
+    little is known."""
     return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 

@@ -1,5 +1,5 @@
-"""Takes from runs what comparisons read, and decides whether runs can be compared: they must be of
-machines of one kind, and measured in the same way.
+"""Reduces runs to what comparisons read, and decides whether runs can be compared. Comparable runs
+are of machines of one kind, and measured in the same way.
 
 Drivers, firmware and kernels may differ, because a comparison is to find their effects."""
 
@@ -36,12 +36,12 @@ _FEW = 6
 
 
 class CellFigure(CellId, frozen=True, kw_only=True):
-    """A cell of one run. `figure` is the median of its samples; null if there is none, or it is not
-    positive. `low` to `high` is its interval, into which another run's figure falls with this
-    `coverage`, with `degrees` of freedom; without `coverage` the interval describes only the
-    samples, and not other runs. `slow_p95` and `slow_p99` are those of its summary. Figures with
-    different units or definitions are never compared. `devices` take part in the cell; `host` is
-    the part of the host on which the figure depends (null in older files)."""
+    """A measured cell of one run, in the form that comparisons use. `figure` is the median of its
+    samples; null if there is none, or if it is not positive. `low` to `high` is the interval of the
+    figure. Another run's figure falls into the interval with the probability `coverage`; without
+    `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
+    interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
+    cell. `host` is the part of the host on which the figure depends (null in older files)."""
 
     unit: str
     better: Better
@@ -61,8 +61,8 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
     @property
     def within(self) -> Spread | None:
-        """The variance of the figure by its own interval; None if that says nothing of other
-        runs."""
+        """Returns the variance of the figure between runs, from the figure's interval. Returns None
+        if the interval says nothing of other runs."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None
@@ -71,9 +71,9 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's cells, with its identity, machine and settings. `again` says that it measured only
-    cells that another run left in doubt. `facts` are of its machine, as texts by name; `busy` has
-    the other processes on accelerators, by device."""
+    """A run in the form that comparisons use. `again` means that the run measured only cells that
+    another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
+    ids of other processes on each accelerator."""
 
     id: str
     label: str
@@ -92,7 +92,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
-    """The part of a run that comparisons read."""
+    """Returns a run in the form that comparisons use."""
     return RunFigures(
         id=run.id,
         label=run.label,
@@ -134,8 +134,8 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, **more: Any) -> CellFigure:
-    """Reduces a figure to the fields that comparisons read; `more` sets those that only a whole
-    run has."""
+    """Returns a figure in the form that comparisons use. `more` sets fields that only a whole run
+    has."""
     known = figure.median if figure.status == "pass" else None
     return CellFigure(
         **asdict(figure.id.id),
@@ -151,7 +151,7 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
 
 
 def _busy(run: Run) -> dict[str, tuple[int, ...]]:
-    """The other processes on each accelerator, as read before the run and after it."""
+    """Returns the ids of other processes on each accelerator, as read before and after the run."""
     found: dict[str, tuple[int, ...]] = {}
     for inventory in (run.machine.inventory, run.after):
         for one in inventory.accelerators if inventory is not None else ():
@@ -167,8 +167,8 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """The differences in machines and settings that figures depend on, with the values of each
-    side. Another host counts as a difference, unless the first side has several hosts."""
+    """Returns the differences between sides that figures depend on, in machines and settings.
+    Another host counts as a difference, unless the first side has several hosts."""
     facts = [Fact(name, tuple(_all_of(side, read) for side in sides))
              for name, read in _MACHINE.items()]  # fmt: skip
     if len({run.machine.host.hostname for run in sides[0]}) < 2:
@@ -178,7 +178,7 @@ def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
 
 
 def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """All known differences in machines and settings between the sides."""
+    """Returns all known differences in machines and settings between the sides."""
     names = dict.fromkeys(name for side in sides for run in side for name in run.facts)
     facts = [
         Fact(name, tuple(_joined(run.facts.get(name) for run in side) for side in sides))
@@ -193,7 +193,7 @@ def differences(sides: Sequence[Runs]) -> tuple[Fact, ...]:
 
 
 def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
-    """The settings that differ, each by its name."""
+    """Returns the settings that differ, as facts by their names."""
     every = [{name: value for run in side for name, value in _flat(run.settings)} for side in sides]
     names = dict.fromkeys(name for own in every for name in own)
     facts = [Fact(name, tuple(own.get(name) for own in every)) for name in names]
@@ -201,20 +201,20 @@ def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
 
 
 def is_alike(run: RunFigures, other: RunFigures) -> bool:
-    """Whether the figures of two runs vary alike: the same machine in the same state (driver,
-    kernel), measured in the same way."""
+    """Whether two runs can show how much runs vary. The machine must be the same and in the same
+    state (driver, kernel), and the settings must be equal."""
     if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
         return False
     return not unlike([[run], [other]])
 
 
 def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
-    """The values of a side's machines, each once."""
+    """Returns what `read` returns for the machines of a side, as one text with each value once."""
     return _joined(read(run.machine) for run in side)
 
 
 def _joined(values: Iterable[str | None]) -> str | None:
-    """The values joined, each once; null without any."""
+    """Joins the values to one text, each once. Returns None without values."""
     return "; ".join(value for value in dict.fromkeys(values) if value) or None
 
 
@@ -242,7 +242,7 @@ _MACHINE: dict[str, Callable[[Machine], str | None]] = {
 
 
 def _flat(settings: Settings) -> list[tuple[str, str]]:
-    """Settings by name, without a simulation's faults and draws, which belong to the machine."""
+    """Returns the settings as texts by name. The faults and seeds of a simulation are left out."""
     plain = replace(settings, simulation=None, timeout=None)
     found: list[tuple[str, str]] = []
     for name in plain.__struct_fields__:

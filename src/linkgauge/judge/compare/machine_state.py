@@ -1,5 +1,5 @@
-"""The differences between machines whose figures are compared, and the state of a machine during a
-run, as short texts by name. Unknown facts are left out."""
+"""Describes a machine, and its state during a run, as short texts by name, to compare machines.
+Unknown facts are left out."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ ABSENT = "none"
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Something that differs between runs.
+    """A fact that differs between runs.
 
     name: Its name.
-    values: Its value on each side or in each run; null where it is not known."""
+    values: Its value on each side or in each run; null if it is unknown."""
 
     name: str
     values: tuple[str | None, ...]
 
 
 def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
-    """The facts in which the machines of these runs, or their measuring, differ."""
+    """Returns the facts in which these runs differ: facts of the machine, and how the runs were
+    measured."""
     facts = (Fact(name, tuple(map(read, runs))) for name, read in _FACTS.items())
     known = (*facts, _sizes(runs), _kernel_options(runs))
     return tuple(fact for fact in known if len(set(fact.values)) > 1)
 
 
 def _sizes(runs: Sequence[Run]) -> Fact:
-    """The sizes that were measured; machines may be alike with different sizes, figures may not."""
+    """Returns the measured sizes of each run as a fact."""
     return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
 
 
 def facts_of(run: Run) -> dict[str, str | None]:
-    """All facts of one run by name, except its kernel's options."""
+    """Returns all facts of one run by name, except its kernel's options."""
     return {name: read(run) for name, read in _FACTS.items()}
 
 
 def options_apart(lines: Sequence[str | None]) -> Fact:
-    """The options on the kernels' command lines that some of these lines lack."""
+    """Returns a fact with the kernel options that not all of these command lines have."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
@@ -60,7 +61,7 @@ def _details(run: Run) -> HostDetails:
 
 
 def _joined(*parts: str | None, by: str = ", ") -> str | None:
-    """The known parts, joined; null if none is known."""
+    """Joins the known parts. Returns None if no part is known."""
     return by.join(part for part in parts if part) or None
 
 
@@ -101,8 +102,8 @@ def _huge_pages(run: Run) -> str:
 
 
 def hypervisor_of(run: Run) -> str | None:
-    """The hypervisor under which the run's kernel ran: `ABSENT` on a host, null if that could not
-    be read."""
+    """Returns the hypervisor under which the run's kernel ran: `ABSENT` on a host, None if it could
+    not be read."""
     details = _details(run)
     unread = any("hypervisor" in gap.fields for gap in details.unknown)
     return details.hypervisor or (None if unread or not run.machine.inventory else ABSENT)
@@ -115,7 +116,8 @@ def _accelerators(run: Run) -> str:
 
 
 def _near(run: Run) -> str | None:
-    """The node of each accelerator's PCI function; a hypervisor may hide it from a guest."""
+    """Returns the NUMA node of each accelerator's PCI function. A hypervisor may hide the node from
+    a guest."""
     machine = run.machine
     nodes = {function.address: function.numa_node for function in machine.known.pci}
     found = [d.pci for devices in machine.devices.values() for d in devices if d.pci in nodes]
@@ -124,7 +126,7 @@ def _near(run: Run) -> str | None:
 
 
 def _links(run: Run) -> str | None:
-    """The PCIe links as they were under load, else as they were found at rest."""
+    """Returns the speeds and widths of the PCIe links, as read under load, else as read at rest."""
     accelerators = run.machine.known.accelerators
     loaded = {
         reading.memory: (reading.link_speed, reading.link_width)
@@ -139,7 +141,7 @@ def _links(run: Run) -> str | None:
 
 
 def _steal(run: Run) -> str | None:
-    """The share of the CPUs' time that the hypervisor took during the run."""
+    """Returns the share of the CPUs' time that the hypervisor took during the run."""
     share = stolen(_details(run), run.after.host) if run.after else None
     return None if share is None else f"{share:.0%}"
 
@@ -183,13 +185,14 @@ KERNEL_OPTIONS = "kernel options"
 
 
 def state_of(run: Run) -> dict[str, str]:
-    """The facts of a run's state by name: driver, firmware, kernel, BIOS, microcode, links and the
-    like."""
+    """Returns the facts of a run's state by name: driver, firmware, kernel, BIOS, microcode, links
+    and the like."""
     return state_from(run.machine, facts_of(run))
 
 
 def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, str]:
-    """The facts of the state, from a run's machine and its `facts_of`."""
+    """Returns the facts of the state, computed from a run's machine and the result of
+    `facts_of`."""
     inventory = machine.known
     state = {
         "accelerators": _counted(device.model for device in machine.all_devices) or ABSENT,
@@ -202,13 +205,15 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 
 def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
-    """The facts in which two states differ; null is a value that a state lacks."""
+    """Returns the facts in which two states of a machine differ. A value is None if its state lacks
+    the fact."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return tuple(Fact(name, _values(name, before.get(name), after.get(name))) for name in names)
 
 
 def _values(name: str, before: str | None, after: str | None) -> tuple[str | None, ...]:
-    """The values of a fact; for a long command line, only the options that changed."""
+    """Returns the values of a fact. For a long kernel command line, returns only the options that
+    changed."""
     if name == KERNEL_OPTIONS and before is not None and after is not None:
         return options_apart((before, after)).values
     return before, after
@@ -238,14 +243,15 @@ def _of_accelerators(found: tuple[Accelerator, ...]) -> dict[str, str | None]:
 
 
 def _driver(machine: Machine) -> str | None:
-    """The driver's versions by the vendors' libraries, else by the backends."""
+    """Returns the driver's versions as the vendors' libraries report them, else as the backends
+    report them."""
     found = machine.known.accelerators
     own = _distinct(one.driver for one in found)
     return own or _distinct(one.driver for one in machine.all_devices if not one.is_cpu)
 
 
 def _fabric(one: Accelerator) -> str | None:
-    """The active links of a device's fabric: `18 of 18 NVLink`."""
+    """Returns how many links of a device's fabric are active: `18 of 18 NVLink`."""
     if not one.links:
         return None
     kinds = "/".join(dict.fromkeys(link.kind for link in one.links))
@@ -261,7 +267,7 @@ def _distinct(values: Iterable[str | None]) -> str | None:
 
 
 def _counted(values: Iterable[str | float | None]) -> str | None:
-    """The values with their numbers: `8 × 96.00.61`, or if they differ `7 × 96.00.61, 1 ×
-    96.00.44`."""
+    """Returns the values with their numbers: `8 × 96.00.61`, or `7 × 96.00.61, 1 × 96.00.44` if
+    they differ."""
     counts = Counter(str(value) for value in values if value)
     return ", ".join(f"{count} × {what}" for what, count in counts.items()) or None

@@ -1,8 +1,8 @@
-"""Compares runs cell by cell, on two sides or more, each with one run or several.
+"""Compares runs cell by cell, on two or more sides. A side has one or several runs.
 
-The unit of evidence is the run (model/stats/changes.py). How much runs vary is learnt from all
-sides with several runs and from the history, of each cell and of those alike: the same benchmark
-on the same backend at the same size."""
+The unit of evidence is the run (model/stats/changes.py). Sides with several runs, and the history,
+show how much the runs of each cell vary. Similar cells show it, too: those of the same benchmark on
+the same backend at the same size."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ RANK = ("pass", "skip", "fail", "timeout", "error")
 
 
 class SideFigure(msgspec.Struct, frozen=True):
-    """A cell on one side.
+    """A measured cell on one side of a comparison.
 
     figure: The geometric mean of its runs' figures, in the cell's unit; null if none has one.
-    low: The low end of the 95 % interval of their true mean; null if nothing tells how much runs
-        vary.
-    high: The high end of that interval; null if nothing tells how much runs vary.
+    low: The low end of the 95 % interval of the true mean; null if the variation of runs is
+        unknown.
+    high: The high end of the interval; null if the variation of runs is unknown.
     runs: The number of runs that have the cell.
     status: The worst status of its runs.
-    slow_p95: The median over runs of the figure that 95 % of a run's samples reach or exceed in
-        quality; null if unknown.
+    slow_p95: The figure that 95 % of a run's samples reach or surpass, as median over the runs;
+        null if unknown.
     slow_p99: The same for 99 % of the samples; null if unknown.
-    reason: Why it has that status; null if it passed, or that is unknown."""
+    reason: Why the cell has this status; null if it passed, or if the reason is unknown."""
 
     figure: float | None
     low: float | None
@@ -65,13 +65,13 @@ class SideFigure(msgspec.Struct, frozen=True):
 
 
 class CellChange(msgspec.Struct, frozen=True):
-    """The change of a side against the first.
+    """The change of a cell on one side compared with the first side.
 
-    direction: Whether it changed: `same` if no change is proven, `unknown` where there is no
-        figure, or where a loss as large as the one aimed at might have been missed.
-    change: The change; null without figures on both sides, or if nothing tells how much runs vary.
+    direction: Whether the cell got better or worse. `same` if no change is proven; `unknown`
+        without figures, or if the loss that the aim names may have been missed.
+    change: The change; null without figures on both sides, or if the variation of runs is unknown.
     needed: The loss that these runs can find, and how many more runs are needed; null if `change`
-        is.
+        is null.
     rank_sum: The p of Mann and Whitney's test over the runs, for information only; null for single
         runs.
     slow_p95: The change of the slow 95th percentile; null if unknown.
@@ -86,17 +86,17 @@ class CellChange(msgspec.Struct, frozen=True):
 
     @property
     def proven(self) -> tuple[ChangedTo, float] | None:
-        """The direction and the ratio, if it changed."""
+        """Returns the direction and the ratio of the change, or None if no change is proven."""
         if self.change is None or self.direction == "same" or self.direction == "unknown":
             return None
         return self.direction, self.change.ratio
 
 
 class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """One cell of runs that are compared.
+    """A cell of compared runs.
 
     unit: The unit of its figures.
-    better: Which figures are better.
+    better: Whether higher or lower figures are better.
     sides: Its figures on each side; null where a side has none.
     changes: The change of each side but the first.
     definition: How a total is computed; null for other figures, and for totals of earlier
@@ -113,8 +113,8 @@ class RunCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
         return self.id, self.unit, self.definition
 
     def ratio(self, number: int) -> float | None:
-        """The ratio of a side's figure to the first side's; null for the first side itself, or
-        without both figures."""
+        """Returns the ratio of a side's figure to the first side's. None for the first side itself,
+        or if one of the figures is missing."""
         change = self.changes[number - 1].change if number else None
         if change is not None:
             return change.ratio
@@ -134,12 +134,12 @@ class SideName(msgspec.Struct, frozen=True):
 
 
 class RunComparison(msgspec.Struct, frozen=True):
-    """Sides compared; the first one is the baseline.
+    """Compared sides. The first side is the baseline.
 
     sides: The sides.
-    cells: The cells.
+    cells: The compared cells.
     unlike: Differences between sides in facts and settings that figures depend on.
-    differences: All facts and settings in which sides differ, as far as they are known.
+    differences: All known facts and settings in which sides differ.
     aim: The aim of the comparison.
     history: The number of other runs that showed how much runs vary.
     compared: The number of cells with figures on both sides, for each side but the first.
@@ -158,7 +158,7 @@ class RunComparison(msgspec.Struct, frozen=True):
 
 
 def compare_runs(given: Sides, aim: Aim) -> RunComparison:
-    """Compares each side with the first."""
+    """Compares each side with the first side."""
     table = table_of(given)
     known = {name: tested(table, given, name) for name in ("figure", "slow_p95", "slow_p99")}
     cells = list[RunCell]()
@@ -216,7 +216,8 @@ def _change(
     aim: Aim,
     better: Better,
 ) -> CellChange:
-    """The change of side `number` against the first, for the cell at this place."""
+    """Returns the change of a cell on side `number` against the first side. `at` is the position of
+    the cell."""
     of = known["figure"]
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
     if change is None or test is None:
@@ -257,7 +258,8 @@ def _side(
 
 
 def _interval(side: Side, spread: Spread | None) -> tuple[float | None, float | None]:
-    """The 95 % interval of the true mean of runs."""
+    """Returns the 95 % interval of the true mean of runs. Both ends are None if it is unknown how
+    much runs vary."""
     known = spread or side.within
     if known is None or known.degrees < FEW:  # one degree of freedom makes it 13 deviations wide
         return None, None

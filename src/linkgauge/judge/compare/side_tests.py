@@ -1,5 +1,5 @@
-"""The figures of the compared sides by cell, and the tests of their differences, with the runs that
-show how much a cell varies."""
+"""Collects the figures of the compared sides by cell, and tests their differences. Also collects
+the runs that show how much a cell varies."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """The sides to compare: their names, their runs, and other runs of the first side's machine in
-    the same state, which show how much runs vary."""
+    """The sides to compare, with their names and runs. `history` has other runs of the first side's
+    machine, which show how much runs vary."""
 
     names: Sequence[str]
     runs: Sequence[Runs]
@@ -49,8 +49,9 @@ def key_of(cell: CellFigure) -> Key:
 
 
 class SideFigures(msgspec.Struct):
-    """A cell's figures by run, with runs numbered over all sides and the history: for each side,
-    and for sets of runs in the history that share a state of the machine."""
+    """A cell's figures, by the number of the run. Runs are numbered over all sides and the history.
+    `sides` has the figures of each side. `history` has the figures of each set of comparable
+    runs."""
 
     sides: list[dict[int, CellFigure]]
     history: list[dict[int, CellFigure]]
@@ -61,13 +62,13 @@ class SideFigures(msgspec.Struct):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The devices of the cell. Figures from the history do not name them."""
+        """Returns the devices of the cell. Figures from the history do not name devices."""
         every = (cell.devices for side in self.sides for cell in side.values())
         return next(filter(None, every), ())
 
 
 def table_of(given: Sides) -> dict[Key, SideFigures]:
-    """The figures by cell, in the order of the first side that has the cell."""
+    """Returns the figures by cell. Cells are in the order of the first side that has the cell."""
     every = [*given.runs, *_sets(given.history)]
     table: dict[Key, list[dict[int, CellFigure]]] = {}
     numbered = enumerate((at, run) for at, runs in enumerate(every) for run in runs)
@@ -85,8 +86,8 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Sets of alike runs of the history; between two sets, a driver's update may have changed
-    figures."""
+    """Groups the runs of the history into sets of comparable runs. Figures may differ between two
+    sets, for example because of a new driver."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = next((one for one in sets if is_alike(one[0], run)), None)
@@ -98,9 +99,10 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic. `spreads` is how much the runs of each cell vary, and `sides` has
-    each cell's runs by side. By each side after the first, `tests` has the test of each cell,
-    `changes` the changes with p adjusted for all tests, and `counts` the number of tests."""
+    """The tests of one statistic for all cells. `spreads` is how much the runs of each cell vary.
+    `sides` has each cell's runs for each side. `tests` has the test of each cell for each side
+    after the first. `changes` has the changes, with p adjusted for all tests. `counts` has the
+    number of tests."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -139,14 +141,15 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 def _joins(given: Sides) -> bool:
-    """Whether the first side's runs belong to the first set of the history."""
+    """Whether the first side's runs are comparable with the first set of the history."""
     return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
 
 
 def _whole_sets(
     sides: Sequence[Logs], history: Sequence[Logs], again: set[int], *, joined: bool
 ) -> list[Logs]:
-    """The sets of runs with a common mean, without runs that measured only some cells."""
+    """Returns the sets of runs whose figures should have a common mean. Runs in `again`, which
+    measured only some cells, are left out."""
     first, *others = (
         {number: log for number, log in side.items() if number not in again} for side in sides
     )
@@ -156,14 +159,15 @@ def _whole_sets(
 
 
 def _again(given: Sides) -> set[int]:
-    """The numbers of runs that measured only cells in doubt. These cells were chosen for being far
-    from their expectation, so they would overstate the variation of others."""
+    """Returns the numbers of runs that measured only doubtful cells. Such cells are far from their
+    expectation, so they would overstate how much other cells vary."""
     every = [run for side in given.runs for run in side]
     return {number for number, run in enumerate(every) if run.again}
 
 
 def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[int, float]:
-    """The logarithms of a statistic, for the runs that have a figure."""
+    """Returns the logarithms of a statistic by the number of the run, for runs that have a
+    figure."""
     values = {number: getattr(cell, name) for number, cell in cells.items() if cell.figure}
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
@@ -171,7 +175,7 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
 def _on_side(
     table: dict[Key, SideFigures], logs: Sequence[Logs], number: int, name: Statistic
 ) -> list[Side | None]:
-    """The runs of each cell on one side."""
+    """Returns the runs of each cell on one side, or None for a cell without figures."""
     alone = [_single(key, found.sides[number]) for key, found in table.items()]
     within = doubted(alone if name == "figure" else [None] * len(alone))
     return [
@@ -194,8 +198,9 @@ def _tests(
     known: Sequence[Spread | None],
     degrees: Sequence[int],
 ) -> list[SideTest | None]:
-    """The test of each cell. If only the intervals of single runs are known, they are stretched by
-    the distances that other cells of these runs moved."""
+    """Returns the test of each cell for two sides, or None for a cell that a side lacks. If only
+    the intervals of single runs are known, they are widened if other cells moved farther than their
+    intervals suggest."""
     moved = {
         key: MovedCell(key[0].sheet, found.any.host, apart)
         for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)

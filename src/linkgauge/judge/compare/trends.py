@@ -1,9 +1,9 @@
 """Finds where the figures of a machine's cells changed over its runs, and what changed in the
 machine at the same time.
 
-Change points are those of model/stats/change_points.py. A table of many cells has many chances to
-find one, so its changes must meet Benjamini and Hochberg's bound: if nothing changed, at most 1 %
-of tables report any change."""
+Change points are those of model/stats/change_points.py. A table has many cells, each with a chance
+of a false change, so changes must meet Benjamini and Hochberg's bound. If nothing changed, at most
+1 % of tables report any change."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ LABEL = "label"
 
 
 class TrendChange(msgspec.Struct, frozen=True):
-    """A cell's change.
+    """A change of one cell.
 
-    cell: Which cell it is.
-    before: The median of its runs from the change before on, in the cell's unit.
-    after: The median of its runs up to the next change, in the cell's unit.
-    ratio: The second of these by the first.
-    direction: Whether that is for the better or the worse.
-    first: The number of the first of the runs with which the new level may have begun, by 95 %.
-    last: The number of the last of these.
-    p: The probability of a change as clear if there is none, adjusted for all tries in this
+    cell: The cell.
+    before: The median of the runs between the previous change and this change, in the cell's unit.
+    after: The median of the runs from this change to the next change, in the cell's unit.
+    ratio: `after` divided by `before`.
+    direction: Whether the cell got better or worse.
+    first: The number of the earliest run with which the new level may have begun, with 95 %
+        confidence.
+    last: The number of the latest run with which the new level may have begun.
+    p: The probability that chance alone gives such a clear change, adjusted for all tries in this
         series."""
 
     cell: SeriesId
@@ -50,14 +51,14 @@ class TrendChange(msgspec.Struct, frozen=True):
 
 
 class SharedChange(msgspec.Struct, frozen=True):
-    """Cells that changed in the same direction with the same run.
+    """A change that several cells share. They changed in the same direction with the same run.
 
-    since: That run's number.
-    until: The number of the run before it.
-    direction: Whether that is for the better or the worse.
+    since: The number of the run with which the cells changed.
+    until: The number of the run before `since`.
+    direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
-    facts: The changes in the machine between these two runs or, if there are none, between two
-        others that are as likely.
+    facts: The changes in the machine between these two runs; if there are none, the changes between
+        two other likely runs.
     cells: The cells."""
 
     since: int
@@ -71,19 +72,19 @@ class SharedChange(msgspec.Struct, frozen=True):
 class Trend(History, frozen=True, kw_only=True):
     """A history with its changes.
 
-    changes: Where cells changed, in the order of time.
-    """
+    changes: The changes of cells, in the order of time."""
 
     changes: tuple[SharedChange, ...]
 
     @property
     def few(self) -> int:
-        """The cells with fewer than six runs, in which no change can be found."""
+        """Returns the number of cells with fewer than six runs, in which no change can be found."""
         return sum(len(one.points) < 2 * LEAST for one in self.series)
 
 
 class _Found(NamedTuple):
-    """A change of a series. `at`, and `first` to `last`, are places in the order of runs."""
+    """A change in the series of one cell. `at` is the position of the changed run. `first` to
+    `last` are the positions that are also possible."""
 
     one: Series
     change: ChangePoint
@@ -94,8 +95,8 @@ class _Found(NamedTuple):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """The trend with its changes of at least this fraction. Cells share a change if they changed in
-    the same direction and its run is as likely as their own."""
+    """Returns the changes in a history that are at least as large as the fraction `least`. Cells
+    share a change if they changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = [each for one in history.series for each in _changes(one, order)]
     most = holding([each.change.p for each in found], len(history.series))
@@ -140,7 +141,7 @@ def _change(
 
 
 def _differing(history: History, before: PastRun, after: PastRun) -> tuple[Fact, ...]:
-    """The facts in which two runs differ; null is a value that a run lacks."""
+    """Returns the facts in which two runs differ. A value is None if its run lacks the fact."""
     facts = facts_apart(history.states[before.state], history.states[after.state])
     if before.label != after.label:
         facts += (Fact(LABEL, (before.label, after.label)),)

@@ -1,4 +1,4 @@
-"""Checks of accelerators, as described by their vendor's library."""
+"""Checks accelerators, as their vendor's library describes them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for throttling under load, or in the latest state if none was seen under load; and for
-    locked clocks."""
+    """Checks for clocks that are throttled under load or locked. Throttling at another time counts
+    only without readings under load."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -101,7 +101,7 @@ _MISMATCH = re.compile(r"version mismatch|insufficient driver|driver.*older than
 
 
 def check_driver(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that the user-space library has the version of the kernel driver."""
+    """Checks whether the user-space library and the kernel driver have the same version."""
     for backend, reason in evidence.machine.unavailable.items():
         if _MISMATCH.search(reason):
             yield _mismatch(backend, reason)
@@ -129,8 +129,8 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 
 
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that the library that a backend uses has kernels for the device, and that its ROCm
-    knows it."""
+    """Checks whether the library of a backend has kernels for the device, and whether its ROCm
+    knows the device."""
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]

@@ -1,4 +1,4 @@
-"""Checks for other programs, or the hypervisor, that used the CPUs while cells were measured."""
+"""Checks whether other programs or the hypervisor used the CPUs while cells were measured."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from linkgauge.model.notes import Imprecise
 from linkgauge.model.units import count_of
 
 BUSY = 0.1
-"""The share of all CPUs' time taken by others from which figures are in doubt, if it is also at
-least `_LEAST` CPUs."""
+"""Figures are in doubt if others take at least this share of all CPUs' time, and at least `_LEAST`
+CPUs."""
 _LEAST = 0.25
 """The least number of CPUs that others must keep busy: an idle machine's own services take less
 than a tenth of one."""
 _OFTEN = 0.1
-"""The least share of the cells that must be affected; fewer cells met with a passing job."""
+"""The least share of the cells that must be affected. A passing job affects fewer cells."""
 MUCH_STEAL = 0.02
-"""The share of CPU time taken by the hypervisor from which a note is given, because some threads
+"""The share of CPU time taken by the hypervisor from which a note is given, because threads
 waited."""
 _MOST_NAMED = 3
 
 
 def check_busy(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for other programs that kept the CPUs busy while cells were measured."""
+    """Checks whether other programs kept the CPUs busy while cells were measured."""
     loaded = [case for case in cases_of(evidence) if case.cell.load is not None]
     busy = _cases_taken(evidence, lambda load: load.others)
     if not busy or len(busy) < _OFTEN * len(loaded):
@@ -51,7 +51,8 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
-    """The cells during which at least a minimum of CPU seconds (`of` their load) was taken."""
+    """Returns the cells during which other programs took much CPU time. `of` selects this CPU time
+    from a load."""
     least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case
@@ -61,7 +62,7 @@ def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
 
 
 def _programs(loads: list[Load]) -> list[tuple[str, int]]:
-    """The busiest programs, by name and process, the one with most CPU time first."""
+    """Returns the names and process ids of the busiest programs, the busiest first."""
     used: defaultdict[tuple[str, int], float] = defaultdict(float)
     for load in loads:
         if load.process is not None and load.pid is not None:
@@ -70,7 +71,8 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for CPU steal during the run if it was read before and after, else since boot."""
+    """Checks for CPU time that the hypervisor took (steal) during the run. Without readings before
+    and after the run, checks the time since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -84,7 +86,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
 
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """The stolen share of all CPUs' time between two readings, each counted since boot."""
+    """Returns the share of all CPUs' time that was stolen between two readings."""
     if before.steal is None or before.cpu_ticks is None:
         return None
     if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:

@@ -1,4 +1,4 @@
-"""Checks of the links between accelerators (NVLink and the like) and of peer access."""
+"""Checks the links between accelerators (NVLink and the like), and peer access."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch to which every device has lost links: the switch is then at fault, and
-    not the devices."""
+    """Checks for a switch to which every device has lost links. The switch is then at fault, not
+    the devices."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -50,7 +50,7 @@ def check_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _lost(evidence: Evidence, device: Accelerator) -> int:
-    """The number of links that are down although the product has them."""
+    """Returns the number of links that are down although the product uses them."""
     down = sum(link.active is False for link in device.links)
     # With a thousand devices, comparing each with all others takes long: only where links are down.
     return down - _unused(device).total() if down and _is_as_built(evidence, device) else down
@@ -91,10 +91,9 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether links that are down, and do not report where they led, are unused by the product: all
-    cards of the model lack equally many, and did before the run. An H100 NVL uses 12 of 18 links, a
-    PCIe card without a bridge none, and an SXM board some. Boards with NVSwitches use all links,
-    except for the A800 and H800."""
+    """Whether a device's missing links are missing by design. All cards of the model must lack
+    equally many links, also before the run. Whether a card may lack links depends on its form
+    factor and model."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [
@@ -111,7 +110,7 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
 
 
 def _unused(device: Accelerator) -> Counter[str]:
-    """The numbers of links of each kind that are down and do not report where they led."""
+    """Returns the number of links of each kind that are down and do not report where they lead."""
     return Counter(
         link.kind for link in device.links if link.active is False and link.remote is None
     )
@@ -132,8 +131,8 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the state of the fabric: a device behind NVSwitch joins it only after the fabric
-    manager has set it up, and belongs to a clique of a cluster if the fabric spans hosts."""
+    """Checks the state of the fabric. A device behind NVSwitch must have joined the fabric and, if
+    the fabric spans hosts, belong to a clique of a cluster."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -159,8 +158,8 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """A check of cells with this kind of outcome, with one finding for each reason. The remedy
-    begins with the tools of the vendors concerned."""
+    """Makes a check for cells with this kind of outcome. It yields one finding for each reason. The
+    remedy begins with vendors' tools."""
 
     def by_reason(evidence: Evidence) -> Iterator[Finding]:
         found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)

@@ -1,4 +1,4 @@
-"""Checks the host: its memory, CPUs and IOMMU, and what this process may use of them."""
+"""Checks the host: its memory, CPUs and IOMMU, and which of these this process may use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ passive mode they call themselves intel_cpufreq and amd-pstate."""
 
 
 def _why_unknown(evidence: Evidence, field: str) -> str:
-    """The reader's reason for a missing field."""
+    """Returns the reason why a field could not be read."""
     gaps = evidence.machine.known.host.unknown
     return next((f": {gap.why}" for gap in gaps if field in gap.fields), "")
 
@@ -119,8 +119,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose node is unknown: they are measured from node 0, which may be the far
-    one."""
+    """Checks for devices whose NUMA node is unknown. Such devices are measured from node 0, which
+    may be far away."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -141,8 +141,8 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    """The commands that find the node near a device and set it. If a hypervisor hides the node
-    (`hidden`), they compare figures with the host's."""
+    """Returns commands that find the node near a device and set it. If a hypervisor hides the node,
+    the commands compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
@@ -150,8 +150,8 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for nodes on which all threads move less than one thread of each core, and for a
-    process whose CPUs are threads of fewer cores than there are near them."""
+    """Checks for nodes on which all threads together move less than one thread of each core. Also
+    checks for a process that may use threads of few cores only, although other cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -174,8 +174,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """Pairs of cells that differ in their threads: the best one with at most one thread a core, and
-    the one with all threads of the node, if this moves clearly less."""
+    """Yields pairs of cells that differ in their number of threads. The first has at most one
+    thread a core. The second has all threads of the node and is clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
@@ -195,7 +195,8 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks that threads and memory are allowed on the node near each device (cgroup, taskset)."""
+    """Checks whether this process may use the CPUs and memory near each device (cgroup,
+    taskset)."""
     host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"
     for device, function in shown(evidence):

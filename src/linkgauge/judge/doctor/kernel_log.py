@@ -1,4 +1,4 @@
-"""The check of the kernel's log during a run."""
+"""Checks the kernel's log of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _NAMED = 4
 
 
 class _About(msgspec.Struct, frozen=True):
-    """A kind of lines in the log: its name, why it matters, and the remedy."""
+    """How to report one kind of lines in the kernel's log: its name, why it matters, and the
+    remedy."""
 
     name: str
     why: str
@@ -83,7 +84,7 @@ _ABOUT: dict[LogKind, _About] = {
 
 
 def check_kernel_log(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the kernel's log. The lines about one device form one finding, as grave as the gravest
+    """Checks the kernel's log. The lines about one device are one finding, as severe as the worst
     line."""
     log = evidence.log
     if log is None:
@@ -108,8 +109,8 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """The device that a message names; a port's messages about its link concern the device below
-    it."""
+    """Returns the part that each address in the kernel's log stands for. A port's messages about
+    its link concern the device below."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

@@ -2,8 +2,7 @@
 
 The port above the device decides: bits 3:0 of its Link Control 2 (capability + 30h) are the target
 speed, bit 5 of its Link Control (capability + 10h) starts the training (PCI Express Base
-Specification, 7.5.3.7 and 7.5.3.19). Both are written under a mask, so that no other bit
-changes."""
+Specification, 7.5.3.7 and 7.5.3.19). Only these bits are written, under a mask."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ an address setpci would write to all functions."""
 def lines(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """The commands, and a systemd unit that repeats them at each boot; if no port above is visible,
-    a hint where to look. `speed` is in GT/s. The lines are for the host, whose addresses a
-    `virtual` machine does not know: there they use variables, of which a person sets the first."""
+    """Returns the commands that retrain a link, and a systemd unit that repeats them at each boot.
+    If the port above is not visible, returns a hint where to look. `speed` is in GT/s. The commands
+    are for the host. In a `virtual` machine, they use variables for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     above, device = (
         (_PORT, _DEVICE)
@@ -62,7 +61,8 @@ def lines(
 
 
 def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
-    """The systemd unit, and how to enable it; `code` is the code of the speed."""
+    """Returns the lines of the systemd unit, and the commands that enable it. `code` is the
+    register value of the speed."""
     is_named = device == "DEVICE"
     service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
     values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""

@@ -22,7 +22,7 @@ _SMALL_WINDOW = re.compile(r"\b(?:T4|P4|P40|M\d{1,2})\b")
 _LEAST_MEMORY = 8 << 30
 """The least memory in bytes of all other models for data centres."""
 _LESS = 0.99
-"""The share of a power limit that counts as all of it."""
+"""The least share of the usual power limit that counts as equal."""
 _SAVING = ("powersave", "powersupersave")
 
 
@@ -31,7 +31,7 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose writes may not pass others, although this was configured."""
+    """Checks for devices without relaxed ordering of writes, although it was configured."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )
@@ -47,8 +47,8 @@ def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_aspm(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for links on a device's path that may rest, and for a policy of the kernel that lets
-    them."""
+    """Checks for links on a device's path that may sleep (ASPM), and for a kernel policy that
+    allows it."""
     policy = evidence.machine.known.host.aspm_policy
     why = "a link that rests wakes up before each transfer: latencies grow, and small copies vary"
     remedy = (
@@ -70,7 +70,7 @@ def check_aspm(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_window(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices of whose memory others can reach only a part at once (BAR1)."""
+    """Checks for devices whose memory others can reach only through a small window (BAR1)."""
     sizes = {device.memory: device.memory_bytes for device in evidence.machine.all_devices}
     why = "adapters and other devices reach its memory through that window only, and map it again "
     why += "and again"
@@ -119,7 +119,7 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_gone(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices that their vendor's library lists and PCI does not."""
+    """Checks for devices that their vendor's library lists but PCI does not."""
     inventory = evidence.machine.known
     listed = {function.address for function in inventory.pci}
     for device in inventory.accelerators if listed else ():

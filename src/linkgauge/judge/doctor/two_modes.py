@@ -1,4 +1,4 @@
-"""Finds transfers that are randomly either fast or slow."""
+"""Finds transfers that are sometimes fast and sometimes slow, at random."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Judges runs of several ranks as if one process had measured them, because the hardware's rates do
-not depend on that."""
+"""Turns runs of several ranks into runs of one process, so that they can be judged in the same
+way."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from linkgauge.model.documents.result import CellResult, Result, Run
 
 
 def as_one(run: Run) -> Run:
-    """The run without its ranks, if all of them are on one machine and each has its own device; any
-    other run unchanged."""
+    """Returns the run without its ranks if all ranks are on one machine and each has its own
+    device. Any other run is returned unchanged."""
     machine = run.machine.alone
     if machine is run.machine:
         return run
@@ -21,7 +21,7 @@ def as_one(run: Run) -> Run:
 
 
 def with_ranks(judged: Sequence[Result], measured: Sequence[Result]) -> tuple[Result, ...]:
-    """The judged results, with the transfers that were measured."""
+    """Returns the judged results with the transfers as they were measured by ranks."""
     return tuple(
         replace(
             result,

@@ -1,5 +1,5 @@
-"""Computes the rate that packets leave of accelerators' own links: NVLink by generation and engine,
-NVLink-C2C and xGMI. docs/expect.md has the sources."""
+"""Computes the rate of accelerators' own links after the overhead of packets: NVLink by generation
+and engine, NVLink-C2C and xGMI. docs/expect.md has the sources."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The cost of a byte of payload: `cost` bytes in its own direction, and `back` bytes in the
-    other one."""
+    """The cost of a byte of payload on a link, in bytes. `cost` is in the direction of the payload,
+    and `back` in the other direction."""
 
     cost: float
     back: float
@@ -38,7 +38,8 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """The path over the parallel links from the first device to the second. Raises Unknown."""
+    """Returns the path over the parallel links from the first device to the second. Raises Unknown
+    if their rate is unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:
@@ -71,8 +72,9 @@ def _packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost
 
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
-    """The cost of packets on NVLink. Versions 1 and 2 send a header before the data and answer with
-    a flit; from version 3 on, two flits are added to the data, and no answer is seen."""
+    """Returns the cost of packets on NVLink. Versions 1 and 2 send a header before the data and
+    answer with a flit (a unit of the link). From version 3 on, two flits are added to the data, and
+    there is no visible answer."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

@@ -1,8 +1,8 @@
-"""Computes the rates of the links that a transfer crosses: PCIe (the device's link and that of
-every bridge above it) and accelerators' own links.
+"""Computes the rates of the links that a transfer crosses: PCIe (the device's link and the links of
+all bridges above) and accelerators' own links.
 
 Over PCIe, payload travels in packets. A write carries up to MaxPayload. A read goes out as requests
-of up to MaxReadReq and returns as completions, which the root complex may cut at any read
+of up to MaxReadReq and returns as completions. The root complex may cut completions at any read
 completion boundary: 64 or 128 bytes. Their actual size is unknown, so 128 is assumed (x86 servers
 send up to MaxPayload and do somewhat better). A kernel reads and writes cache lines, 128 bytes.
 Flow control (acknowledgements, credits) takes a few percent more."""
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
 
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.map import Flow
@@ -28,17 +27,18 @@ from linkgauge.model.transfer import Access
 
 
 class Unknown(Exception):
-    """Raised if the path of a transfer is unknown; its text is the reason."""
+    """The path of a transfer is unknown. The text is the reason."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A segment of a path, and how much of it a byte of the transfer's payload takes.
+    """The use of a part of a path (such as a link) by a transfer.
 
     link: The link, or the memory.
     rate: Its rate in bytes/s after line coding.
-    shown: Where the rate comes from.
-    least: What a byte takes at best; 0 for requests and for what sets no theoretical bound.
-    cost: What it takes with all protocol overhead.
+    shown: The source of the rate, in words.
+    least: The bytes that a byte of payload takes at best; 0 for requests, and for segments that set
+        no theoretical bound.
+    cost: The bytes that a byte of payload takes with all protocol overhead.
     why: The reason for the cost.
     direction: "up" or "down" of a PCIe link: down is away from the host; "out" or "in" of a network
         interface.
@@ -61,9 +61,10 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """All segments that a transfer uses. `doubts` are reasons why only a theoretical figure is
-    known, `loose` reasons why healthy hardware achieves widely varying figures; `meets` are the
-    host's nodes whose memory a device reaches, each with the kind of link."""
+    """A transfer's path: all links and memories that it uses. `doubts` are the reasons why only a
+    theoretical figure is known. `loose` are the reasons why healthy hardware achieves widely
+    varying figures. `meets` are the host's nodes whose memory a device reaches, each with the kind
+    of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -71,11 +72,16 @@ class ExpectedPath(msgspec.Struct, frozen=True):
     meets: tuple[tuple[int, Literal["PCIe", "fabric"]], ...] = ()
 
     def __add__(self, other: ExpectedPath) -> ExpectedPath:
-        fields = zip(astuple(self), astuple(other), strict=True)
-        return ExpectedPath(*(mine + others for mine, others in fields))
+        return ExpectedPath(
+            self.uses + other.uses,
+            self.doubts + other.doubts,
+            self.loose + other.loose,
+            self.meets + other.meets,
+        )
 
     def flow(self, *, cost: bool) -> Flow:
-        """The share of each segment that the transfer takes: its cost, or the least."""
+        """Returns the transfer as a flow over its links. With `cost`, protocol overhead is
+        included."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -84,12 +90,12 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
-    """The rate of each segment of these paths."""
+    """Returns the rate of each link and memory of these paths, by direction."""
     return {use.segment: use.rate for path in paths for use in path.uses}
 
 
 def figure(rate: float) -> str:
-    """A rate as shown in a line of arithmetic: four digits, in GB/s."""
+    """Formats a rate for a line of arithmetic: four digits, in GB/s."""
     return f"{rate / 1e9:.4g} GB/s"
 
 
@@ -115,8 +121,8 @@ Trained = Mapping[str, tuple[float, int]]
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """The path over these links, ordered from the side that reads or writes; payload goes `up` or
-    `down` on each. Raises Unknown."""
+    """Returns the path over these PCIe links, ordered from the side that reads or writes. Raises
+    Unknown if the state of a link is unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -133,7 +139,7 @@ _IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):
-    """The speed and the lanes of a link as trained, according to one of its ends."""
+    """The speed and the width of a trained link, as one of its ends reports them."""
 
     name: str
     speed: float
@@ -155,9 +161,9 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """The link according to the end that reports the lower rate: as `sampled` under load (it was
-    read while idle), else as read. None if neither end reports one. Raises Unknown for a device's
-    own link."""
+    """Returns the state of a link as its slower end reports it. `sampled` is the state read under
+    load, if known. Returns None if no end reports a state. For a device's own link, raises Unknown
+    instead."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -184,14 +190,14 @@ def _packets(access: Access, kernel: bool, wires: Sequence[Wire]) -> _Packets:
 
 
 def _writes_lines(own: PciFunction | None) -> bool:
-    """Whether the copy engines of this device write as kernels do."""
+    """Whether the copy engines of this device write in single cache lines, as kernels do."""
     most = own.link.max_speed if own is not None and own.vendor == _NVIDIA else None
     return most is not None and most <= _LINES_UP_TO
 
 
 class _Packets(NamedTuple):
-    """How payload travels over PCIe: in packets of `size` bytes; reads request `request` bytes at a
-    time."""
+    """How payload travels over PCIe. `size` is the payload of a packet in bytes. `request` is how
+    many bytes a read requests at a time; None for a write."""
 
     kind: str
     size: int

@@ -1,7 +1,7 @@
-"""The load of links while the cells of a round are measured at the same time.
+"""Computes the load of links while the cells of a round are measured at the same time.
 
 If the rates of links are known and no link is overloaded, each transfer should be as fast as alone.
-The load still matters: the fuller a link is, the more each transfer loses once the link is slow."""
+The load still matters, because each transfer loses more on a fuller link once the link is slow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FULL = 1.01
 
 
 def is_beside(cell: CellResult) -> bool:
-    """Whether other cells were measured at the same time."""
+    """Whether other cells were measured at the same time as this cell."""
     return any(isinstance(note, Beside) for note in cell.notes)
 
 
 class LinkSharing:
-    """The load of each link and direction in each round of a result, as a share of its rate: the
-    rates that all transfers across it would have alone, added up. The load of links with unknown
-    rates is infinite."""
+    """The load of links while cells are measured at the same time, by round and direction. It is
+    the sum of the rates that the transfers over a link would have alone, as a share of the link's
+    rate. It is infinite if the rate is unknown."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -39,9 +39,9 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """The loads of the links that a cell crosses, the fullest first; empty for a cell that was
-        measured alone. None if a link is overloaded or its load is unknown, because the other cells
-        may be."""
+        """Returns the loads of the links that a cell crosses, the fullest first. The result is
+        empty for a cell that was measured alone. It is None if a link is overloaded or its load is
+        unknown."""
         if not is_beside(cell):
             return ()
         if cell.round is None:
@@ -55,7 +55,8 @@ class LinkSharing:
         return None if found and found[0] > _FULL else found
 
     def _crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
-        """The links on the cell's way, with the share of each that it uses."""
+        """Yields the links that a transfer crosses, each with the load that the transfer would
+        cause alone."""
         for begin, end, _, part in transfer.legs():
             route = self._wiring.route(str(begin), str(end)) or ()
             alone = min(((wire.nominal or 0.0) / c.share for wire, c in route), default=0.0)

@@ -1,5 +1,5 @@
-"""The figures to expect if every link ran at its best. Expectations follow links as they are, so
-they would not show a degraded link."""
+"""Computes the figures to expect if every link ran at its best. Ordinary expectations use the
+present state of links, so they do not show a degraded link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = 1.001
 
 
 class Nominal:
-    """The nominal figures of a machine's cells."""
+    """Computes the nominal figures of a machine's cells."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._ceilings = ceilings
@@ -36,7 +36,8 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """The nominal figure in the cell's unit; None if it equals the `expected` one."""
+        """Returns the nominal figure of a cell, in the cell's unit. Returns None if it equals the
+        `expected` figure."""
         figure = expected.figure
         if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
             return None
@@ -46,8 +47,7 @@ class Nominal:
         return nominal if share is not None and share * LEAST < 1 else None
 
     def _is_degraded(self, cell: CellResult) -> bool:
-        """Whether the cell may cross a degraded link. Few cells do, and the others need no
-        computing."""
+        """Whether the cell may cross a degraded link."""
         return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
 
     def _was_slow(self, cell: CellResult) -> bool:
@@ -63,8 +63,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """The machine with each PCIe link at the best that both of its ends support, and all links of
-    its fabrics active; the same object if that is so already."""
+    """Returns the machine with all links at their best: PCIe links as fast as both ends support,
+    and fabric links active. Returns the same object if nothing changes."""
     inventory = machine.inventory
     if inventory is None:
         return machine
@@ -88,8 +88,8 @@ def at_best(machine: Machine) -> Machine:
 
 
 def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
-    """Yields the devices whose own links, or those of a bridge above them, are not at their
-    best."""
+    """Yields the devices with a link below its best: their own link, or the link of a bridge
+    above."""
     for memory, address in machine.addresses.items():
         line = (address, *(bridge.address for bridge in machine.pci_tree.above(address)))
         ends = (machine.functions.get(at) != best.functions.get(at) for at in line)
@@ -100,7 +100,7 @@ def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
 
 
 def _at_most(link: PciLink, *others: PciLink) -> PciLink:
-    """The link at the best that its ends support, if both ends are known."""
+    """Returns the link at the best that its ends support, if that is known."""
     speeds = [other.max_speed for other in others if other.max_speed]
     widths = [other.max_width for other in others if other.max_width]
     speed = min((*speeds, link.max_speed or speeds[0])) if speeds else link.speed
@@ -109,8 +109,8 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """The accelerator with all links of its fabric active. A link that is down may report neither
-    its rate nor its end; it is taken to lead where all others lead, if that is one place."""
+    """Returns the accelerator with all links of its fabric active. If all active links lead to one
+    place, inactive links are assumed to lead there, too."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

@@ -1,1 +1,1 @@
-"""Documents that linkgauge writes: runs, soaks, comparisons, histories."""
+"""The documents that linkgauge writes: runs, soaks, comparisons and histories."""

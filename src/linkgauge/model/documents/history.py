@@ -1,5 +1,4 @@
-"""A cell's figure in a run, in the one form that history, exporter, watch, gate and tables use; and
-the contents of a history of runs.
+"""Data types for the figures of cells in a run, and for the content of a history of runs.
 
 Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 8601 in UTC."""
 
@@ -21,24 +20,24 @@ from .result import CellResult, Result, Status, Verdict
 class SeriesId(CellId, frozen=True, gc=False, omit_defaults=False):
     """The identity of a cell over several runs of a machine.
 
-    transfers: Its transfers, in the notation: the same place may be measured by other engines or
-        from other memory.
-    definition: How a total is computed; empty of other figures."""
+    transfers: The cell's transfers, in the notation. Other engines or other memory make another
+        identity, even in the same row and column.
+    definition: How a total is computed; empty if the figure is no total."""
 
     transfers: str = ""
     definition: str = ""
 
     @property
     def cell(self) -> SeriesId:
-        """The identity without the fields that a subclass adds."""
+        """The same identity as a plain SeriesId, without the fields that a subclass adds."""
         return SeriesId(*(getattr(self, name) for name in SeriesId.__struct_fields__))
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """The figure of a cell in a run, in its `unit`: the headline (`value`), the `median` of its `n`
-    samples with its interval (`low` to `high`), and percentiles of the slow side; the `expected`
-    figure, and the `nominal` one with all links at their best. None marks a figure that does not
-    exist."""
+    """The figure of a cell in a run, in its `unit`. `value` is the headline. `median` is the median
+    of the `n` samples, with the interval from `low` to `high`; `slow_p95` and `slow_p99` are
+    percentiles of the slow side. `expected` is the expected figure, and `nominal` the figure
+    expected with all links at their best. None marks a figure that does not exist."""
 
     id: SeriesId
     unit: str
@@ -92,26 +91,27 @@ DESCRIPTION = "description"
 class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run of the history.
 
-    number: The history's own number of it.
-    id: The run's name: that of its folder, or its start if it is not kept.
+    number: The number of the run in the history.
+    id: The run's name: the name of its folder, or its start time if it is not kept.
     label: The label that it was given.
-    host: The name of its host, or of the description of a simulated machine; `unknown` without one.
-    accelerators: The models that it found, with commas; `cpu` if none.
+    host: The name of the host, or of the description of a simulated machine; `unknown` if there is
+        no name.
+    accelerators: The models of the accelerators found, separated by commas; `cpu` if there are
+        none.
     started: When it began (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     simulated: Whether it was measured on a simulated machine.
     profiled: Whether it was measured under a profiler.
     profile: The name of its profile.
-    status: The worst of its results.
+    status: The worst status of the run's results.
     cells: How many cells it has.
-    passed: How many of these passed.
-    low: How many of these are lower than expected.
+    passed: How many cells passed.
+    low: How many cells are lower than expected.
     path: The folder that it was kept in, on the host that measured it; null if it was not kept.
     setup: The digest of the settings that figures depend on.
-    state: The history's number of the state of its machine.
-    machine: The history's number of its machine.
-    benchmarks: The benchmarks that it measured.
-    """
+    state: The number of the machine's state in the history.
+    machine: The number of the machine in the history.
+    benchmarks: The benchmarks that the run measured."""
 
     number: int
     id: str
@@ -135,8 +135,8 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlierRun(msgspec.Struct, frozen=True):
-    """An earlier run for comparison with a later one of the same machine: its cells, its settings,
-    and the facts of its machine's state."""
+    """An earlier run of the same machine, to compare a later run with: the run, the figures of its
+    cells, its settings, and the facts of the machine's state."""
 
     run: PastRun
     figures: tuple[Figure, ...]
@@ -145,13 +145,12 @@ class EarlierRun(msgspec.Struct, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
-    """A cell's figure in a run.
+    """A cell's figure in one run of a history.
 
     run: The run's number.
     figure: The figure, in the cell's unit.
-    low: The low end of its interval; null if it has none.
-    high: The high end of its interval; null if it has none.
-    """
+    low: The low end of the figure's interval; null if there is no interval.
+    high: The high end of the figure's interval; null if there is no interval."""
 
     run: int
     figure: float
@@ -163,8 +162,8 @@ class Series(SeriesId, frozen=True, gc=False, kw_only=True):
     """The figures of a cell over the runs of one machine under one setup.
 
     unit: The unit of its figures.
-    better: Which figures are better.
-    points: Its figures, in the order of time."""
+    better: Whether higher or lower figures are better.
+    points: The figures, in the order of time."""
 
     unit: str
     better: Better
@@ -172,16 +171,16 @@ class Series(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """The cells of a benchmark on one machine under one setup.
+    """The history of a benchmark's cells on one machine, measured with the same settings.
 
     host: The name of the host, or of the description of a simulated machine.
-    accelerators: The models of its accelerators, with commas; `cpu` if it has none.
-    simulated: Whether it is a simulated machine.
-    settings: What of the setup differs from the defaults.
+    accelerators: The models of the machine's accelerators, separated by commas; `cpu` if there are
+        none.
+    simulated: Whether the machine is simulated.
+    settings: The settings that differ from the defaults.
     runs: The runs, in the order of time.
-    states: The facts of each state of the machine, by the history's number of it.
-    series: The cells over these runs.
-    """
+    states: The facts of each state of the machine, by the state's number in the history.
+    series: The figures of each cell over these runs."""
 
     host: str
     accelerators: str

@@ -1,5 +1,5 @@
-"""The output of a run, as `--json` writes it; model.documents.stored is its form in files. Absent
-is null, never 0; warnings are fields; figures are in the result's unit (SI base units)."""
+"""The output of a run, as `--json` writes it. An absent value is null, never 0. Warnings are
+fields. Figures are in the result's unit, in SI base units."""
 
 from __future__ import annotations
 
@@ -34,28 +34,27 @@ Status = Literal["pass", "fail", "skip", "error", "timeout"]
 Stopped = Literal["precision", "samples", "max-time", "noise"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
-"""The reason why a figure is not judged: nothing is known to limit it; the path of its bytes is
-unknown; only a bound is known, and the figure is well below it; starting takes about as long as
-moving so few bytes; others used its links; its median is low, but not all of its interval; nothing
-of its run is judged, as under a profiler; it has no figure, or no bytes."""
+"""Why a figure is not judged: no limit is known; the path of its bytes is unknown; only a bound is
+known, and the figure is well below it; starting takes about as long as moving so few bytes; other
+transfers used its links; the median is low, but not all of the interval; the run is not judged, as
+under a profiler; or there is no figure, or no bytes."""
 Definition = Literal["sustained", "serial", "span"]
-"""How a total is computed: the sum of the rates while all transfers run; bytes over the span
-because they never all ran together; or bytes over the span as nvbandwidth times it."""
+"""How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
+bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
 
 SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
-    """The separate figure of one concurrent transfer. In a cell that reports hidden time, it is the
-    time of a loop in seconds, of the kernel alone or of the copies alone.
+    """The figure of one of several concurrent transfers. In a cell that reports hidden time, the
+    figure is the seconds of one loop, of the kernel alone or of the copies alone.
 
-    transfer: The place of the transfer among the cell's transfers, from 0.
-    bytes: Bytes that one loop moves, counted as the headline does.
-    samples: Its samples, in the order of measuring, in the result's unit; in bytes/s if it runs
-        beside a latency, in seconds if the cell reports hidden time.
+    transfer: The index of the transfer among the cell's transfers, from 0.
+    bytes: Bytes that one loop moves, counted as for the headline figure.
+    samples: Its samples, in the order of measuring, in the result's unit; in bytes/s for a transfer
+        that runs while a latency is measured, in seconds for hidden time.
     summary: Statistics of the samples; null without samples.
-    expected: The rate that it should achieve, in bytes/s; null if it is unknown, or if others share
-        the path."""
+    expected: The rate to achieve, in bytes/s; null if unknown or on a shared path."""
 
     transfer: int
     bytes: int
@@ -65,12 +64,12 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankTimes(msgspec.Struct, frozen=True, gc=False):
-    """The times of a rank's part of each of several collectives, one after another. A rank that
-    comes late waits less for the others than they wait for it.
+    """The times that one rank takes for its part of each of several collectives. The rank that
+    comes last has the shortest times, because it waits for no other rank.
 
     rank: The rank's number, from 0.
-    seconds: Seconds of its part of each collective.
-    summary: Statistics of these; null without any."""
+    seconds: Seconds that the rank's part of each collective takes.
+    summary: Statistics of the seconds; null without any."""
 
     rank: int
     seconds: tuple[float, ...]
@@ -78,16 +77,15 @@ class RankTimes(msgspec.Struct, frozen=True, gc=False):
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The actual placement of one buffer. Files leave out null values, because runs hold hundreds
-    of thousands of placements.
+    """Where one buffer actually lies. Files leave out null values, because runs hold hundreds of
+    thousands of placements.
 
     memory: The memory, in the notation.
     bytes: Size of the buffer in bytes.
-    node: The host node that its pages lie on; null if unknown, or on a device.
-    locked: Whether its pages are locked in memory; null if they need not be.
-    huge_bytes: Bytes of it that lie in huge pages; null if unknown.
-    nodes: For memory placed by a policy, how many of at most 1024 of its pages lie on each node;
-        null for other memory."""
+    node: The NUMA node that the buffer's pages lie on; null if unknown, or on a device.
+    locked: Whether the buffer's pages are locked in memory; null if locking is not required.
+    huge_bytes: Bytes of the buffer that lie in huge pages; null if unknown.
+    nodes: Pages on each node, of at most 1024 sampled; null if no policy placed them."""
 
     memory: str
     bytes: int
@@ -100,15 +98,13 @@ class Placement(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Expected(msgspec.Struct, frozen=True, gc=False):
     """The performance that the hardware should reach, in the result's unit.
 
-    theoretical: The limit that cannot be exceeded (for the time of a collective, by no ring of
-        these ranks); null if unknown.
+    theoretical: The limit that cannot be exceeded (for a collective: by any ring); null if unknown.
     achievable: The figure that should be reached; null if unknown.
-    because: The arithmetic; empty if `text` refers to it.
-    text: The index of the arithmetic in the `texts` of the result, from 0; null if `because` has
-        it.
+    because: The arithmetic behind the figures; empty if `text` refers to the arithmetic.
+    text: The index of the arithmetic in the result's `texts`, from 0; null if in `because`.
     measured: Whether the achievable figure comes from this run's own measurements.
-    nominal: The figure to expect if every link of the path ran at its best: the achievable one if
-        known, else the theoretical one; null if it equals the expected figure.
+    nominal: The figure to expect if every link of the path ran at its best: the achievable figure,
+        else the theoretical one. Null if equal to the expected figure.
     peers: The number of equal cells of this run whose median is used as the achievable figure; null
         if the expectation comes from elsewhere."""
 
@@ -122,19 +118,19 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def figure(self) -> float | None:
-        """The achievable figure, else the theoretical one; None if nothing is expected."""
+        """The achievable figure, else the theoretical one; None if both are unknown."""
         return self.achievable or self.theoretical
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How a cell's `ci95` was formed. From `visits`: from the variation between medians of visits,
-    pooled over alike cells; another run's figure falls into it as often as `coverage` says. From
-    `samples` alone (if their number was fixed): it describes how well the samples determine their
-    own median, but no other runs.
+    """How the interval `ci95` of a cell was computed. With the basis `visits`, it comes from the
+    variation between visits (rounds of samples), pooled over similar cells. Another run's figure
+    then falls into the interval with the probability `coverage`. With the basis `samples`, it comes
+    from a fixed number of samples alone, and describes these samples, but no other runs.
 
-    basis: The data that it was formed from.
-    coverage: The share of other runs' figures that fall into it, as measured for such cells; null
-        if it was not measured.
+    basis: The data that the interval was computed from.
+    coverage: The share of other runs' figures that fall into the interval, as measured for cells of
+        this kind; null if not measured.
     degrees: Degrees of freedom; null for an interval from samples.
     alike: The number of cells that were pooled; null for an interval from samples."""
 
@@ -145,53 +141,52 @@ class Interval(msgspec.Struct, frozen=True, gc=False):
 
 
 class CellResult(Cell, frozen=True, gc=False):
-    """A cell's result. Warnings exist only in files; once a file is read, the cell has notes
+    """The result of one cell. Warnings exist only in files; a cell read from a file has notes
     instead.
 
-    status: How it ended.
-    reason: Why it did not pass, for people; null if it passed.
+    status: How the measurement of the cell ended.
+    reason: Why the cell did not pass, as a sentence; null if it passed.
     warnings: The notes, as sentences.
     bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
     loops: Loops of a sample; null if it was not measured.
     stopped: Why sampling ended: the precision was reached, the number of samples was fixed, the
         time was over, or more samples would not have made it more precise; null without samples.
-    verified: Whether the bytes that arrived were compared, and right; null if they were not
-        compared.
-    locked: Whether all host buffers that should be locked in memory are; null if none should be.
+    verified: Whether the bytes that arrived are right; null if the bytes were not compared.
+    locked: Whether all host buffers to be locked in memory are locked; null without any.
     placement: Where each buffer lies.
     samples: Every sample, in the order of measuring, in the result's unit.
-    visits: For each visit, the numbers of samples behind each of its gates.
+    visits: For each visit (round of samples), the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
-    interval: How the interval of the summary was formed; null without samples.
-    modes: The two groups that the samples fall into, the larger first; empty if they form one.
+    interval: How the interval of the summary was computed; null without samples.
+    modes: The two groups that the samples fall into, the larger first; empty for one group.
     parts: The separate figures of concurrent transfers; empty for a single one.
-    expected: The figure that the hardware should reach; null if none is known, or if the cell is
-        not judged yet.
-    verdict: Whether it is as expected; `unknown` if it is not judged.
-    not_judged: Why it is not judged; null if it is judged or was skipped, and in files of earlier
-        versions.
-    readings: What the libraries of its accelerators reported while it was measured.
+    expected: The performance that the hardware should reach; null if unknown or not judged yet.
+    verdict: Whether the figure is as expected; `unknown` if the cell is not judged.
+    not_judged: Why the cell is not judged; null if judged or skipped, and in older files.
+    readings: What the libraries of the accelerators reported during the measurement.
     definition: How a total is computed: `sustained` is the sum of the rates while all transfers
-        run, `serial` the bytes over the span because they never all ran together, `span` the bytes
-        over the span as nvbandwidth times it; null if the figure is no total, or comes from an
-        earlier version, which divided by the span.
-    kind: Why it did not pass, for programs; null if it passed.
+        run, `serial` is the bytes divided by the span, because the transfers never all ran
+        together, and `span` is the bytes divided by the span as nvbandwidth times it. Null if the
+        figure is no total, or in files of earlier versions, which divided by the span.
+    kind: Why the cell did not pass, as a code for programs; null if it passed.
     notes: Other remarks, as values.
-    phase: The phase in which it ended without passing; null if it passed, or the phase is unknown.
+    phase: The phase in which the cell failed or was skipped; null if the cell passed, or the phase
+        is unknown.
     counters: Events of its host threads; null if they were not counted.
     cpu_seconds: CPU time in seconds, of all threads, that the measuring process used in `seconds`;
-        null if it is simulated, or unknown.
+        null if the machine is simulated, or if unknown.
     wrong: The number of wrong elements in a collective's result; null if unchecked, and for other
         operations.
     iterations: The times of each rank of a collective.
-    load: The load of other processes meanwhile; null if it is simulated, or unknown.
+    load: The load of other processes during the measurement; null if the machine is simulated, or
+        if unknown.
     work: The further results of an AI workload; null for other operations.
     lost: The number of the rank whose loss cost the cell its figures; null if none did.
-    round: A number that is equal for cells of a result that were measured at the same time; null if
-        the cell was measured alone, and in files of earlier versions.
-    peers: The median of the figures that should equal the cell's, if the cell is far from it; null
-        if it is near, or if there are no such figures."""
+    round: A number shared by the cells of a result that were measured at the same time; null if the
+        cell was measured alone, and in files of earlier versions.
+    peers: The median of the cells that should have the same figure, if this cell is far from that
+        median; null if the cell is near, or if there are no such cells."""
 
     status: Status
     reason: str | None = None
@@ -229,21 +224,21 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def is_as_peers(self) -> bool:
-        """Whether it is ok only because equal cells of its run reach no more."""
+        """Whether the cell counts as ok only because equal cells of the same run reach no more."""
         return self.verdict == "ok" and self.expected is not None and bool(self.expected.peers)
 
     @property
     def cpus(self) -> float | None:
-        """The number of CPUs that the measuring process kept busy while samples were taken; None if
-        unknown."""
+        """The mean number of CPUs that the measuring process kept busy while samples were taken;
+        None if unknown."""
         if self.cpu_seconds is None or not self.seconds:
             return None
         return self.cpu_seconds / self.seconds
 
     @property
     def headline(self) -> float | None:
-        """The cell's figure: the median of its samples, or the best one if it reports that. A share
-        of hidden time is at most 1."""
+        """The cell's figure: the median of its samples, or the best sample if the cell reports the
+        best. A share of hidden time is at most 1."""
         if self.summary is None:
             return None
         if self.report is Report.HIDDEN:
@@ -251,8 +246,8 @@ class CellResult(Cell, frozen=True, gc=False):
         return self.summary.max if self.report is Report.BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
-        """The share of a reference that the cell's median, or this `figure`, reaches; for times,
-        the inverse."""
+        """Returns the share of a reference that `figure`, by default the cell's median, reaches.
+        For times, the share is inverted, so that a longer time is a smaller share."""
         figure = self.summary.median if figure is None and self.summary is not None else figure
         if figure is None or not reference:
             return None
@@ -262,22 +257,22 @@ class CellResult(Cell, frozen=True, gc=False):
 
 
 class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
-    """The common properties of cells: a benchmark on one backend at one size.
+    """The properties that all cells of a table share: a benchmark on one backend at one size.
 
     benchmark: The benchmark's name.
-    title: What it measures, for people.
+    title: What the benchmark measures, as text for people.
     backend: The backend that measured it.
-    size: Size in bytes; each transfer moves a multiple of it. 1 or 0 if cells have sizes of their
-        own, or none.
-    unit: The unit of all figures of its cells: `B/s`, `s` and so on.
-    better: Which figures are better.
+    size: Size in bytes; each transfer moves a multiple of it. 1 or 0 if the cells have no common
+        size.
+    unit: The unit of all figures of its cells: `B/s`, `s` or another one.
+    better: Whether higher or lower figures are better.
     parts: Names of the matrices of single transfers.
-    sweep: Whether its columns are settings, not memories: their sum then means nothing.
-    reason: Why there are no cells; null if there are.
-    simulated: Whether it was measured on a simulated machine.
-    drawn: Which of its pairs were drawn; null if all have cells.
-    plugins: The packages, with their versions, that offer the benchmark and the backend; left out
-        if linkgauge itself does."""
+    sweep: Whether the columns are settings, not memories. A sum over columns then means nothing.
+    reason: Why there are no cells; null if there are cells.
+    simulated: Whether the table was measured on a simulated machine.
+    drawn: The random sample of pairs that has cells; null if all pairs have.
+    plugins: The packages, with versions, that offer the benchmark and the backend; left out if
+        linkgauge does."""
 
     benchmark: str
     title: str
@@ -295,8 +290,8 @@ class BenchmarkTable(msgspec.Struct, frozen=True, kw_only=True):
 
 class PlannedCell(Cell, frozen=True, gc=False):
     """A cell to be measured. A cell with a `reason` is skipped. Cells of a table with the same
-    `round` are measured at the same time; if `at_once`, all of them or none. `number` counts the
-    plan's cells."""
+    `round` are measured at the same time. If `at_once` is set, the round is measured completely or
+    not at all. `number` is the cell's number in the plan."""
 
     reason: str | None = None
     round: int | None = None
@@ -313,11 +308,12 @@ class PlannedTable(BenchmarkTable, frozen=True, kw_only=True):
 class Result(BenchmarkTable, frozen=True, kw_only=True):
     """A table of measured cells.
 
-    status: The worst of its cells, in the order error, timeout, fail, pass; `skip` if all are.
+    status: The worst status of the cells, in the order error, timeout, fail, pass; `skip` if all
+        cells are skipped.
     cells: The cells.
-    texts: Texts that its cells share, only in files: once read, each cell has its own.
-    levels: The levels of a memory hierarchy that its curves of latency over size show.
-    average: The mean of the bus bandwidths of its cells, in bytes/s; null if they are no
+    texts: Texts that cells share, in files only: a cell that was read has its own text.
+    levels: The levels of a memory hierarchy, from the curves of latency over size.
+    average: The mean of the bus bandwidths of its cells, in bytes/s; null if the cells are no
         collectives, or have no figures."""
 
     status: Status
@@ -330,27 +326,27 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
 
-    schema: The kind of document, and its version.
-    id: The run's name: that of its folder, or its start if it is not kept.
-    label: The label that it was given.
+    schema: The kind and version of the document.
+    id: The run's name: the name of its folder, or its start time if it is not kept.
+    label: The label that the user gave.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.
     started: When it began (ISO 8601, UTC).
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: The inventory of the machine at the run's end; null if the run did not end.
+    after: The inventory of the machine at the end of the run; null if the run did not get to its
+        end.
     kernel_log: The kernel's log during the run; null if the log was not followed.
-    settings: How it was measured.
+    settings: The settings of the measurement.
     results: The results that were measured.
     lines: Hockney's lines of benchmarks that were measured at several sizes.
     profiler_files: The names of a profiler's files in the run's folder.
     lost: The rank whose loss ended the run; null for every other run.
-    soak: The course over time of a run that repeated its benchmarks, else null; the cells of
-        such a run have the samples of some of their visits.
-    earlier: The comparison with earlier runs of the machine; left out if there are none.
-    tool: The other program that measured the run; left out if linkgauge did.
-    """
+    soak: The results over time of a soak (a run that repeats its benchmarks), else null. The cells
+        of a soak have samples of only some visits.
+    earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
+    tool: The other program that measured the run; left out if linkgauge measured it."""
 
     schema: Literal["linkgauge.run/2"] = SCHEMA
     id: str
@@ -374,8 +370,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether it was measured under a profiler, which need not be `settings.profiler`: its
-        figures are then neither judged nor compared."""
+        """Whether the run was measured under a profiler, including a profiler that is not in
+        `settings.profiler`. The figures of a profiled run are neither judged nor compared."""
         notes = (note for result in self.results for cell in result.cells for note in cell.notes)
         return any(isinstance(note, Profiled) for note in notes)
 
@@ -384,15 +380,16 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """The worst of these statuses, in the order error, timeout, fail, pass; `skip` if all are."""
+    """Returns the worst of the statuses, in the order error, timeout, fail, pass; `skip` if all are
+    skipped."""
     present = set(statuses)
     return next((status for status in _WORST_FIRST if status in present), "skip")
 
 
 def exit_code(run: Run) -> int:
-    """The exit code by statuses alone: 0 if all passed, 1 for a failure or a device too hot, 3 if
-    an error, a timeout or a lost rank cost results, 4 if nothing was measured; if several apply,
-    the first of 3, 1, 4. 130 for an interrupted run, which has no end."""
+    """Returns the exit code that follows from the statuses alone: 130 for an interrupted run, else
+    the first of these that applies. 3: an error, a timeout or a lost rank cost results. 1: a
+    failure, or a device was too hot. 4: nothing was measured. 0: all passed."""
     if run.finished is None:
         return 130
     statuses = {cell.status for result in run.results for cell in result.cells}

@@ -1,7 +1,8 @@
-"""The output of `linkgauge scale`: a collective over more and more devices.
+"""The output of `linkgauge scale`: a collective over an increasing number of devices.
 
 Absent is null, never 0; figures are in SI base units. `busbw` and `algbw` are as nccl-tests defines
-them (doc/PERFORMANCE.md): the rate of a link if all ranks have equal links, and size by time."""
+them (doc/PERFORMANCE.md): `busbw` is the rate of a link if all ranks have equal links, and `algbw`
+is size ÷ time."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ SCHEMA: Literal["linkgauge.scale/1"] = "linkgauge.scale/1"
 
 
 class At(msgspec.Struct, frozen=True):
-    """A collective at one size.
+    """A collective at one size, with its time and bandwidths.
 
     size: The size in bytes.
-    seconds: Seconds that it takes.
-    algbw: The size by the time, in bytes/s.
+    seconds: Seconds that the collective takes.
+    algbw: Size ÷ time, in bytes/s.
     busbw: The rate of a link, in bytes/s; null for one device, which uses no link."""
 
     size: int
@@ -34,20 +35,20 @@ class At(msgspec.Struct, frozen=True):
 
 
 class BusbwBound(msgspec.Struct, frozen=True):
-    """The limits of the busbw that follow from a machine's map.
+    """The limits of the busbw that follow from the links and parts of a machine.
 
-    theoretical: The limit by the rates of links, in bytes/s; null if unknown.
-    achievable: The limit after the overhead of protocols, in bytes/s; null if a part of the way is
+    theoretical: The limit set by the rates of links, in bytes/s; null if unknown.
+    achievable: The limit after the overhead of protocols, in bytes/s; null if a part of the path is
         unknown, as `because` says.
-    because: The arithmetic, or why there is none.
+    because: The arithmetic, or why no limit is known.
     narrow: The pairs of devices with the lowest limit.
-    over: The link or part that limits these; null if no rate on their way is known.
-    least: The rate that rings reach alone, in bytes/s: as many rings as have links of their own
-        if the library is known to use them, else one ring in the order of the devices; null if
-        unknown.
-    reduced: The rate that reductions in the switch reach after the overhead of protocols, in
-        bytes/s; null if no switch can reduce, or rings reach as much.
-    """
+    over: The link or part that limits the pairs in `narrow`; null if no rate on their paths is
+        known.
+    least: The rate of rings in bytes/s, without reductions in the switch; null if unknown. If the
+        library is known to use several rings, these are as many as have separate links; else it is
+        one ring in the order of the devices.
+    reduced: The rate of reductions in the switch, after the overhead of protocols, in bytes/s; null
+        if no switch can reduce, or if rings reach as much."""
 
     theoretical: float | None = None
     achievable: float | None = None
@@ -63,18 +64,18 @@ class BusbwBound(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """A collective over one number of devices.
+    """A collective over one particular number of devices.
 
     gpus: The number of devices.
-    points: Its points, by size.
-    expected: The limits that follow from the machine's map.
+    points: The measured points, one for each size.
+    expected: The limits that follow from the links and parts of the machine.
     floor: The least time of any size, in seconds; null without points.
     plateau: The highest busbw of any size, in bytes/s; null for one device, and without points.
-    at: The size in bytes at which the plateau is reached; null without one.
-    efficiency: The plateau's share of the achievable limit, else of the theoretical one; null if
-        there is none.
+    at: The size in bytes at which the plateau is reached; null without a plateau.
+    efficiency: The plateau as a share of the achievable limit, else of the theoretical limit; null
+        if neither is known.
     verdict: Whether the plateau is as expected.
-    line: The line through the times; null for too few sizes."""
+    line: Hockney's line through the times; null for too few sizes."""
 
     gpus: int
     points: tuple[At, ...]
@@ -88,12 +89,13 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knee(msgspec.Struct, frozen=True):
-    """The first number of devices whose plateau is clearly below the best so far.
+    """The first number of devices whose plateau is clearly below the best plateau so far.
 
-    gpus: That number of devices.
-    best: The number of devices of the best so far.
-    left: Its plateau as a share of the best one's, from 0 to 1.
-    because: What became the bottleneck; null if nothing in the machine's map does."""
+    gpus: The number of devices at the knee.
+    best: The number of devices with the best plateau before the knee.
+    left: The plateau at the knee as a share of the best plateau, from 0 to 1.
+    because: The part that became the bottleneck; null if no link or part of the machine explains
+        the loss."""
 
     gpus: int
     best: int
@@ -102,13 +104,13 @@ class Knee(msgspec.Struct, frozen=True):
 
 
 class PairRate(msgspec.Struct, frozen=True):
-    """A pair of devices of a collective, measured alone.
+    """A pair of devices of a collective whose rate was measured alone.
 
     pair: The pair, as `0 -> 1`.
-    rate: Its rate in bytes/s.
-    expected: The rate in bytes/s that it should achieve; null if unknown.
-    slow: Whether it is clearly below that, or else below the other pairs.
-    """
+    rate: The measured rate in bytes/s.
+    expected: The rate in bytes/s that the pair should achieve; null if unknown.
+    slow: Whether the rate is clearly below the expected rate or, if that is unknown, below the
+        other pairs."""
 
     pair: str
     rate: float
@@ -117,23 +119,23 @@ class PairRate(msgspec.Struct, frozen=True):
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
-    """A collective over more and more devices, as kept in `scale.json`.
+    """A collective over an increasing number of devices, as kept in `scale.json`.
 
-    schema: The kind of document, and its version.
-    id: The run's name: that of its folder, or its start if it is not kept.
-    label: The label that it was given.
+    schema: The kind and version of the document.
+    id: The run's name: the name of its folder, or its start time if it is not kept.
+    label: The label that the user gave.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.
     started: When it began (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
-    collective: The collective, and how it is called.
+    collective: The collective, with the options of its calls.
     backend: The backend that measured it.
     devices: All devices, in the order in which they are added.
     counts: The results for each number of devices.
-    knee: Where the plateau falls; null if it does not.
+    knee: Where the plateau falls; null if the plateau never falls.
     below: The numbers of devices whose plateau is clearly below the expected one.
-    pairs: The pairs that were then measured alone.
-    problems: Cells that did not pass; no point includes them.
+    pairs: The pairs of devices that were measured alone afterwards.
+    problems: Cells that did not pass. Points are computed without these cells.
     member: The kind of thing that each device represents."""
 
     schema: Literal["linkgauge.scale/1"] = SCHEMA

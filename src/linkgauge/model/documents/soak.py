@@ -1,8 +1,8 @@
-"""A run that repeats its benchmarks for a time (a soak): the request, and the results over that
-time.
+"""The request for a soak and its results over time. A soak is a run that repeats its benchmarks for
+a given time.
 
-Times are seconds since the run's start, without interruptions; on a simulated machine, simulated
-seconds. Figures are in the unit of the result. Absent is null."""
+Times are seconds since the run's start, without interruptions. On a simulated machine they are
+simulated seconds. Figures are in the unit of the result. Absent is null."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from linkgauge.model.cell_id import CellId
 from linkgauge.model.units import Better
 
 SLICES = 48
-"""The number of equal parts of the requested time, to which figures over time belong."""
+"""The number of equal parts into which the requested time is divided for figures over time."""
 SoakEnd = Literal["time", "temperature", "nothing"]
 """The reason why a soak ended: the time is over, a device is too hot, or all cells are skipped by
 now."""
 
 
 class Soaking(msgspec.Struct, frozen=True):
-    """The request to repeat everything for a time.
+    """The request to repeat all benchmarks for a time.
 
-    seconds: The time in seconds.
-    max_temperature: The temperature of an accelerator, in °C, at which the run stops; null: no
+    seconds: How long to repeat the benchmarks, in seconds.
+    max_temperature: The temperature of an accelerator, in °C, at which the run stops; null for no
         limit."""
 
     seconds: float
@@ -32,11 +32,11 @@ class Soaking(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """The moment at which a visit ended.
+    """The moment at which a visit of a cell ended.
 
     at: Seconds since the run's start, without interruptions.
     time: Time of day (ISO 8601, UTC).
-    round: The round, from 1."""
+    round: The number of the round (one pass over all cells), from 1."""
 
     at: float
     time: str
@@ -44,14 +44,13 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class SlowMoment(msgspec.Struct, frozen=True):
-    """One of the slowest samples.
+    """One of the slowest samples of a soak.
 
-    moment: When its visit ended.
-    cell: Its cell.
-    unit: The unit of its figure.
+    moment: When the visit of the sample ended.
+    cell: The cell of the sample.
+    unit: The unit of the sample.
     figure: The sample.
-    share: Its share of the cell's median speed.
-    """
+    share: The speed of the sample as a share of the cell's median speed."""
 
     moment: Moment
     cell: CellId
@@ -61,13 +60,12 @@ class SlowMoment(msgspec.Struct, frozen=True):
 
 
 class FailedVisit(msgspec.Struct, frozen=True):
-    """A visit that did not pass.
+    """A visit of a cell that did not pass.
 
-    moment: When it ended.
-    cell: Its cell.
-    status: How it ended.
-    reason: Why; null if that is unknown.
-    """
+    moment: When the visit ended.
+    cell: The cell that was visited.
+    status: How the visit ended.
+    reason: Why the visit did not pass; null if unknown."""
 
     moment: Moment
     cell: CellId
@@ -76,12 +74,13 @@ class FailedVisit(msgspec.Struct, frozen=True):
 
 
 class CellCourse(msgspec.Struct, frozen=True):
-    """A cell over all rounds: percentiles of its samples are within 0.2 %.
+    """The results of a cell over all rounds of a soak. Percentiles of the samples are accurate
+    within 0.2 %.
 
     cell: Which cell it is.
     unit: The unit of its figures.
-    better: Which figures are better.
-    visits: Visits that measured it.
+    better: Whether higher or lower figures are better.
+    visits: Visits that measured the cell.
     samples: Samples of all visits.
     checked: Visits after which every byte was compared.
     struck: How many visits did not pass.
@@ -90,8 +89,8 @@ class CellCourse(msgspec.Struct, frozen=True):
     slow_p99: 99 % of the samples are at least as good as this; null for too few samples.
     slow_p999: 99.9 % of the samples are at least as good as this; null for too few samples.
     worst: The worst sample; null without samples.
-    means: The mean of its visits' medians in each part of the time; null for a part without a
-        visit."""
+    means: The mean of the visits' medians in each part of the soak's time; null for a part without
+        a visit."""
 
     cell: CellId
     unit: str
@@ -109,11 +108,11 @@ class CellCourse(msgspec.Struct, frozen=True):
 
 
 class Throttling(msgspec.Struct, frozen=True):
-    """A reason that held a device's clocks down during a soak.
+    """A cause that held a device's clocks down during a soak.
 
-    reason: Why, as a sentence.
-    visits: The number of visits in which it did.
-    first: When it first did."""
+    reason: The cause, as a sentence.
+    visits: The number of visits in which the cause was active.
+    first: When the cause was first active."""
 
     reason: str
     visits: int
@@ -121,14 +120,14 @@ class Throttling(msgspec.Struct, frozen=True):
 
 
 class DeviceCourse(msgspec.Struct, frozen=True):
-    """A device in each part of the time; null for a part without a reading.
+    """The readings of a device in each part of a soak's time; null for a part without a reading.
 
     memory: The device, in the notation.
-    visits: Visits in which it was read.
+    visits: Visits in which the device was read.
     temperature: Its highest temperature in °C in each part.
     power: Its highest power in watts in each part.
     clock: Its lowest clock in Hz in each part.
-    throttled: What held its clocks down.
+    throttled: What held the device's clocks down.
     replays: Replays of its PCIe link within visits; null if unknown."""
 
     memory: str
@@ -145,23 +144,23 @@ class DeviceCourse(msgspec.Struct, frozen=True):
 
 
 class Soak(msgspec.Struct, frozen=True, kw_only=True):
-    """The course of a run that repeated its benchmarks for a time.
+    """The results over time of a run that repeated its benchmarks (a soak).
 
     asked: The request.
-    lasted: Seconds that it lasted, without interruptions.
-    rounds: The number of whole rounds; a part of another one may follow.
+    lasted: Seconds that the soak lasted, without interruptions.
+    rounds: The number of complete rounds. An incomplete round may follow.
     visits: Visits that measured a cell.
     checked: Visits after which every byte was compared.
-    compared: Bytes that were compared in all.
-    stopped: Why it stopped: the time is over, a device is too hot, or every cell is skipped by now;
-        null if it was interrupted.
-    reason: Details of why it stopped; null if there are none.
+    compared: The total number of bytes that were compared.
+    stopped: Why the soak stopped: the time was over, a device was too hot, or every cell is skipped
+        by now. Null if the soak was interrupted.
+    reason: Details of why the soak stopped; null if there are none.
     slice: Length of one part of the time in seconds.
-    cells: Each cell over the time.
+    cells: The results of each cell over the time.
     worst: The slowest samples.
-    struck: Visits that did not pass, the first of them.
-    more: The number of other visits that did not pass.
-    devices: Each device over the time."""
+    struck: The first visits that did not pass.
+    more: The number of visits that did not pass beyond those in `struck`.
+    devices: The readings of each device over the time."""
 
     asked: Soaking
     lasted: float

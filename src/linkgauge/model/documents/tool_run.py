@@ -1,29 +1,56 @@
-"""The other program that a run was measured by, and how its output was read."""
+"""The other program that measured a run, and how linkgauge read its output."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The other program that a run was measured by, and the texts that tell of it and the machine.
+class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one of several hosts that were judged together.
 
-    name: The program's name; several, with commas.
-    version: Its version; null if its output does not tell.
-    files: The names of the texts.
-    hosts: The names of the hosts that took part, if the output tells.
+    host: The host's name, or that of the text with its figures.
+    medians: The median of each benchmark's figures, in the benchmark's unit.
+    cells: How many cells were compared with those of the other hosts.
+    low: How many of them are worse than the other hosts' median by more than is usual.
+    worst: The worst of these cells; empty without any.
+    share: What its worst cell reaches of the other hosts' median; null without such a cell.
+    verdict: What its own figures and this comparison say of it; empty before it is judged.
+    """
+
+    host: str
+    medians: dict[str, float] = {}
+    cells: int = 0
+    low: int = 0
+    worst: str = ""
+    share: float | None = None
+    verdict: str = ""
+
+
+class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The other program that measured a run, and the texts that describe its output and the
+    machine.
+
+    name: The program's name; several names are separated by commas.
+    version: The program's version; null if the output does not say.
+    files: The names of the text files.
+    hosts: The names of the hosts that took part, if the output says.
     lines: The number of lines in the texts that are not empty.
-    understood: How many of them were understood.
-    missed: The first line that was not; empty if all were.
-    figures: How many figures the output has.
-    judged: How many of them are among the run's cells.
-    machine: What the machine was described by.
-    assumed: What was assumed of the machine, because no text tells.
-    clashes: What the texts contradict one another about.
-    settings: What the output says is set in the environment.
-    ways: The ways that the library says that it takes: `P2P`, `SHM`, `NET`.
-    relaxed: Whether relaxed ordering is on at all accelerators; null if no text tells.
-    failed: What the program reports to have failed.
+    understood: The number of lines that linkgauge understood.
+    missed: The first line that linkgauge did not understand; empty if all were understood.
+    figures: The number of figures in the output.
+    judged: The number of figures that became cells of the run.
+    machine: The source of the machine's description.
+    assumed: What was assumed of the machine, because no text says.
+    clashes: The facts on which the texts contradict one another.
+    settings: The environment variables that were set, according to the output.
+    ways: The transports that the library reports to use: `P2P`, `SHM`, `NET/IB`, `GDRDMA`; and what
+        else texts say of ways: `peer access`, `virtual machine`.
+    adapters: The number of network adapters that the library uses, or that the machine has.
+    nearest: How near each accelerator's nearest network adapter is: `PIX`, `SYS`.
+    warnings: The library's warnings about something that is missing.
+    relaxed: Whether relaxed ordering is on at all accelerators; null if no text says.
+    failed: What failed, according to the program.
+    peers: The figures of all hosts that were judged together; the run has the cells of one host.
     """
 
     name: str
@@ -40,5 +67,9 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     clashes: tuple[str, ...] = ()
     settings: dict[str, str] = {}
     ways: tuple[str, ...] = ()
+    adapters: int | None = None
+    nearest: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
     relaxed: bool | None = None
     failed: tuple[str, ...] = ()
+    peers: tuple[HostFigures, ...] = ()

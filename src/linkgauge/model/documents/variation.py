@@ -1,5 +1,5 @@
-"""The output of `linkgauge vary`: `vary.json`. tools/schemas makes docs/vary.schema.json from these
-types.
+"""The output of `linkgauge vary`, kept as `vary.json`. tools/schemas makes docs/vary.schema.json
+from these types.
 
 Absent is null, never 0; figures are in the cell's unit (SI base units)."""
 
@@ -22,10 +22,10 @@ SCHEMA: Literal["linkgauge.vary/1"] = "linkgauge.vary/1"
 class Setting(msgspec.Struct, frozen=True):
     """One combination of the varied options.
 
-    name: Its letter in tables.
-    values: The options with their values as they were typed, environment variables as `NAME`.
-    label: The label that its runs are kept under.
-    """
+    name: The letter of the setting in tables.
+    values: The options with their values as the user typed them. An environment variable has its
+        name as the key.
+    label: The label under which the runs of the setting are kept."""
 
     name: str
     values: dict[str, str]
@@ -39,14 +39,14 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class KeptRun(msgspec.Struct, frozen=True):
-    """The run of a setting in a round. Runs are in the order of measuring.
+    """The run of one setting in one round. Runs are in the order of measuring.
 
     round: The round, from 0.
-    setting: The place of the setting, from 0.
-    folder: The folder that it is kept in; null if it is not kept.
-    status: The worst of its results.
-    finished: Whether it got to its end; false if it was interrupted.
-    prepared: What the command before it printed; null if there was none."""
+    setting: The index of the setting, from 0.
+    folder: The folder of the run; null if the run is not kept.
+    status: The worst status of the run's results.
+    finished: Whether the run got to its end; false if it was interrupted.
+    prepared: What the command before the run printed; null without such a command."""
 
     round: int
     setting: int
@@ -59,13 +59,13 @@ class KeptRun(msgspec.Struct, frozen=True):
 class Compared(msgspec.Struct, frozen=True):
     """A cell's results under one setting.
 
-    figures: Its figure in each round, in the cell's unit; null: none.
-    median: Their median; null without figures.
+    figures: The cell's figure in each round, in the cell's unit; null in a round without a figure.
+    median: The median of the figures; null without figures.
     change: The change against the first setting; null for the first setting, and if no round has
-        both figures.
-    direction: Whether the change is proven, and for the better or the worse by the unit; `same` if
-        it is not proven, `unknown` for lack of rounds or figures.
-    reason: Why figures are missing; null if none are, or it is unknown."""
+        figures of both settings.
+    direction: Whether the change is proven to be for the better or the worse; `same` if it is not
+        proven, `unknown` if there are too few rounds or figures.
+    reason: Why figures are missing; null if no figure is missing, or if unknown."""
 
     figures: tuple[float | None, ...]
     median: float | None = None
@@ -75,13 +75,13 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell under each setting. If settings differ in the number of threads of a sweep over
-    threads, its column is `all threads`.
+    """A cell measured under each setting. If settings differ in the number of threads of a sweep
+    over threads, the cell's column is `all threads`.
 
-    title: What it measures, for people.
+    title: What the cell measures, as text for people.
     unit: The unit of its figures.
-    better: Which figures are better.
-    settings: Its results under each setting, in their order."""
+    better: Whether higher or lower figures are better.
+    settings: The cell's results under each setting, in the order of the settings."""
 
     title: str
     unit: str
@@ -90,20 +90,19 @@ class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Variation(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings compared with the first of them, as kept in `vary.json`.
+    """A comparison of settings with the first setting, as kept in `vary.json`.
 
-    schema: The kind of document, and its version.
-    label: The label that it was given.
+    schema: The kind and version of the document.
+    label: The label that the user gave.
     simulated: Whether it was measured on a simulated machine.
     command: The command line, argument by argument.
     started: When it began (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
-    significance: The largest probability with which a single comparison calls settings different
-        that do not differ.
+    significance: The largest probability that a single comparison calls equal settings different.
     rounds: The number of rounds that was asked for.
-    prepare: The command that ran before each run; null: none.
+    prepare: The command that ran before each run; null without such a command.
     settings: The settings.
-    runs: Their runs.
+    runs: The runs of all settings.
     cells: The cells that were compared."""
 
     schema: Literal["linkgauge.vary/1"] = SCHEMA

@@ -1,1 +1,1 @@
-"""A machine as plain values: its parts, how they are joined, and its inventory."""
+"""The description of a machine as plain values: its parts, their connections, and its inventory."""

@@ -1,14 +1,15 @@
-"""Facts of a machine that could not be read, with the reasons."""
+"""The facts of a machine that could not be read, each with the reason."""
 
 from __future__ import annotations
 
 NEEDS_ROOT = "run as root"
-"""The end of a reason for values that root could read."""
+"""The end of the reason for a value that only root can read."""
 
 
 class Gap(str):
-    """Fields that could not be read (none: all of them), with the reason. Files and messages show
-    it as `FIELD, FIELD: WHY`, by the hooks of `notation`; equal texts are equal gaps."""
+    """Fields of a machine's description that could not be read, with the reason. A gap without
+    field names stands for all fields. Files and messages hold a gap as `FIELD, FIELD: WHY`. Gaps
+    with equal texts are equal."""
 
     fields: tuple[str, ...]
     why: str
@@ -20,6 +21,6 @@ class Gap(str):
 
 
 def read_gap(text: str) -> Gap:
-    """Reads a gap from its text in files and messages."""
+    """Returns the gap that a text such as `FIELD, FIELD: WHY` describes."""
     fields, _, why = text.partition(": ")
     return Gap(why, *fields.split(", ")) if why else Gap(text)

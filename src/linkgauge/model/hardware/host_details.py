@@ -1,4 +1,4 @@
-"""Facts that the kernel reports of a host beyond model.hardware.machine.Host."""
+"""The facts that the kernel reports of a host beyond those in model.hardware.machine.Host."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .gaps import Gap
 
 
 class CpuCache(msgspec.Struct, frozen=True):
-    """A kind of cache that CPUs have.
+    """One kind of CPU cache of a host.
 
-    level: Its level, from 1.
-    kind: The kind of its contents: `data`, `instruction` or `unified`.
-    size: Bytes of one.
-    shared_by: How many CPUs share one."""
+    level: The level of the cache, from 1.
+    kind: What the cache holds: `data`, `instruction` or `unified`.
+    size: The size in bytes of one cache of this kind.
+    shared_by: How many CPUs share one cache."""
 
     level: int
     kind: str
@@ -28,40 +28,41 @@ UNREACHABLE = 255
 
 
 class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that the kernel reports of the host beyond its names. Null is a value that could not be
-    read; for the hypervisor, the container and limits, null without an entry in `unknown` means
-    that there is none.
+    """The facts that the kernel reports of the host beyond its names. Null is a value that could
+    not be read. For the hypervisor, the container and limits, null means that there is none, unless
+    `unknown` lists the field.
 
-    cpu_vendor: The processor's own word for its vendor (x86 only).
+    cpu_vendor: The vendor as the processor names it (x86 only).
     sockets: The number of sockets.
     cores: The number of cores.
     threads_per_core: The most threads that a core has.
     isa: The instruction set, with its level or extensions.
     caches: Each kind of cache, from the innermost on.
-    distances: The kernel's distances, by node, with a column for each node that has a row; 255: the
-        memory cannot be reached.
+    distances: The kernel's NUMA distances: a row for each node, with a column for each node. 255
+        means that the memory cannot be reached.
     node_cpus: All CPUs of each node.
     huge_pages: Total and free huge pages, by the size of a page in bytes.
     transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
         `never`).
     governor: The governor that chooses the CPUs' frequency; several, with commas, if CPUs differ.
-    frequency_driver: The driver that sets the frequency, in the same form.
-    firmware: The version of the BIOS and its date; null also where the machine does not show them,
-        as most virtual machines.
+    frequency_driver: The driver that sets the frequency; several, with commas, if CPUs differ.
+    firmware: The version of the BIOS and its date; null also if the machine does not show them,
+        like most virtual machines.
     microcode: The versions of the CPUs' microcode, each once (x86 only).
     command_line: The kernel's command line, without secrets.
-    iommu: What the IOMMU does to devices' addresses.
-    aspm_policy: The kernel's policy of saving power on PCIe links.
-    hypervisor: What the kernel runs under.
+    iommu: How the IOMMU translates devices' addresses.
+    aspm_policy: The kernel's policy for saving power on PCIe links (ASPM).
+    hypervisor: The hypervisor that the kernel runs under.
     container: What kind of container this process runs in.
     allowed_cpus: The CPUs that this process may use.
-    allowed_cores: The number of cores that these CPUs are threads of.
+    allowed_cores: The number of cores that the allowed CPUs belong to.
     allowed_nodes: The nodes whose memory this process may use.
     memory_limit: Bytes of memory that this process's cgroup allows.
     memlock_limit: Bytes that this process may lock in memory.
-    steal: The share that a hypervisor took of all CPUs' time since boot, from 0 to 1.
-    cpu_ticks: The ticks of all CPUs since boot: the share of a span follows from both at its ends.
-    memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also where the
+    steal: The share of all CPUs' time since boot that the hypervisor took, from 0 to 1.
+    cpu_ticks: The clock ticks of all CPUs since boot. With `steal` at two moments, they give the
+        stolen share between these moments.
+    memory_rate: The rate of the DIMMs of all channels together in bytes/s; null also if the
         firmware's tables are not readable.
     unknown: What could not be read, and why."""
 
@@ -96,7 +97,8 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def apart(self) -> frozenset[tuple[int, int]]:
-        """Pairs of nodes such that the first node's CPUs do not reach the second node's memory."""
+        """The pairs of nodes in which the CPUs of the first node cannot reach the memory of the
+        second node."""
         return frozenset(
             (node, other)
             for node, row in self.distances.items()

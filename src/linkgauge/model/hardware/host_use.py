@@ -1,10 +1,9 @@
-"""The part of the host that a figure depends on; events elsewhere on the host cannot change the
-figure.
+"""Finds the part of the host that can change a figure.
 
-A device's copy engine or kernel between devices, or within one, is timed by the device, and needs
-nothing of the host meanwhile. To and from locked host memory it shares the host's memory with
-whatever runs there, but waits for no CPU. All else is done, or timed, by threads of the host.
-Ten runs on two H100s bear this out (tests/judge/test_host_use.py, docs/gate.md)."""
+Copies and kernels between devices, or within one device, are timed by the device and need nothing
+of the host. A copy to or from locked host memory shares the host's memory with other programs, but
+waits for no CPU. All other work is done or timed by threads of the host. Ten runs on two H100s
+confirm this (tests/judge/test_host_use.py, docs/gate.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,8 @@ HostUse = Literal["none", "memory", "cpus"]
 
 
 def host_use(cell: CellResult, machine: Machine) -> HostUse:
-    """The part of the host that this cell's figure depends on, on this machine."""
+    """Returns the part of the host that the cell's figure depends on: its CPUs, its memory or
+    nothing."""
     devices = {device.memory: device for device in machine.all_devices}
     owners = [devices.get(str(each.engine.owner.place)) for each in cell.transfers]
     engines = {each.engine.kind for each in cell.transfers}

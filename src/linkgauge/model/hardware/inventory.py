@@ -1,8 +1,9 @@
-"""Facts of a machine beyond the measured ones: plain values, read by machine/ and the backends'
-libraries, judged by judge/. Null is a value that could not be read; `unknown` says why.
+"""The facts of a machine that are read, not measured, as plain values. machine/ and the backends'
+libraries read these facts, and judge/ judges them. Null is a value that could not be read;
+`unknown` says why.
 
-Rates are bytes/s of one direction, transfer rates GT/s as PCIe names them, sizes bytes, clocks
-Hz."""
+Rates are in bytes/s of one direction, and PCIe transfer rates in GT/s. Sizes are in bytes, and
+clocks in Hz."""
 
 from __future__ import annotations
 
@@ -21,14 +22,13 @@ PortType = Literal[
 
 
 class PciLink(msgspec.Struct, frozen=True):
-    """The link above a function (for a port: below it). Null is unknown.
+    """The PCIe link above a function or, for a port, the link below the port. Null is unknown.
 
-    speed: Its speed, in GT/s of a lane.
-    width: Its width in lanes.
-    max_speed: The highest speed of the function, in GT/s of a lane.
-    max_width: The largest width of the function, in lanes.
-    target: The speed set in Link Control 2, in GT/s of a lane.
-    """
+    speed: The current speed, in GT/s per lane.
+    width: The current width in lanes.
+    max_speed: The highest speed that the function supports, in GT/s per lane.
+    max_width: The largest width that the function supports, in lanes.
+    target: The target speed set in Link Control 2, in GT/s per lane."""
 
     speed: float | None = None
     width: int | None = None
@@ -46,24 +46,24 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     device: The device's number.
     class_code: The class code, of 24 bits.
     revision: The revision's number.
-    name: Its name in the PCI ID database; null if the machine has none, or it is not in there.
+    name: The name in the PCI ID database; null without a database or an entry.
     driver: The name of its driver; null without one.
-    numa_node: The NUMA node that the firmware names.
-    iommu_group: The number of its IOMMU group; null also if it is in none.
-    port: What kind of port it is.
+    numa_node: The NUMA node that the firmware reports.
+    iommu_group: The number of the IOMMU group; null also without a group.
+    port: The kind of port, if the function is a port.
     parent: The address of the bridge above; null at the root.
-    link: Its link; of a virtual function, that of its physical one.
-    max_payload: The largest payload of a packet that is set, in bytes.
-    max_payload_supported: The largest payload of a packet that it supports, in bytes.
-    max_read_request: The largest read request that is set, in bytes.
-    relaxed_ordering: Whether its writes may pass others; null also of one that nobody set up.
-    aspm: The states in which its link may save power (`L0s`, `L1`); null also if in none.
-    acs: The redirections that Access Control Services have enabled at this port; null: no
-        capability, or not readable.
-    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null:
-        not counted, or not readable.
-    display: Whether it is a display that the host shows itself on.
-    silent: Whether its whole configuration space reads as ones, as if the device were gone.
+    link: The function's link; for a virtual function, the link of its physical function.
+    max_payload: The configured largest payload of a packet, in bytes.
+    max_payload_supported: The largest payload of a packet that the function supports, in bytes.
+    max_read_request: The configured largest read request, in bytes.
+    relaxed_ordering: Whether the function's writes may pass others; null also if it is not set up.
+    aspm: The states in which the link may save power (`L0s`, `L1`); null also without any.
+    acs: The redirections that Access Control Services have enabled at this port; null if not
+        supported or not readable.
+    errors: The totals of its AER counters by severity (`correctable`, `nonfatal`, `fatal`); null if
+        not counted or not readable.
+    display: Whether the function is a display of the host itself.
+    silent: Whether the whole configuration space reads as ones, as if the device were gone.
     unknown: What could not be read, and why."""
 
     address: str
@@ -95,7 +95,7 @@ _ACCELERATORS = (0x03, 0x0B, 0x12)
 
 
 def is_accelerator(function: PciFunction) -> bool:
-    """Whether the function may compute, and is no display that the host shows itself on."""
+    """Whether the function may compute and is not a display of the host itself."""
     computes = function.class_code is not None and function.class_code >> 16 in _ACCELERATORS
     return computes and not function.display
 
@@ -103,14 +103,14 @@ def is_accelerator(function: PciFunction) -> bool:
 class FabricLink(msgspec.Struct, frozen=True):
     """A link of an accelerator's own fabric (NVLink and the like).
 
-    index: The link's number, from 0, among those of its kind.
-    kind: Its kind: `nvlink`, `c2c` and the like.
-    active: Whether it is up; null if unknown.
-    version: Its version; null if unknown.
+    index: The link's number, from 0, among the links of the same kind.
+    kind: The kind of link, such as `nvlink` or `c2c`.
+    active: Whether the link is up; null if unknown.
+    version: The version of the link; null if unknown.
     rate: The signalling rate of one direction in bytes/s; null if unknown.
     remote: The other end: a memory's notation, or another device's or switch's name; null if the
         library does not report it.
-    errors: The sum of its error counters; null if none can be read."""
+    errors: The sum of the link's error counters; null if none can be read."""
 
     index: int
     kind: str
@@ -122,15 +122,14 @@ class FabricLink(msgspec.Struct, frozen=True):
 
 
 class SwitchLink(msgspec.Struct, frozen=True):
-    """A link between two switches, as the manager of their fabric reports it.
+    """A link between two switches, as the fabric manager reports it.
 
     a: The name of one switch.
-    b: The name of the other one.
+    b: The name of the other switch.
     kind: The link's kind.
     count: The number of parallel links.
     rate: The signalling rate of one direction in bytes/s, all parallel links together; null if
-        unknown.
-    """
+        unknown."""
 
     a: str
     b: str
@@ -140,50 +139,50 @@ class SwitchLink(msgspec.Struct, frozen=True):
 
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator as its vendor's library describes it (NVML), in addition to its backend. Null
-    is a value that could not be read.
+    """An accelerator as its vendor's library (such as NVML) describes it. Device has the
+    description by the backend. Null is a value that could not be read.
 
     memory: Its memory, in the notation.
     model: The hardware's name.
     pci: Its PCI address as sysfs writes it.
-    uuid: Its vendor's name for it.
+    uuid: The vendor's unique name of the accelerator.
     driver: The version of its driver.
     library: The version of its vendor's library; `simulated` on a simulated machine.
     firmware: The version of its firmware (VBIOS).
     board: The board's part number.
-    form_factor: SXM, PCIe or the like.
+    form_factor: The form factor, such as SXM or PCIe.
     link: Its PCIe link.
     links: The links of its own fabric.
     memory_clock: The highest clock of its memory in Hz.
     memory_bus: The width of its memory's bus in bits.
-    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock, of AMD's two to
-        16 by generation; null also where clock, bus or generation is not known.
-    clock: The clock of its cores in Hz at that moment.
+    memory_rate: The peak rate of its own memory in bytes/s: two transfers a clock, for AMD two to
+        16 by generation; null also if clock, bus or generation is unknown.
+    clock: The clock of its cores in Hz at the moment of reading.
     max_clock: The highest clock of its cores in Hz.
     cores: The number of its cores for single precision.
-    capability: Its compute capability (9.0, of NVIDIA's).
-    locked_clock: The application clock in Hz that somebody set; null also if none is set.
-    throttled: The reasons that hold its clocks down at that moment.
+    capability: Its compute capability, such as 9.0 (NVIDIA only).
+    locked_clock: The application clock in Hz that was set; null also if none is set.
+    throttled: The reasons that hold its clocks down at the moment of reading.
     temperature: Its temperature in °C.
     power: The power that it draws in watts.
-    power_limit: The limit of its power in watts.
-    power_default: The limit of its power that its board has by default, in watts.
+    power_limit: The current power limit in watts.
+    power_default: The default power limit of the board in watts.
     pcie_replays: Its counter of PCIe replays.
     ecc: Whether its memory has error correction switched on.
-    ecc_errors: Errors of its memory that were not corrected.
-    remap_pending: Whether rows of its memory wait for being replaced at the next reset.
+    ecc_errors: The number of memory errors that were not corrected.
+    remap_pending: Whether memory rows will be remapped at the next reset.
     mig: Whether it is in MIG mode.
     persistence: Whether it is in persistence mode.
     compute_mode: How many processes may compute on it: `default`, `exclusive process` and so on.
-    fabric_state: How far the fabric's manager has registered it with the switches.
-    fabric_clique: The part of its fabric's domain that it belongs to.
-    fabric_cluster: The UUID of its fabric's domain, which may span hosts.
+    fabric_state: How far the fabric manager has registered it with the switches.
+    fabric_clique: The number of its clique, which is a part of the fabric's domain.
+    fabric_cluster: The UUID of the fabric's domain, which may span hosts.
     bar1_bytes: Size of its BAR1 in bytes.
-    isa: Its instruction set (gfx942, of AMD's).
-    runtime: The platform that its backend's library was built for (ROCm 7.1).
-    built_for: The instruction sets that its backend's library has kernels for.
+    isa: Its instruction set, such as gfx942 (AMD only).
+    runtime: The platform that the backend's library was built for, such as ROCm 7.1.
+    built_for: The instruction sets that the backend's library has kernels for.
     processes: The ids of other processes that use it.
-    utilization: The share of the last moments in which it worked, from 0 to 1.
+    utilization: The share of recent time in which it was busy, from 0 to 1.
     unknown: What could not be read, and why."""
 
     memory: str
@@ -236,8 +235,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
     """One port of a network adapter with RDMA.
 
-    name: Its name; with the port's number where a device has several.
-    pci: Its PCI address; null if it has none, or it is unknown.
+    name: The adapter's name, with the port's number if the device has several ports.
+    pci: The PCI address; null if there is none, or if unknown.
     state: The state of its port, such as `active`; null if unknown.
     rate: The rate of its port in bytes/s, as sysfs reports it; null if unknown.
     link_layer: `InfiniBand` or `Ethernet`; null if unknown.
@@ -252,20 +251,20 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface, `nic:N` by its place in the inventory. Null is a value that does not
-    exist or is unknown.
+    """A network interface. `nic:N` names it by its index in the inventory. Null is a value that
+    does not exist or is unknown.
 
     name: Its name.
     up: Whether it is up.
-    kind: What kind of hardware it is: Ethernet, InfiniBand or loopback; null also of another one.
+    kind: The kind of hardware: Ethernet, InfiniBand or loopback; null also for others.
     addresses: Its IP addresses.
     driver: The name of its driver.
     speed: The rate of its link in bytes/s.
-    mtu: The most bytes of a packet on it.
+    mtu: The largest packet in bytes.
     node: The NUMA node of its device.
     pci: The PCI address of its device.
-    rdma: The device with RDMA that belongs to it.
-    steps: The steps over PCI from the GPU of its rank to it."""
+    rdma: The RDMA device of the interface.
+    steps: The number of PCI hops to the GPU of its rank."""
 
     name: str
     up: bool | None = None
@@ -285,17 +284,16 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """All facts that were read of a machine at one time.
+    """All facts that were read of a machine at one moment.
 
     host: What the kernel reports of the host.
     pci: PCI functions: accelerators, network adapters with RDMA, and the bridges above them.
     accelerators: What their vendors' libraries report of accelerators.
     adapters: The network adapters with RDMA.
     interfaces: The network interfaces.
-    switch_links: The links between switches, if a fabric's manager reports them.
-    routing: How switches choose among equally short ways, as the manager of their fabric reports
-        it.
-    stated: What a person stated in hardware.yml, which the machine cannot know.
+    switch_links: The links between switches, if a fabric manager reports them.
+    routing: How switches choose among equally short paths, as the fabric manager reports.
+    stated: What a person stated in hardware.yml, beyond what the machine reports.
     unknown: What could not be read, and why."""
 
     host: HostDetails = HostDetails()
@@ -310,21 +308,21 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Readings of an accelerator while a cell was measured. In files, null values (0 s, no reasons)
-    are left out.
+    """A summary of the readings of an accelerator while a cell was measured. Files leave out null
+    values, 0 s and empty lists of reasons.
 
     memory: Its memory, in the notation.
-    count: The number of readings; 0: its library reported nothing.
-    seconds: Seconds from the first to the last.
-    link_speed: The median speed of its PCIe link in GT/s of a lane; null if unknown.
+    count: The number of readings; 0 if the library reported nothing.
+    seconds: Seconds from the first to the last reading.
+    link_speed: The median speed of its PCIe link in GT/s per lane; null if unknown.
     link_width: The median width of its PCIe link in lanes; null if unknown.
     clock_min: The lowest clock of its cores in Hz; null if unknown.
     clock_max: The highest clock of its cores in Hz; null if unknown.
     temperature_max: The highest temperature in °C; null if unknown.
     power_max: The highest power in watts; null if unknown.
     throttled: All reasons that held its clocks down.
-    pcie_replays: PCIe replays that occurred meanwhile; null if unknown, or of a single reading.
-    """
+    pcie_replays: PCIe replays between the first and the last reading; null if unknown, or for a
+        single reading."""
 
     memory: str
     count: int
@@ -340,8 +338,8 @@ class Reading(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
 
 
 class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of an accelerator at one moment: its PCIe link, the clock of its cores, its power
-    in watts, the reasons that throttle it, and its counter of PCIe replays."""
+    """The state of an accelerator at one moment: the PCIe link, the clock of its cores, its power
+    in watts, the reasons for throttling, and the counter of PCIe replays."""
 
     memory: str
     link_speed: float | None = None
@@ -359,8 +357,8 @@ class Telemetry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinkTraffic(msgspec.Struct, frozen=True):
-    """The payload bytes, `sent` and `received`, of a link of an accelerator's fabric since its
-    driver was loaded."""
+    """The payload bytes that crossed a fabric link of an accelerator since the driver was loaded:
+    `sent` and `received`."""
 
     index: int
     kind: str
@@ -369,9 +367,10 @@ class LinkTraffic(msgspec.Struct, frozen=True):
 
 
 class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator now. `number` is its place in its library's list, as `nvidia-smi` counts them;
-    `up` is whether the library reaches it. `pcie_sent` and `pcie_received` are the device's rates
-    over PCIe at this moment, `ecc_corrected` the errors corrected since its driver was loaded."""
+    """The present state of an accelerator. `number` is the index in the library's list, as in
+    `nvidia-smi`. `up` is false if the library cannot reach the device. `pcie_sent` and
+    `pcie_received` are the present PCIe rates. `ecc_corrected` counts corrected errors since the
+    driver was loaded."""
 
     number: int
     accelerator: Accelerator
@@ -384,7 +383,7 @@ class LiveDevice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InventoryReading(msgspec.Struct, frozen=True):
-    """The PCI functions and devices that one reading found."""
+    """The PCI functions and accelerators that one reading found."""
 
     functions: tuple[PciFunction, ...] = ()
     devices: tuple[LiveDevice, ...] = ()

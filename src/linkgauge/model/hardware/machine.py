@@ -1,4 +1,5 @@
-"""A machine's description as plain values: read by machine/ and the backends, kept in every run."""
+"""The description of a machine as plain values. machine/ and the backends read it, and every run
+keeps it."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ MemoryKind = Literal["DRAM", "HBM", "NVM", "CXL"]
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A NUMA node.
+    """A NUMA node of the host.
 
     index: The node's number.
-    cpus: The CPUs of it that this process may use; none for a node that has only memory.
+    cpus: The node's CPUs that this process may use; none for a node that has only memory.
     memory_total: Size of its memory in bytes; null if unknown.
     memory_available: Bytes of its memory that are available; null if unknown.
-    last_level_cache: Bytes of all last-level caches of these CPUs; null if unknown.
-    cores: One of these CPUs for each core.
+    last_level_cache: Bytes of all last-level caches of the node's CPUs; null if unknown.
+    cores: One CPU of each core of the node.
     kind: The kind of its memory; null if unknown."""
 
     index: int
@@ -48,15 +49,15 @@ class Device(msgspec.Struct, frozen=True):
     largest_buffer: The largest allocation in bytes.
     driver: The version of its driver; empty if unknown.
     shares_host_memory: Whether its memory is the host's DRAM.
-    near: The host node closest to it.
+    near: The NUMA node closest to the device.
     pci: Its PCI address as sysfs writes it (0000:1b:00.0); null if unknown.
-    uuid: Its vendor's name for it; null if unknown.
-    notes: Remarks of its backend.
-    is_cpu: Whether it is the host's processor by another name (PoCL).
-    node: For a device that stands for a network interface of a cluster, the node that it belongs
-        to; else null.
-    rail: For such a device, its rail: the interfaces of all nodes that the same switches join; null
-        if the node has only one."""
+    uuid: The vendor's unique name of the device; null if unknown.
+    notes: Remarks of its backend about the device.
+    is_cpu: Whether the device is the host's processor, which a backend shows as a device (PoCL).
+    node: For a device that represents a network interface of a cluster, the cluster node that has
+        the interface; else null.
+    rail: For such a device, its rail (the interfaces of all nodes on the same switches); null if
+        the node has only one interface."""
 
     memory: str
     model: str
@@ -78,10 +79,10 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True):
-    """The host: names as the kernel reports them.
+    """The host, with names and limits as the kernel reports them.
 
     hostname: Its name.
-    system: The operating system's name; empty if unreadable.
+    system: The name of the operating system; empty if unreadable.
     kernel: The kernel's release; empty if unreadable.
     architecture: The architecture, as `uname -m` prints it; empty if unreadable.
     cpu_model: The processor's name; null if unreadable.
@@ -89,11 +90,10 @@ class Host(msgspec.Struct, frozen=True):
     nodes: The NUMA nodes that have memory.
     memory_total: Size of its memory in bytes; null if unreadable.
     memory_available: Bytes of memory that this process may still take; null if unreadable.
-    memlock_limit: Bytes that this process may lock in memory; null: no limit, or unreadable.
+    memlock_limit: Bytes that this process may lock in memory; null if unlimited or unreadable.
     transparent_huge_pages: When the kernel uses transparent huge pages (`always`, `madvise`,
         `never`); null if unreadable.
-    last_level_cache: Bytes of all last-level caches of these CPUs; null if unreadable.
-    """
+    last_level_cache: Bytes of all last-level caches of the CPUs; null if unreadable."""
 
     hostname: str
     system: str
@@ -110,18 +110,20 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True, dict=True):
-    """A host, its accelerators by backend, and why a backend has none.
+    """A machine: the host, the accelerators of each backend, and the reasons why backends are
+    unavailable.
 
-    host: The host; with several ranks, rank 0's.
+    host: The host; with several ranks, the host of rank 0.
     devices: The accelerators of each backend.
-    unavailable: Why a backend is not available, by its name.
+    unavailable: The reason for each backend that is unavailable, by the backend's name.
     linkgauge: The version of linkgauge.
-    commit: The commit of its checkout; null if it does not run from one.
+    commit: The commit of linkgauge's checkout; null if linkgauge does not run from a checkout.
     python: The version of Python.
-    simulated: The name of its description, if it is simulated; else null.
-    inventory: What else is known of it; null in files of earlier versions.
-    ranks: The processes that measure, if they are several.
-    crowd: The machine with the most ranks per CPU, if it has more ranks than CPUs; else null."""
+    simulated: The name of the simulated machine's description; null if the machine is real.
+    inventory: The other facts about the machine; null in files of earlier versions.
+    ranks: The processes that measure, if there are several.
+    crowd: The machine with the most ranks per CPU, if that machine has more ranks than CPUs; else
+        null."""
 
     host: Host
     devices: dict[str, tuple[Device, ...]] = {}
@@ -141,7 +143,7 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """The memories of ranks that share one device."""
+        """The memories of all ranks that share a device with another rank."""
         hosts = {rank.number: rank.host for rank in self.ranks}
         keys = {
             device.memory: (
@@ -156,24 +158,24 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def known(self) -> Inventory:
-        """The inventory, empty if there is none."""
+        """The inventory, or an empty inventory if the machine has none."""
         return self.inventory or Inventory()
 
     @property
     def is_virtual(self) -> bool:
-        """Whether bridges are a hypervisor's. Their registers are then fictitious and prove
-        nothing."""
+        """Whether a hypervisor provides the PCI bridges. The registers of such bridges are
+        fictitious and prove nothing."""
         return self.known.host.hypervisor is not None
 
     @cached_property
     def accelerators(self) -> dict[str, Accelerator]:
-        """Accelerators by the notation of their memory."""
+        """The accelerators, by the notation of their memory."""
         return {accelerator.memory: accelerator for accelerator in self.known.accelerators}
 
     @cached_property
     def addresses(self) -> dict[str, str]:
-        """The PCI address of each device, by the notation of its memory. Devices known only to PCI
-        are listed under their address."""
+        """The PCI address of each device, by the notation of the device's memory. A device that
+        only PCI shows is listed under its address."""
         known = {a.memory: a.pci for a in self.known.accelerators if a.pci}
         known |= {d.memory: d.pci for d in self.all_devices if d.pci}
         others = (f.address for f in self.known.pci if is_accelerator(f))
@@ -181,7 +183,8 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def named(self) -> dict[str, str]:
-        """The devices by their PCI address."""
+        """The notation of each device's memory, by the device's PCI address. The value is the
+        address for a device that only PCI shows."""
         return {address: name for name, address in self.addresses.items()}
 
     @cached_property
@@ -190,12 +193,12 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def functions(self) -> dict[str, PciFunction]:
-        """PCI functions by address."""
+        """The PCI functions, by their address."""
         return self.pci_tree.functions
 
     def pci_line(self, address: str) -> tuple[PciFunction, ...]:
-        """A function and each bridge above it, without a hypervisor's bridges; empty if the address
-        is unknown."""
+        """Returns a function and all bridges above it, the closest first. A hypervisor's bridges
+        are left out. Empty if the address is unknown."""
         function = self.functions.get(address)
         if function is None:
             return ()
@@ -203,13 +206,13 @@ class Machine(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def wiring(self) -> Wiring:
-        """The graph of the machine's parts and links, made once for all who use it."""
+        """The graph of the machine's parts and links. It is built once."""
         return Wiring(self)
 
     @cached_property
     def alone(self) -> Machine:
-        """The machine as one process would see it, if several ranks on it have a device each; any
-        other machine unchanged."""
+        """The machine as a single process would see it, if all ranks are on one host and each has
+        its own device. Otherwise the machine itself."""
         names = {str(parse_memory(device.memory).unranked) for device in self.all_devices}
         hosts = {rank.host for rank in self.ranks}
         if len(hosts) != 1 or len(names) < len(self.all_devices):

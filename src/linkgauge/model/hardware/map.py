@@ -1,13 +1,14 @@
-"""The graph of a machine: its places, the links between them, the routes over it, and how flows
-share the links and memories that they cross.
+"""The graph of a machine: its places, the links between them, and the routes over the links. Also
+computes how flows share the links and memories that they cross.
 
-Routes take shortest paths: the fewest links outside any fabric, then the fewest links, as drivers
-route. Of several shortest paths, a route takes all evenly, or the one that its destination selects.
-Sharing is max-min fair, by progressive filling. A resource (one direction of a link, a memory) has
-a capacity; a flow of rate r takes weight × r of each resource that it uses. All rates rise together
-until a resource is full, or a flow reaches its own cap; these flows stop, the others go on rising.
-No rate can then be raised without lowering one that is no greater. Source: D. Bertsekas and R.
-Gallager, Data Networks, 2nd ed., section 6.5.2."""
+Routes are shortest paths, as drivers choose them: the fewest links outside any fabric, then the
+fewest links. If there are several shortest paths, a route either uses all of them evenly or uses
+the path that the destination's number selects. Sharing is max-min fair, by progressive filling. A
+resource (one direction of a link, a memory) has a capacity; a flow of rate r takes weight × r of
+each resource that it uses. All rates rise together until a resource is full, or a flow reaches its
+own cap; the rates of these flows then stay, and the other rates rise further. In the end no rate
+can be raised without lowering a rate that is no greater. Source: D. Bertsekas and R. Gallager, Data
+Networks, 2nd ed., section 6.5.2."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 Passing = Literal["all", "fabric", "none"]
-"""The traffic that a place forwards: all of it, only traffic that stays within its fabric from end
-to end, or none."""
+"""The traffic that a place forwards. `all`: all traffic. `fabric`: only traffic that stays within
+its fabric from end to end. `none`: no traffic."""
 
 Routing = Literal["spread", "destination"]
-"""How traffic is divided among several shortest paths: over all of them, packet by packet; or each
-place sends what is for one destination one way, by the destination's number modulo the number of
-ways, as the forwarding tables of a fat tree do (E. Zahavi, D-Mod-K Routing Providing Non-Blocking
-Traffic for Shift Permutations on Real Life Fat Trees, 2010)."""
+"""How traffic is divided among several shortest paths. `spread`: over all of them, packet by
+packet. `destination`: each place sends all traffic for a destination one way, by the destination's
+number modulo the number of ways. The forwarding tables of a fat tree do this (E. Zahavi, D-Mod-K
+Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees, 2010)."""
 
 _NEAR = ("fabric", "bridge")
 """Kinds of links that cost 1: those of a fabric, and those between the ports of one chip."""
@@ -46,8 +47,8 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Crossing(NamedTuple):
-    """A link on a route, by its `number` in the map: `forward` is from its a to its b; `share` is
-    the part of the traffic that crosses it."""
+    """A link on a route. `number` is the link's number in the map. `forward` is true from the
+    link's `a` to its `b`. `share` is the part of the traffic that crosses the link here."""
 
     link: Link
     number: int
@@ -68,8 +69,8 @@ class Crossing(NamedTuple):
 
 
 class Map:
-    """The graph of a machine. `places` says which traffic each place forwards; the ends of links
-    are places."""
+    """The graph of a machine. `places` says which traffic each place forwards. Every end of a link
+    is a place."""
 
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
@@ -84,13 +85,13 @@ class Map:
         self.route = cache(self._route)
 
     def cost(self, source: str, target: str) -> int | None:
-        """The cost of the shortest path; None if there is none."""
+        """Returns the cost of the shortest path, or None if there is no path."""
         found = self._whole.length(source, target)
         return None if found is None else found[0]
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
-        """All crossings of the route, the closest to `source` first; None if there is no path, or
-        if a place is unknown. The route from a place to itself is empty."""
+        """Returns all crossings of the route, the closest to `source` first. Returns None if there
+        is no path or a place is unknown. The route from a place to itself is empty."""
         if not {source, target} <= self._whole.adjacent.keys():
             return None
         within = self._fabric.route(source, target, self._routing)
@@ -98,7 +99,8 @@ class Map:
 
 
 class _Graph:
-    """Some of a map's links, by their numbers. No route passes through `dead_ends`."""
+    """A graph of some or all links of a map, with the links' numbers. No route passes through
+    `dead_ends`."""
 
     def __init__(
         self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
@@ -120,9 +122,8 @@ class _Graph:
         self.reach = cache(self._reach)
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
-        """The cost of the shortest paths from `source` to each place that forwards traffic, and the
-        number of these paths. Other places are left out, because a thousand devices on few switches
-        would each need a thousand entries."""
+        """Returns the cost and the number of the shortest paths from `source` to each place that
+        forwards traffic."""
         if len(self.adjacent[source]) == 1:  # as its neighbour, which the others share
             (hop,) = self.adjacent[source]
             beyond = {} if hop.end in self._dead_ends else self.reach(hop.end)
@@ -146,8 +147,8 @@ class _Graph:
         return found
 
     def length(self, source: str, target: str) -> tuple[int, int] | None:
-        """The cost of the shortest paths between two places, and their number; None if there are
-        none."""
+        """Returns the cost and the number of the shortest paths between two places, or None if
+        there is no path."""
         ahead = self.reach(source)
         if target in ahead:
             return ahead[target]
@@ -162,8 +163,8 @@ class _Graph:
     def route(
         self, source: str, target: str, routing: Routing = "spread"
     ) -> tuple[Crossing, ...] | None:
-        """Each crossing of the shortest paths that traffic takes, with its share of the traffic;
-        None if there is no path."""
+        """Returns each link that traffic crosses on the shortest paths, with the link's share of
+        the traffic. Returns None if there is no path."""
         joined = self.length(source, target)
         if joined is None:
             return None
@@ -195,7 +196,7 @@ class _Graph:
 
 
 def _number(place: str) -> int:
-    """The number in a place's name; 0 if there is none."""
+    """Returns the number in a place's name, or 0 if the name has no number."""
     match = re.search(r"\d+", place)
     return int(match[0]) if match else 0
 
@@ -206,23 +207,24 @@ exact."""
 
 
 Resource = Any
-"""Something that can be full: any hashable value that identifies it."""
+"""A resource that can be full. Any hashable value identifies it."""
 Capacity = Sequence[float] | Mapping[Resource, float]
-"""The capacity of each resource, at least of those in use."""
+"""The capacity of each resource that is in use."""
 
 
 class Flow(msgspec.Struct, frozen=True, gc=False):
-    """A flow. `usage` pairs each resource with its weight (> 0), the capacity that it takes per
-    unit of rate; `cap` limits the flow's own rate."""
+    """A flow of data. `usage` pairs each resource with a weight (> 0), which is the capacity that
+    the flow takes per unit of rate. `cap` limits the flow's rate."""
 
     usage: tuple[tuple[Resource, float], ...]
     cap: float = math.inf
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """The rates of the flows, in their order, in the unit of `capacity` ÷ weight.
+    """Returns the rate of each flow, in the order of `flows`. Rates are in the unit of `capacity` ÷
+    weight.
 
-    A flow without any limit has an infinite rate. Equal flows are solved as one."""
+    A flow without any limit has an infinite rate. Equal flows are computed once."""
     if not flows:
         return ()
     counts: dict[Flow, int] = {}
@@ -233,7 +235,7 @@ def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
 
 
 def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
-    """The rate of each distinct flow; `counts` says how many there are of each."""
+    """Returns the rate of each distinct flow. `counts` has the number of equal flows of each."""
     if len(counts) == 1:
         ((flow, count),) = counts.items()
         each = (capacity[resource] / (weight * count) for resource, weight in flow.usage)
@@ -269,7 +271,7 @@ def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
 def _settle(
     flow: Flow, count: int, rate: float, left: dict[Resource, float], load: dict[Resource, float]
 ) -> None:
-    """Deducts the flow's final usage from the resources."""
+    """Subtracts the flow's final use of its resources from their capacity and load."""
     for resource, weight in flow.usage:
         left[resource] = max(0.0, left[resource] - weight * count * rate)
         if resource in load:

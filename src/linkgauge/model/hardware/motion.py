@@ -1,7 +1,7 @@
-"""Flows over time: when each of them moves, and for how long.
+"""Computes when each of several flows moves data, and for how long.
 
-All flows of a group start together. Their rates are max-min fair shares of the resources that they
-cross, solved again whenever a flow starts to move or ends; flows of one queue run one after
+All flows start together. Their rates are max-min fair shares of the resources that they cross.
+Rates are computed again whenever a flow starts to move or ends. Flows of one queue run one after
 another."""
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import msgspec
 from .map import Capacity, Flow, share
 
 _DONE = 1e-9
-"""Remainder of a work that still counts as done: times are not exact."""
+"""The remaining share of a work at which the work counts as done, because times are not exact."""
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """`size` bytes of a flow, which takes `startup` seconds to start. Works with the same `queue`
-    run one after the other; an `endless` work repeats until all others are done."""
+    """A number of bytes to move with a flow. `size` is in bytes. `startup` is the seconds before
+    the first byte moves. Works with the same `queue` run one after another. An `endless` work
+    repeats until all others are done."""
 
     flow: Flow
     size: int
@@ -32,9 +33,10 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """A transfer's progress in one loop, in seconds from the common start: when its `turn` comes,
-    how long its `startup` takes, and in `steps` the times at which shares of its bytes (0 to 1)
-    have moved."""
+    """The progress of a transfer in one loop. Times are in seconds from the common start. `turn` is
+    the time at which the transfer may begin. `startup` is the seconds that it then needs before
+    bytes move. `steps` has pairs of a time and the share of the bytes (0 to 1) that have moved by
+    then."""
 
     turn: float
     startup: float
@@ -45,8 +47,8 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """The time at which this share of many loops is done, in units of loops; each loop includes
-        its startup."""
+        """Returns the time at which this share of many loops' bytes has moved, divided by the
+        number of loops."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)
@@ -54,14 +56,14 @@ class Movement(msgspec.Struct, frozen=True):
 
 
 def steady(seconds: float, startup: float = 0.0) -> Movement:
-    """A transfer with a constant rate that takes `seconds`."""
+    """Returns the movement of a transfer that takes `seconds` and moves at a constant rate."""
     return Movement(0.0, startup, ((startup, 0.0), (seconds, 1.0)))
 
 
 def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, ...]:
-    """Each work's movement in one loop; an endless one moves at the rate that it has while the
-    others move. Times scale with the number of loops, and each loop has its startup, which occupies
-    no link."""
+    """Returns the movement of each work in one loop. An endless work moves at its mean rate while
+    the others move. Times scale with the number of loops, and each loop has a startup, which
+    occupies no link."""
     if len(works) == 1 and not works[0].endless:
         (work,) = works
         (rate,) = share([work.flow], capacity)
@@ -73,7 +75,7 @@ def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, 
 
 
 class _Flows:
-    """The starts and ends of the flows of one group."""
+    """Advances the flows from event to event, where an event is the start or end of a flow."""
 
     def __init__(self, works: Sequence[FlowWork], capacity: Capacity) -> None:
         self._works = works
@@ -102,7 +104,7 @@ class _Flows:
         heapq.heappush(self._starting, (self._now + self._works[number].startup, number))
 
     def step(self) -> None:
-        """Advances to the next start or end."""
+        """Advances to the next start or end of a flow."""
         flows = [self._works[number].flow for number in self._left]
         pace = dict(zip(self._left, share(flows, self._capacity), strict=True))
         first_end = min((left / pace[n] for n, left in self._left.items()), default=math.inf)
@@ -127,7 +129,8 @@ class _Flows:
             self._steps[number].append((self._now, 0.0))
 
     def movements(self) -> tuple[Movement, ...]:
-        """The movements of the works; endless ones have moved for as long as all others."""
+        """Returns the movements of the works. An endless work gets a steady movement at its mean
+        rate."""
         return tuple(
             steady(self._now * work.size / self._moved[number])
             if number in self._moved

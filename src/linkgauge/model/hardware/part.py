@@ -1,6 +1,7 @@
-"""The parts of a machine, which transfers use and findings name.
+"""The parts of a machine: devices, nodes, links and switches. Transfers use parts, and findings
+name parts.
 
-A part has a kind and the places that it is or joins, so that no code has to parse its name."""
+A part lists the places that it is or joins, so that no code has to parse its name."""
 
 from __future__ import annotations
 
@@ -12,20 +13,21 @@ Kind = Literal[
     "machine", "device", "function", "node", "group", "link", "PCIe link", "PCIe link above",
     "switch", "host bridge",
 ]  # fmt: skip
-"""A `function` is one of PCI's, a `node` the memory of a NUMA node. A `group` are the devices of
-one node or one rail of a cluster. A `link` is of a fabric, or joins two nodes or two network
-interfaces; a `PCIe link` is a device's own, and one `above` that of a bridge."""
+"""The kinds of parts. A `function` is a PCI function, and a `node` is the memory of a NUMA node. A
+`group` has the devices of one node or one rail of a cluster. A `link` belongs to a fabric, or joins
+two nodes or two network interfaces. A `PCIe link` is a device's own link; a `PCIe link above` is
+that of a bridge."""
 
 
 class Part:
-    """A part of one `kind`, under the `name` that people see. `ends` are the memories, in the
-    notation, and the addresses that it is or joins, if any. A link crossed in both directions at
-    once is a separate part (`both_ways`), as it may carry less than twice its rate in one
-    direction.
+    """A part of a machine, such as a device or a link. `kind` is the kind of part, and `name` the
+    name that people see. `ends` are the places that the part is or joins: memories in the notation,
+    and PCI addresses. With `both_ways`, the part is a link crossed in both directions at once. This
+    is a separate part, because it may carry less than twice its rate in one direction.
 
-    Not a Struct, because in files a part is its name: msgspec passes types that it does not know to
-    the hooks of `notation`. Equal parts are the same object and are compared by identity, because
-    large runs search causes in many sets of parts."""
+    The class is not a Struct, because files hold only a part's name. msgspec passes types that it
+    does not know to the hooks of `notation`. Equal parts are the same object and are compared by
+    identity. This is fast when large runs search causes in many sets of parts."""
 
     __slots__ = ("both_ways", "ends", "kind", "name")
 
@@ -57,14 +59,14 @@ class Part:
 
     @staticmethod
     def of(memory: Memory) -> Part:
-        """The device, node, CPU or network interface that holds a memory."""
+        """Returns the device, node, CPU or network interface that holds a memory."""
         name = str(memory.place)
         return Part("node" if memory.is_host else "device", name, (name,))
 
     @staticmethod
     def device(name: str, address: str | None = None) -> Part:
-        """A device, under its memory's notation and, if given, its PCI address. Without a memory it
-        is a PCI function."""
+        """Returns a device, named by its memory's notation and, if given, its PCI address. If both
+        arguments are the address, returns the PCI function."""
         if name == address:
             return Part.function(address)
         if address is None:
@@ -77,30 +79,31 @@ class Part:
 
     @staticmethod
     def link(one: str, other: str) -> Part:
-        """A link between two places, the same from both ends: devices first, then by index."""
+        """Returns the link between two places. The order of the arguments does not matter: devices
+        come first, then lower indices."""
         places = sorted((one, other), key=_order)
         ends = tuple(end for place in places if (end := _end_of(place)) is not None)
         return Part("link", "-".join(places), ends)
 
     @staticmethod
     def way(one: str, other: str) -> Part:
-        """The way from one network interface to another."""
+        """Returns the path from one network interface to another, as a link."""
         return Part("link", f"{one} -> {other}", (one, other))
 
     @staticmethod
     def pcie_link(lower: str, address: str | None = None) -> Part:
-        """The PCIe link of a device, or of a bridge, whose name is its `address`."""
+        """Returns the PCIe link of a device, or of a bridge if `lower` equals `address`."""
         kind: Kind = "PCIe link above" if lower == address else "PCIe link"
         return Part(kind, f"PCIe link of {lower}", (lower,))
 
     @staticmethod
     def unseen_link(memory: str) -> Part:
-        """The link of a device that PCI does not show."""
+        """Returns the link of a device that PCI does not show."""
         return Part("PCIe link", f"link of {memory}", (memory,))
 
     @staticmethod
     def pcie_switch(upstream: str) -> Part:
-        """A PCIe switch, from the address of its upstream port."""
+        """Returns the PCIe switch with this address of its upstream port."""
         return Part("switch", f"PCIe switch {upstream}", (upstream,))
 
     @staticmethod
@@ -109,7 +112,7 @@ class Part:
 
     @staticmethod
     def host_bridge(root_port: str) -> Part:
-        """A host bridge, from the address of a root port: their domain and bus are the same."""
+        """Returns the host bridge above a root port. Both have the same PCI domain and bus."""
         bus = root_port.rpartition(":")[0]
         return Part("host bridge", f"host bridge {bus}", (bus,))
 
@@ -121,19 +124,19 @@ MACHINE = Part("machine", "host")
 
 
 def is_node(place: str) -> bool:
-    """Whether a place is the memory of a NUMA node, in the notation."""
+    """Whether a place is the memory of a NUMA node, by its notation (`host:0`)."""
     return place.startswith("host:")
 
 
 def is_memory(place: str) -> bool:
-    """Whether a vendor library's name for the end of a link means a memory, of ours or of an
+    """Whether an end of a link, as a vendor library names it, is a memory of this machine or of an
     unknown device."""
     return ":" in place.partition(" ")[0] or place.startswith(("gpu", "cpu", "device"))
 
 
 def _end_of(place: str) -> str | None:
-    """The notation or the address in a vendor library's name for the end of a link: the address in
-    `nvswitch 0000:05:00.0`, None in `nvswitch`."""
+    """Returns the notation or PCI address in a vendor library's name for the end of a link. From
+    `nvswitch 0000:05:00.0` it returns the address, from `nvswitch` None."""
     last = place.rpartition(" ")[2]
     return last if ":" in last else None
 

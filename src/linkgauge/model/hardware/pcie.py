@@ -1,8 +1,7 @@
-"""PCI Express arithmetic (generations, encodings, link rates), and the tree of PCI functions.
+"""Computes PCI Express generations, encodings and link rates. Also has the tree of PCI functions.
 
 Source: PCI Express Base Specification 6.0: 4.2.1 (8b/10b), 4.2.2 (128b/130b), 4.2.3 (FLIT mode),
-2.2 (headers of transaction layer packets), 3.6 (their sequence number and CRC).
-"""
+2.2 (headers of transaction layer packets), 3.6 (sequence number and CRC of these packets)."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """An encoding of bytes on a lane; `share` is the part of the transfers that carries bytes."""
+    """An encoding of bytes on a lane. `share` is the part of all transfers that carries bytes."""
 
     name: str
     share: float
@@ -35,19 +34,21 @@ _FLIT = Encoding("FLIT 236/256", 236 / 256)
 
 
 def generation(speed: float) -> int | None:
-    """The PCIe generation with this transfer rate in GT/s; None if there is none."""
+    """Returns the PCIe generation with the transfer rate `speed` in GT/s, or None if no generation
+    has that rate."""
     return SPEEDS.index(speed) + 1 if speed in SPEEDS else None
 
 
 def encoding(speed: float) -> Encoding:
-    """The encoding of a link at `speed` GT/s."""
+    """Returns the encoding of a link at `speed` GT/s per lane."""
     if speed < 8:
         return _EIGHT_TEN
     return _BLOCKS if speed < 64 else _FLIT
 
 
 def link_rate(speed: float, width: int) -> float:
-    """The bytes/s of one direction after encoding: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0 GB/s."""
+    """Returns the bytes/s of one direction after encoding: 32 GT/s × 16 lanes × 128/130 ÷ 8 = 63.0
+    GB/s."""
     return speed * 1e9 * width * encoding(speed).share / 8
 
 
@@ -55,36 +56,37 @@ HEADER = {"write": 16, "request": 16, "completion": 12}
 """Header bytes of a packet: writes and read requests with a 64-bit address, and completions of a
 read."""
 _WRAPPING = 8
-"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. A write with a 64-bit
-address then adds 24 bytes and a completion 20, as in R. Neugebauer et al., Understanding PCIe
+"""Bytes around a packet before FLIT mode: framing, sequence number and CRC. With them, a write with
+a 64-bit address adds 24 bytes and a completion 20, as in R. Neugebauer et al., Understanding PCIe
 performance for end host networking, SIGCOMM 2018, section 3."""
 
 
 def packet_overhead(packet: str, speed: float) -> int:
-    """The bytes that a packet (a key of HEADER) takes on a link at `speed` GT/s in addition to its
-    payload."""
+    """Returns the bytes that a packet takes on a link at `speed` GT/s in addition to its payload.
+    `packet` is a key of HEADER."""
     return HEADER[packet] + (_WRAPPING if speed < 64 else 0)
 
 
 # The tree of PCI functions: what lies above a function, and how far apart two are.
 
 TopologyClass = Literal["PIX", "PXB", "PHB", "NODE", "SYS"]
-"""What lies between two functions, as `nvidia-smi topo -m` names it: at most one switch, several, a
-host bridge, several host bridges of a NUMA node, the link between NUMA nodes."""
+"""What lies between two functions, named as by `nvidia-smi topo -m`. `PIX`: at most one switch.
+`PXB`: several switches. `PHB`: a host bridge. `NODE`: several host bridges of a NUMA node. `SYS`:
+the link between NUMA nodes."""
 
 _SWITCH = ("upstream port", "downstream port")
 
 
 class PciTree:
-    """Functions by address. Loops among parents, which occur only in garbled data, end at the first
-    repeated function."""
+    """The PCI functions by address, with the bridges above each. A loop of parents, which occurs
+    only in garbled data, ends at the first repeated function."""
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {function.address: function for function in functions}
         self._below = grouped((one.parent, one.address) for one in self.functions.values())
 
     def above(self, address: str) -> tuple[PciFunction, ...]:
-        """The bridges above a function, the closest first; none for an unknown address."""
+        """Returns the bridges above a function, the closest first; none for an unknown address."""
         found: dict[str, PciFunction] = {}
         function = self.functions.get(address)
         while function and function.parent and function.parent not in (address, *found):
@@ -94,9 +96,10 @@ class PciTree:
         return tuple(found.values())
 
     def slot(self, address: str) -> str:
-        """The function whose link is the slot's. If the card has its own switch that leads to
-        nothing else, as AMD's have, it is the switch's upstream port. (Linux's amdgpu also skips
-        bridges of its vendor: amdgpu_device_partner_bandwidth.)"""
+        """Returns the address of the function whose link is the link of the slot. A card may have
+        its own switch that leads to nothing else, as AMD's cards do. The function is then the
+        upstream port of that switch. (Linux's amdgpu also skips bridges of its vendor:
+        amdgpu_device_partner_bandwidth.)"""
         card, slot, below = self.functions.get(address), address, address
         for port in self.above(address):
             is_own = card is not None and port.vendor == card.vendor is not None
@@ -106,16 +109,17 @@ class PciTree:
         return slot
 
     def distance(self, one: str, other: str) -> int | None:
-        """Hops between two functions, as Linux counts them for peer-to-peer traffic
-        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c): from each function up to the closest
-        bridge above both or, if there is none, up to the node that joins their root buses. 0 to
-        itself, 4 below one switch, 8 between switches. None if the place of either is unknown."""
+        """Returns the hops between two functions, as Linux counts them for peer-to-peer traffic
+        (`calc_map_type_and_dist` in drivers/pci/p2pdma.c). Hops lead from each function up to the
+        closest bridge above both. Without such a bridge they lead up to the node that joins the
+        root buses. The result is 0 from a function to itself, 4 below one switch, and 8 between
+        switches. It is None if the position of a function is unknown."""
         apart = self._apart(one, other)
         return None if apart is None else sum(map(len, apart))
 
     def topo_class(self, one: str, other: str) -> TopologyClass | None:
-        """The class of a path. None from a place to itself, and if a place is unknown or, between
-        host bridges, a NUMA node."""
+        """Returns the class of a path between two functions. Returns None from a function to
+        itself, if a position is unknown, or, between host bridges, if a NUMA node is unknown."""
         apart = self._apart(one, other)
         if apart is None or not any(apart):
             return None
@@ -132,15 +136,16 @@ class PciTree:
         return "NODE" if nodes[0] == nodes[1] else "SYS"
 
     def _apart(self, one: str, other: str) -> tuple[list[str], list[str]] | None:
-        """The line of each of two functions up to the root (itself first), without what both lines
-        share; None if a line is unknown."""
+        """Returns the line of each function up to the root, starting with the function, without the
+        part that both lines share. Returns None if a line is unknown."""
         up, down = self._line(one), self._line(other)
         if up is None or down is None:
             return None
         return [at for at in up if at not in down], [at for at in down if at not in up]
 
     def _line(self, address: str) -> dict[str, None] | None:
-        """A function and all above it up to the root complex; None if that is unknown."""
+        """Returns a function and all functions above it up to the root complex, or None if the line
+        is unknown."""
         found: dict[str, None] = {}
         above: str | None = address
         while above is not None:

@@ -1,7 +1,9 @@
-"""The wiring of a machine as people draw it: places below one another, and the joints between them.
+"""The wiring of a machine as people draw it: places below other places, and the joints between
+places.
 
-The ports of a PCIe switch or of a host bridge are one place, and so are a fabric's switches that
-join the same places. Parallel links, and those to several such switches, are one joint."""
+The ports of a PCIe switch or of a host bridge are drawn as one place. So are the switches of a
+fabric that join the same places. Parallel links are drawn as one joint. So are links to several
+such switches."""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ Kind = Literal["node", "bridge", "device", "nic", "switch"]
 
 class TopologyPlace(msgspec.Struct, frozen=True):
     """A place in the drawing: a NUMA node, a PCIe switch or host bridge, an accelerator, a network
-    adapter, or switches of a fabric. `above` is the place that it hangs below."""
+    adapter, or switches of a fabric. `above` names the place above this place."""
 
     name: str
     kind: Kind
@@ -32,8 +34,8 @@ class TopologyPlace(msgspec.Struct, frozen=True):
 
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A joint of two places. The joint of a network adapter, whose link is in no map, has no
-    wires."""
+    """A line between two places of the drawing, which stands for one or more links. The joint of a
+    network adapter has no wires."""
 
     a: str
     b: str
@@ -41,13 +43,13 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rate(self) -> float | None:
-        """The bytes/s that it carries one way at its best; None if unknown."""
+        """The bytes/s of one direction with all links at their best; None if unknown."""
         rates = [_best(wire) or 0.0 for wire in self.wires]
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether this joint certainly carries no more than another at their best: by their rates
-        or, for links of a fabric, because they are alike. A joint carries as much as itself."""
+        """Whether this joint certainly carries no more than `other`, with all links at their best.
+        The joints' rates decide or, for links of a fabric, equal kinds of links."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
@@ -55,8 +57,8 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """The drawing of a machine. `joined` finds the joint of a wire by the wire's name; `inside`
-    finds the place of a port, or of one of several switches."""
+    """The drawing of a machine. `joined` maps the name of a wire to the wire's joint. `inside` maps
+    the name of a port, or of a merged switch, to its place in the drawing."""
 
     places: Mapping[str, TopologyPlace]
     joints: tuple[Joint, ...]
@@ -67,8 +69,8 @@ class Topology(msgspec.Struct, frozen=True):
         return [place for place in self.places.values() if place.above == name]
 
     def switches(self) -> list[list[TopologyPlace]]:
-        """A fabric's switches in levels: those next to devices, then those next to these, and so
-        on."""
+        """Returns the switches of fabrics in levels. Devices connect to the first level, the first
+        level connects to the second, and so on."""
         left = {name for name, place in self.places.items() if place.kind == "switch"}
         reached = set(self.places) - left
         found = []
@@ -80,8 +82,8 @@ class Topology(msgspec.Struct, frozen=True):
 
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
-    """The drawing of a machine. Switches and links with names in `single` are not merged with
-    others that are alike."""
+    """Returns the drawing of a machine. Switches and links named in `single` are not merged with
+    similar ones."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     apart = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
@@ -126,8 +128,8 @@ def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
 
 
 def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
-    """Whether a wire is drawn. Wires between nodes that cannot reach one another are not, nor those
-    of a processor with itself, nor those of the host that stands for a cluster's hosts."""
+    """Whether a wire is drawn. Three kinds are left out: wires between nodes that cannot reach each
+    other, from a processor to itself, and to the host that represents the hosts of a cluster."""
     if wire.kind == "socket":
         return machine.wiring.distance(wire.a, wire.b) != UNREACHABLE
     return wire.kind == "fabric" or wire.a not in apart
@@ -136,7 +138,8 @@ def _is_drawn(wire: Wire, apart: Collection[str], machine: Machine) -> bool:
 def _merged(
     switches: Iterable[str], wires: Sequence[Wire], single: Collection[str]
 ) -> dict[str, str]:
-    """One name for all switches that join the same places."""
+    """Returns the name in the drawing for each switch. Switches that join the same places get one
+    name."""
     near: dict[str, set[str]] = {name: set() for name in sorted(switches)}
     for wire in wires:
         for here, there in ((wire.a, wire.b), (wire.b, wire.a)):
@@ -153,8 +156,8 @@ def _merged(
 def _adapters(
     machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]
 ) -> Iterator[TopologyPlace]:
-    """The network adapters, below the closest bridge that leads to an accelerator, else below their
-    node."""
+    """Yields the network adapters. Each is placed below the closest bridge that leads to an
+    accelerator. Without such a bridge, it is placed below its NUMA node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
     known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
     for address, name in known.items() if nodes else ():
@@ -167,8 +170,8 @@ def _adapters(
 
 
 def _best(wire: Wire) -> float | None:
-    """The bytes/s of a wire at its best. A PCIe link slows down while it is idle, so its rate is
-    what both of its ends support."""
+    """Returns the bytes/s of a wire at its best. For a PCIe link, this is the rate that both ends
+    support, because the link slows down while it is idle."""
     if wire.kind != "pcie":
         return wire.nominal
     ends = [end.link for end in (wire.lower, wire.upper) if end] + [wire.reported or PciLink()]

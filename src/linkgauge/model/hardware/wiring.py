@@ -1,5 +1,5 @@
-"""A machine's wiring, as its inventory reports it, in one map; and the parts that each transfer
-touches."""
+"""The wiring of a machine in one map, from its inventory. Also finds the parts that each transfer
+uses."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 # Parallel links of an accelerator's own fabric, counted as one: NVLink and the like.
 
 _CODING = {25781: 64 / 66, 26562: 514 / 544 * 256 / 257, 53125: 514 / 544 * 256 / 257}
-"""Share left by line coding, by signalling rate in MB/s: 64b/66b for NVLink 2 and 3, the
-Reed-Solomon code and 256b/257b for NVLink 4 and 5 (as for 100G and 200G Ethernet lanes, IEEE 802.3
-clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets; a rate that is not
-listed is assumed to be net of coding already."""
+"""The share of a link's bytes that remains after line coding, by signalling rate in MB/s. NVLink 2
+and 3 use 64b/66b. NVLink 4 and 5 use the Reed-Solomon code and 256b/257b (as 100G and 200G Ethernet
+lanes do, IEEE 802.3 clauses 91 and 119). The result is the 25 or 50 GB/s of NVIDIA's data sheets.
+Rates that are not listed count as net of coding."""
 
 
 _NVLINK = {19531: 1, 20000: 1, 25781: 2, 14062: 3, 25000: 3, 26562: 4, 53125: 5}
-"""The generations by signalling rate in MB/s, if the library reports no version."""
+"""The generations of NVLink by signalling rate in MB/s, for libraries that report no version."""
 
 
 class LinkBundle(msgspec.Struct, frozen=True):
-    """Parallel links: `count` of `all` are active, and `rate` is their total after line coding;
-    `nominal` is the total signalling rate of all."""
+    """Parallel links of a fabric. `count` of `all` links are active. `rate` is the total of the
+    active links after line coding, and `nominal` is the total signalling rate of all links."""
 
     count: int
     all: int
@@ -50,7 +50,7 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @property
     def nvlink(self) -> int | None:
-        """The generation of NVLinks, 0 if it is unknown; None for links of another kind."""
+        """The generation of NVLink, 0 if unknown; None for links of another kind."""
         if not self.kind.lower().startswith("nvlink"):
             return None
         known = (self.version or "").partition(".")[0]
@@ -58,7 +58,8 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
     @staticmethod
     def joined(many: Sequence[LinkBundle], idle: int = 0) -> LinkBundle:
-        """All bundles as one, plus `idle` links that are down, whose remote ends are unknown."""
+        """Returns all bundles as one, plus `idle` links that are down and whose remote ends are
+        unknown."""
         return LinkBundle(
             sum(bundle.count for bundle in many),
             sum(bundle.all for bundle in many) + idle,
@@ -71,7 +72,8 @@ class LinkBundle(msgspec.Struct, frozen=True):
 
 
 def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
-    """Links grouped by their remote ends; links that are down count only in `all` and `nominal`."""
+    """Returns the links grouped by their remote ends. Links that are down count only in `all` and
+    `nominal`."""
     found: dict[str | None, LinkBundle] = {}
     for link in links:
         remote = None if link.remote == "gpu" else link.remote  # which of several is unknown
@@ -88,15 +90,15 @@ def bundles(links: Iterable[FabricLink]) -> dict[str | None, LinkBundle]:
 
 
 def coding(rate: float) -> float:
-    """The share of a signalling rate (bytes/s) that line coding leaves."""
+    """Returns the share of a signalling rate (bytes/s) that remains after line coding."""
     return _CODING.get(int(rate / 1e6), 1.0)
 
 
 class Wire(Link, frozen=True, kw_only=True):
-    """A link of the machine, and its `part`. Links of the same `grade` should be equally fast.
-    `lower` and `upper` are the ends of a PCIe link if they are visible; `reported` is what a
-    `device`'s library says of its link. A fabric's `bundle` has the parallel links, and `nominal`
-    is their signalling rate in bytes/s (None: unknown)."""
+    """A link of the machine and its `part`. Links of the same `grade` should be equally fast.
+    `lower` and `upper` are the ends of a PCIe link, if visible. `reported` is the link as the
+    library of `device` reports it. `bundle` has the parallel links of a fabric. `nominal` is the
+    signalling rate in bytes/s; None if unknown."""
 
     part: Part
     grade: str = ""
@@ -109,15 +111,16 @@ class Wire(Link, frozen=True, kw_only=True):
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links,
-    so they should be equally fast."""
+    """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links
+    and should be equally fast."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
 
 
 def _nics(transfer: Transfer) -> tuple[Part, ...]:
-    """The network interfaces of a transfer, and the way from one to the other."""
+    """Returns the two network interfaces of a transfer and the path between them; empty without
+    interfaces."""
     if not transfer.engine.owner.is_nic:
         return ()
     one, other = (str(end.place) for end in nic_ends(transfer))
@@ -125,9 +128,9 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wiring:
-    """The map of memories, switches and bridges. `switches` are a fabric's; `_unsure` are places
-    that may not be switches, and `_idle` counts each device's links that are down and do not report
-    where they led."""
+    """The map of a machine's memories, switches and bridges. `switches` has the switches of
+    fabrics. `_unsure` has the places that were taken for switches without proof. `_idle` has each
+    device's number of links that are down and do not report where they lead."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -168,8 +171,8 @@ class Wiring:
         return self._machine.functions.get(self._machine.addresses.get(memory, ""))
 
     def _passing(self, place: str) -> Passing:
-        """The traffic that a place may forward. Devices may forward traffic within their fabric;
-        other systems' memories are not known to forward any."""
+        """Returns the traffic that a place may forward. Devices may forward traffic within their
+        fabric. Memories of other systems are not known to forward any traffic."""
         if place in self._near:
             return "fabric"
         ours = is_node(place) or place in self._machine.functions
@@ -188,7 +191,7 @@ class Wiring:
             yield _wire(Part.link(one, other), one, other, "socket", grade=grade)
 
     def distance(self, one: str, other: str) -> int | None:
-        """The kernel's NUMA distance between two nodes."""
+        """Returns the kernel's NUMA distance between two nodes, or None if unknown."""
         here, there = (int(name.rpartition(":")[2]) for name in (one, other))
         distances = self._machine.known.host.distances
         # A row has a column for each online node, whatever the nodes' numbers.
@@ -225,15 +228,15 @@ class Wiring:
             yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
-        """The place that a link leads to; null if it may be a switch. A GPU that no backend reaches
-        is no switch, because nothing shows that it forwards traffic."""
+        """Returns the place that a link leads to, or None if the library does not report it. A GPU
+        that no backend can use gets a name of its own, so that it is not taken for a switch."""
         kind, _, address = (remote or "").partition(" ")
         if kind == "device":
             return f"gpu {address}" if address in self._hidden else None
         return f"gpu beside {here}" if remote == "gpu" and self._hidden else remote
 
     def _pcie(self, memory: str, host: str) -> Iterator[Wire]:
-        """Yields the PCIe links up to the host bridge."""
+        """Yields the PCIe links from a memory up to the host bridge."""
         function = self._function(memory)
         accelerator = self._machine.accelerators.get(memory)
         reported = accelerator.link if accelerator else None
@@ -266,17 +269,18 @@ class Wiring:
             here = there
 
     def _route(self, begin: str, end: str) -> list[tuple[Wire, Crossing]] | None:
-        """The wires of the route with their crossings; None if nothing is known to join the two."""
+        """Returns the wires of the route with their crossings, or None if no route is known."""
         route = self.map.route(begin, end)
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether it is uncertain that each switch on the route is a switch."""
+        """Whether the route passes a place that was taken for a switch without proof."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        """The fabric links on the route, by their ends; links to several switches count as one
-        bundle. Empty if the route leads through a memory, which is not known to forward traffic."""
+        """Returns the bundles of fabric links on the route, by their ends. Links to several
+        switches count as one bundle. Returns nothing if the route passes another memory, because
+        memories may not forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if passed and not any(map(is_node, (begin, end))):
@@ -297,8 +301,9 @@ class Wiring:
         }
 
     def carried_out(self, cell: Cell) -> tuple[Transfer, ...]:
-        """The cell's transfers. If the driver stages them, the engine's owner is the node near the
-        source, so that they use both PCIe paths and the node's memory."""
+        """Returns the cell's transfers as they are carried out. If the driver stages copies through
+        the host, the engine's owner becomes the node near the source. The copies then use both PCIe
+        paths and the node's memory."""
         if STAGED not in getattr(cell, "notes", ()):
             return cell.transfers
         return tuple(map(self._staged, cell.transfers))
@@ -333,11 +338,11 @@ class Wiring:
         return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
 
     def between(self, one: str, other: str) -> set[Part]:
-        """The parts on the ways from one memory to another."""
+        """Returns the parts on the routes from one memory to another."""
         return self._between(one, other)[0]
 
     def _find_between(self, one: str, other: str) -> tuple[set[Part], list[str]]:
-        """The parts on all shortest routes, and the grades of the wires, one for each."""
+        """Returns the parts on all shortest routes, and the grade of each wire."""
         crossed = self.route(one, other)
         if not crossed:
             return set(), ["unknown" if crossed is None else "local"]
@@ -347,13 +352,13 @@ class Wiring:
         return parts, sorted(wire.grade for wire, _ in crossed if wire.grade)
 
     def _at(self, place: str) -> Part:
-        """The part at a place that routes pass: a switch, or a memory that forwards traffic."""
+        """Returns the part at a place on a route: a switch, or a memory that forwards traffic."""
         if place in self.switches:
             return Part.fabric_switch(place)
         return Part("node" if place in self._nodes else "device", place, (place,))
 
     def opposed(self, transfers: Sequence[Transfer]) -> Iterator[Part]:
-        """The wires that these transfers cross in both directions at once."""
+        """Yields the links that the transfers cross in both directions at once."""
         crossed: dict[Part, set[bool]] = {}
         legs = (leg for transfer in transfers for leg in transfer.legs())
         for begin, end, *_ in legs:
@@ -365,7 +370,7 @@ class Wiring:
                 yield part
 
     def joints(self) -> dict[Part, set[Part]]:
-        """The switches and host bridges, each with the links that meet there."""
+        """Returns the switches and host bridges, each with the links that meet there."""
         meeting: dict[str, set[Part]] = {}
         for wire in self.wires:
             for place in (wire.a, wire.b):

@@ -1,1 +1,1 @@
-"""Operations of cells, as values."""
+"""Descriptions of the operations that cells carry out."""

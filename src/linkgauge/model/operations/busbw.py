@@ -1,4 +1,4 @@
-"""The bandwidths of a collective, from its seconds, as nccl-tests counts them (collective.py)."""
+"""The bandwidths of a collective, computed from its seconds as in nccl-tests (collective.py)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from .collective import Collective, bus_factor
 
 
 class Bandwidths(msgspec.Struct, frozen=True):
-    """The bandwidths of a collective in bytes/s: of its `algorithm`, and of each link (`bus`)."""
+    """The bandwidths of a collective in bytes/s. `algorithm` is size ÷ time (algbw), and `bus` the
+    rate of each link (busbw)."""
 
     algorithm: float
     bus: float
 
 
 def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | None:
-    """The bandwidths of the cell's headline figure, or of these seconds; None for anything but a
-    collective with figures."""
+    """Returns the bandwidths that belong to the cell's headline figure, or to the given seconds.
+    Returns None for other operations than collectives, and without figures."""
     seconds = seconds or cell.headline
     if not isinstance(cell.operation, Collective) or not seconds or cell.bytes is None:
         return None
@@ -30,7 +31,7 @@ def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | N
 
 
 def average_bus(cells: Iterable[CellResult]) -> float | None:
-    """The mean of the bus bandwidths of all cells that have one, as nccl-tests reports it, to
-    compare runs of the same sizes; None without any."""
+    """Returns the mean bus bandwidth of all cells that have one, or None if no cell has. nccl-tests
+    reports this mean; it compares runs of the same sizes."""
     found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
     return sum(found) / len(found) if found else None

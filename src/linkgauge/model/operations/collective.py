@@ -1,9 +1,9 @@
-"""Collectives as operations of cells: the bytes that each moves, how its figures count, and the
-numbers by which its result is checked.
+"""Collectives as operations of cells: the bytes that each collective moves, how its bandwidths are
+computed, and the numbers that check its result.
 
 Sizes, counts and the factors of the bandwidths are those of nccl-tests 2.19 (`src/*.cu`,
-`doc/PERFORMANCE.md`): `algbw` is the size by the time, and `busbw` is the rate of each link if all
-ranks have equal links, so that it compares with a link's rate for any number of ranks."""
+`doc/PERFORMANCE.md`): `algbw` is size ÷ time. `busbw` is the rate of each link if all ranks have
+equal links, so it can be compared with a link's rate."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ _SPLIT = re.compile(
 _ALIGNMENT = 16
 """Bytes of which each rank's share is a multiple (nccl-tests, `getCollByteCount`)."""
 _MOST = 1 << 24
-"""The bound of the numbers that data consist of, whatever their type."""
+"""The largest number that the data contain, whatever their type."""
 
 
 class NumberType(msgspec.Struct, frozen=True):
-    """A type of numbers: its `name`, its `code` in NCCL and in our kernels, the `bytes` of one
-    number, the largest `whole` number up to which all are exact, the `exponent` of the largest
-    power of two that it holds, and the relative `rounding` of a result; 0 for whole numbers."""
+    """A number type of collectives. `code` is its number in NCCL and in linkgauge's kernels, and
+    `bytes` the size of one number. All whole numbers up to `whole` are exact. The largest power of
+    two that fits has the exponent `exponent`. `rounding` is the relative error of one rounding; 0
+    for whole numbers."""
 
     name: NumberName
     code: int
@@ -76,8 +77,10 @@ NUMBERS: Mapping[NumberName, NumberType] = {
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """The properties of a kind of collective: whether a rank's send buffer and its receive buffer
-    hold a share of the size (else all of it), whether it reduces, and whether it has a root."""
+    """The properties of a kind of collective. `sends_share` and `receives_share`: the send or
+    receive buffer of a rank holds a share of the size, not all of it. `reduces`: the collective
+    takes a reduction. `has_root`: it has a root. `is_shared`: the size is divided among the
+    ranks."""
 
     sends_share: bool = False
     receives_share: bool = False
@@ -99,14 +102,14 @@ _SHAPES: Mapping[CollectiveName, _Shape] = {
     "hypercube": _Shape(sends_share=True, is_shared=True),
 }
 _NOT_IN_PLACE: tuple[CollectiveName, ...] = ("alltoall", "sendrecv")
-"""The collectives in which, in place, one rank's bytes arrive where another's are still to be sent:
-the content there is then undefined and cannot be checked."""
+"""The collectives that cannot be checked in place. One rank's bytes arrive where another rank's
+bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements: of the call (`count`), of a rank's buffers, and the offsets in the
-    receive buffer at which rank 1 sends and receives in place; those of rank r are r times as
-    large."""
+    """Numbers of elements in a collective. `count` is for one call, `send` and `receive` for the
+    buffers of a rank. If the collective is in place, rank r sends from element `send_step` × r of
+    the receive buffer and receives at element `receive_step` × r."""
 
     count: int
     send: int
@@ -116,19 +119,19 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A collective of all ranks of a cell, in their order.
+    """A collective among all ranks of a cell, in the order of the ranks.
 
     collective: Its name.
     type: The type of its numbers.
-    reduction: How numbers are reduced; null if it does not reduce.
-    root: The rank that sends to all, or receives from all; null for a collective without one.
-    in_place: Whether it sends from the buffer that it receives in.
+    reduction: How numbers are reduced; null without a reduction.
+    root: The rank that sends to all or receives from all; null without such a rank.
+    in_place: Whether each rank sends from its receive buffer.
     split: The rule that divides the ranks into groups that work at the same time, such as `MOD 2`;
-        null: all are one group.
-    aggregated: Calls that make one iteration, in one group of calls.
+        null if all ranks are one group.
+    aggregated: The number of calls that form one iteration, in one group of calls.
     blocking: Whether the host waits for each iteration.
     graphed: Whether the iterations are launched as a graph.
-    registered: How buffers are registered with the library; null if they are not."""
+    registered: How buffers are registered with the library; null if not registered."""
 
     collective: CollectiveName
     type: NumberName = "float"
@@ -151,7 +154,7 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_checked(self) -> bool:
-        """Whether its result is defined, so that it can be checked."""
+        """Whether the result of the collective is defined and can be checked."""
         return not (self.in_place and self.collective in _NOT_IN_PLACE)
 
     @property
@@ -159,8 +162,8 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return NUMBERS[self.type]
 
     def counts(self, size: int, ranks: int) -> Counts:
-        """The numbers of elements for a size in bytes, as nccl-tests counts them: a share is a
-        multiple of 16 bytes."""
+        """Returns the numbers of elements for a size in bytes, as nccl-tests counts them. A rank's
+        share is a multiple of 16 bytes."""
         shape, count = _SHAPES[self.collective], size // self.number.bytes
         if not shape.is_shared:
             return Counts(count, count, count)
@@ -175,11 +178,11 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def groups(self, ranks: int) -> tuple[tuple[int, ...], ...]:
-        """The ranks of each independent group, rank 0's group first."""
+        """Returns the ranks of each independent group, rank 0's group first."""
         return groups_of(self.split, ranks)
 
     def buffer_bytes(self, size: int, ranks: int) -> tuple[tuple[int, int], ...]:
-        """The bytes of each rank's send buffer and of its receive buffer. In place, the receive
+        """Returns the bytes of each rank's send buffer and receive buffer. In place, the receive
         buffer serves as both, and the send buffer has 0 bytes."""
         found = [(0, 0)] * ranks
         for group in self.groups(ranks):
@@ -193,21 +196,21 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
         return tuple(found)
 
     def bytes_counted(self, size: int, ranks: int) -> int:
-        """The bytes of one call by which `algbw` is computed."""
+        """Returns the bytes of one call that count for `algbw`."""
         count = self.counts(size, ranks).count * self.number.bytes
         if self.collective == "hypercube":
             return count * (ranks - 1)
         return count * ranks if _SHAPES[self.collective].is_shared else count
 
     def bytes_on_bus(self, size: int, ranks: int) -> float:
-        """The bytes of one call by which `busbw` is computed."""
+        """Returns the bytes of one call that count for `busbw`."""
         return self.bytes_counted(size, ranks) * bus_factor(self.collective, ranks)
 
 
 class CollectiveChoice(msgspec.Struct, frozen=True):
-    """The choice of collectives and how they are called: each of these `types`, with these
-    `reductions` and these `roots`; the other fields are as in Collective. `largest` is the largest
-    size in bytes, if the user chose no sizes (null: the profile's)."""
+    """The collectives to lay out. Cells are made for each of `types`, `reductions` and `roots`.
+    `largest` is the largest size in bytes, used if the user chose no sizes; null means the
+    profile's largest. The other fields are as in Collective."""
 
     types: tuple[NumberName, ...] = ("float",)
     reductions: tuple[Reduction, ...] = ("sum",)
@@ -221,7 +224,7 @@ class CollectiveChoice(msgspec.Struct, frozen=True):
 
 
 def bus_factor(name: CollectiveName, ranks: int) -> float:
-    """The ratio of `busbw` to `algbw` (nccl-tests, doc/PERFORMANCE.md)."""
+    """Returns the ratio of `busbw` to `algbw`, by nccl-tests' doc/PERFORMANCE.md."""
     if name == "all_reduce":
         return 2 * (ranks - 1) / ranks
     if _SHAPES[name].is_shared and name != "hypercube":
@@ -230,34 +233,35 @@ def bus_factor(name: CollectiveName, ranks: int) -> float:
 
 
 def reduces(name: CollectiveName) -> bool:
-    """Whether the collective takes a reduction."""
+    """Whether the collective takes a reduction, such as a sum."""
     return _SHAPES[name].reduces
 
 
 def has_root(name: CollectiveName) -> bool:
-    """Whether the collective takes a root."""
+    """Whether the collective takes a root rank."""
     return _SHAPES[name].has_root
 
 
 def no_hypercube(name: CollectiveName, ranks: int) -> str | None:
-    """Why this number of ranks cannot carry out a hypercube; None if it can, or if the collective
-    is another one."""
+    """Returns why this number of ranks cannot carry out a hypercube. Returns None if it can, and
+    for other collectives."""
     if name == "hypercube" and ranks & (ranks - 1):
         return f"a hypercube needs a power of two of ranks, not {ranks}"
     return None
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The data of a collective, chosen so that every result is exact in its type: at each index,
-    `share` ranks have a whole number from 0 to `largest`, and the others 0; for a product, they
-    have 1 or 2, and the others 1. kernels/content.cuh says which ranks these are."""
+    """The numbers that ranks send in a collective. They are chosen so that every result is exact in
+    its number type. At each index, `share` ranks have a whole number from 0 to `largest`, and the
+    other ranks have 0. For a product, `share` ranks have 1 or 2, and the others 1.
+    kernels/content.cuh chooses the ranks."""
 
     share: int
     largest: int
 
 
 def content_of(collective: Collective, ranks: int) -> Content:
-    """The content that the ranks of a group send."""
+    """Returns the content that the ranks of a group send."""
     number, reduction = collective.number, collective.reduction
     if reduction in (None, "max", "min"):
         return Content(ranks, number.whole)
@@ -269,23 +273,24 @@ def content_of(collective: Collective, ranks: int) -> Content:
 
 
 def tolerance(collective: Collective, ranks: int) -> float:
-    """The largest relative error of a correct result: 0 unless the library divides before it adds,
-    as averages do, so that each rank's number and each sum is rounded."""
+    """Returns the largest relative error of a correct result. The error is 0 except for averages:
+    there the library divides before it adds, so each rank's number and each sum is rounded."""
     return 2 * ranks * collective.number.rounding if collective.reduction == "avg" else 0.0
 
 
 def content_fields(
     collective: Collective, ranks: int, seed: int
 ) -> tuple[int, int, int, int, int, float]:
-    """The fields of content.cuh's struct Content, for a group of ranks and a seed."""
+    """Returns the fields of struct Content in content.cuh, for a group of ranks and a seed."""
     content, reduction = content_of(collective, ranks), collective.reduction
     code = -1 if reduction is None else REDUCTIONS.index(reduction)
     return seed, ranks, content.share, content.largest, code, tolerance(collective, ranks)
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """The origin of the elements in a rank's receive buffer: element i is element `base + i %
-    chunk` of rank `first + i // chunk`; for a reduction, of all ranks together."""
+    """The ranks and elements that a rank's receive buffer is filled from. Element i of the buffer
+    is element `base + i % chunk` of rank `first + i // chunk`. In a reduction, it is the reduction
+    of this element over all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62
@@ -295,7 +300,8 @@ class ElementOrigin(msgspec.Struct, frozen=True):
 def origin_of(
     collective: Collective, counts: Counts, rank: int, ranks: int
 ) -> ElementOrigin | None:
-    """The origin of a rank's elements in its group; None if it receives nothing."""
+    """Returns where the elements that a rank receives come from, or None if the rank receives
+    nothing."""
     root = collective.root or 0
     match collective.collective:
         case "all_reduce":
@@ -319,9 +325,9 @@ def origin_of(
 
 
 def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
-    """The group of each rank, in the notation of nccl-tests' NCCL_TESTS_SPLIT: `AND 0x1`, `OR 1`,
-    `MOD 2` or `DIV 4`, also with `&`, `|`, `%` and `/`. Without it all ranks are one group. Raises
-    ValueError for anything else."""
+    """Returns the number of each rank's group. `split` is in the notation of nccl-tests'
+    NCCL_TESTS_SPLIT: `AND 0x1`, `OR 1`, `MOD 2` or `DIV 4`, also with `&`, `|`, `%` and `/`. With
+    None, all ranks are one group. Raises ValueError for other texts."""
     if split is None:
         return (0,) * ranks
     match = _SPLIT.fullmatch(split.strip().upper())
@@ -342,7 +348,8 @@ def colors_of(split: str | None, ranks: int) -> tuple[int, ...]:
 
 
 def groups_of(split: str | None, ranks: int) -> tuple[tuple[int, ...], ...]:
-    """The ranks of each group, rank 0's group first. Raises ValueError as colors_of does."""
+    """Returns the ranks of each group, rank 0's group first. Raises ValueError for an invalid
+    `split`."""
     colors = colors_of(split, ranks)
     return tuple(
         tuple(rank for rank in range(ranks) if colors[rank] == color)

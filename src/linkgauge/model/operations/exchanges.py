@@ -1,15 +1,15 @@
-"""The flows that a collective's algorithm sends between its ranks, in phases.
+"""The flows of data between ranks that the algorithm of a collective causes, in phases.
 
-By default, the algorithms are the simplest that move as few bytes as possible: a ring in the order
-of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+The default algorithms are the simplest that move as few bytes as possible. They are a ring in the
+order of the ranks (P. Patarasu and X. Yuan, Bandwidth optimal all-reduce algorithms for clusters of
 workstations, Journal of Parallel and Distributed Computing 69 (2009)), all pairs at once, a star
 around the root, and partners whose numbers differ in a bit.
 
-Other algorithms are several rings at once, each with a part of the bytes, over links of their own;
-two trees, each with half of the bytes, where a rank that passes on in one has nothing below it in
-the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
-broadcast, reduction and scan, Parallel Computing 35 (2009)); reductions within a switch, which
-reads what all ranks have and stores a result to all of them (B. Klenk et al., An in-network
+There are three other algorithms. Several rings run at once, each with a part of the bytes and over
+separate links. Two trees each carry half of the bytes; a rank that passes data on in one tree is a
+leaf of the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
+broadcast, reduction and scan, Parallel Computing 35 (2009)). The switch itself reduces: it reads
+the data of all ranks and stores the result to all ranks (B. Klenk et al., An in-network
 architecture for accelerating shared-memory multiprocessor collectives, ISCA 2020)."""
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ Algorithm = Literal["ring", "tree", "nvls"]
 """An algorithm of a collective: rings, two trees, or reductions and multicasts in a switch (NVLink
 SHARP)."""
 Order = tuple[int, ...]
-"""The order of ranks in a ring: each sends to the next one."""
+"""The order of ranks in a ring. Each rank sends to the next rank."""
 SWITCH = -1
-"""The number that stands for the switch that joins all ranks."""
+"""The rank number that stands for the switch that joins all ranks."""
 _SEARCHED = 16
-"""The most ranks for which rings with links of their own are searched."""
+"""The most ranks for which rings with separate links are searched."""
 _STEPS = 100_000
-"""The most steps of this search: seven rings of eight ranks are found after 1,152 steps."""
+"""The most steps of the search for rings. Seven rings of eight ranks are found after 1,152
+steps."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """A number of `bytes` that rank `source` of a group sends to rank `target`. Either may be the
+    """The `bytes` that rank `source` of a group sends to rank `target`. Either end may be the
     SWITCH."""
 
     source: int
@@ -47,7 +48,8 @@ class Exchange(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Exchanges that run at the same time, repeated in `steps` steps that wait for each other."""
+    """Exchanges that run at the same time. The phase repeats them in `steps` steps; each step waits
+    for the step before."""
 
     steps: int
     exchanges: tuple[Exchange, ...]
@@ -60,8 +62,8 @@ def phases(
     algorithm: Algorithm = "ring",
     rings: int | Sequence[Order] = 1,
 ) -> tuple[Phase, ...]:
-    """The phases of one call of `size` bytes, one after another; none for a single rank. Uses the
-    algorithm if it can carry out the collective, else `rings` rings. Raises ValueError for a
+    """Returns the phases of one call of `size` bytes, one after another; none for a single rank. If
+    the collective cannot run by `algorithm`, `rings` rings are used. Raises ValueError for a
     hypercube if the number of ranks is no power of two."""
     if ranks < 2:
         return ()
@@ -93,7 +95,8 @@ def phases(
 
 @lru_cache(maxsize=64)
 def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
-    """All pairs of ranks of a call that send each other anything, each once."""
+    """Returns each pair of ranks, sender first, in which the sender sends data to the other in a
+    call."""
     return tuple(
         dict.fromkeys(
             (group[each.source], group[each.target])
@@ -107,8 +110,8 @@ def pairs_of(work: Collective, ranks: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=64)
 def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
-    """Orders of the ranks, at most `rings`; the first is by number. There are as many as are found
-    such that no two ranks follow each other in two orders."""
+    """Returns up to `rings` orders of the ranks. The first is 0, 1, 2 …. No rank has the same next
+    rank in two orders."""
     first = tuple(range(ranks))
     if rings == 1:
         return (first,)
@@ -121,8 +124,9 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
-    """As many rings (at most so many) as are found with links of their own, where `links[a][b]`
-    lead from rank a to rank b; none if no ring joins all, or there are too many ranks."""
+    """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
+    the number of links from rank a to rank b. The result is empty if no ring joins all ranks, or if
+    there are too many ranks."""
     ranks, limit = len(links), min(map(sum, (*links, *zip(*links, strict=True))))
     if ranks > _SEARCHED:
         return ()
@@ -131,9 +135,9 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def _apart(links: Sequence[Order], rings: int) -> list[Order]:
-    """Rings without a common pair; empty if they are not found. The largest possible number, ranks
-    - 1, exists for every number of ranks but 4 and 6 (T. Tillson, A Hamiltonian decomposition of
-    K*2m, Journal of Combinatorial Theory B 29 (1980))."""
+    """Returns `rings` rings without a common link, or an empty list if they are not found. On links
+    between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6 ranks (T.
+    Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS
@@ -163,14 +167,15 @@ def _apart(links: Sequence[Order], rings: int) -> list[Order]:
 
 
 def _rings(steps: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
-    """A phase in which each rank sends to the next one in each ring."""
+    """Returns a phase in which each rank sends to the next rank in each ring."""
     each = size / len(orders)
     pairs = (pair for one in orders for pair in zip(one, (*one[1:], one[0]), strict=True))
     return Phase(steps, tuple(Exchange(*pair, each) for pair in pairs))
 
 
 def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: float) -> Phase:
-    """A phase in which each rank sends to the next one, from the root on or towards it."""
+    """Returns a phase in which data pass along each chain of ranks, away from the root or towards
+    the root."""
     each, sent = size / len(orders), []
     for order in orders:
         first = order.index(root) + to_root
@@ -180,8 +185,8 @@ def _chains(to_root: bool, root: int, orders: Sequence[Sequence[int]], size: flo
 
 
 def _two_trees(ranks: int, size: float) -> Phase:
-    """A phase in which half of the bytes go up and down each of two trees, in pieces that follow
-    each other."""
+    """Returns a phase of two trees. In each tree, half of the bytes go up and down, in pieces that
+    follow each other."""
     edges = list(_tree(0, ranks))
     sent = []
     for shift in (0, 1):
@@ -192,8 +197,8 @@ def _two_trees(ranks: int, size: float) -> Phase:
 
 
 def _tree(low: int, high: int) -> Iterator[tuple[int, int]]:
-    """For these numbers, each one that is not the root, with the number above it in the tree. Even
-    numbers have none below them."""
+    """Yields each number of the range except the tree's root, with the number above it in the tree.
+    Even numbers are leaves."""
     root = _root(low, high)
     for part in ((low, root), (root + 1, high)):
         if part[0] < part[1]:
@@ -207,8 +212,8 @@ def _root(low: int, high: int) -> int:
 
 
 def _in_switch(work: Collective, size: int, ranks: int) -> Phase:
-    """A phase in which the switch reads all ranks' data of each share and gives the result to its
-    rank, and spreads each rank's data to all."""
+    """Returns a phase in the switch. To reduce, the switch reads each share from all ranks and
+    gives the result to the share's rank. To spread, it sends each rank's data to all ranks."""
     size = work.bytes_counted(size, ranks)
     reduces, spreads = work.collective != "all_gather", work.collective != "reduce_scatter"
     out = size * reduces + size / ranks * spreads
@@ -218,7 +223,8 @@ def _in_switch(work: Collective, size: int, ranks: int) -> Phase:
 
 
 def _by_bits(ranks: int, share: float) -> Iterator[Phase]:
-    """Phases in which partners exchange all data that they have so far, which doubles each time."""
+    """Yields phases in which pairs of ranks exchange all data that they have so far. The data
+    double in each phase."""
     if (why := no_hypercube("hypercube", ranks)) is not None:
         raise ValueError(why)
     distance = 1

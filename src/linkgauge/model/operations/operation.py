@@ -1,10 +1,11 @@
-"""Operations of cells, as values: all that is the same for every backend, such as the bytes that
-count, the comparison, the sampling, and the use of memory. `backends.operations` carries them out.
+"""The operations that cells carry out, as far as they are the same for every backend: the bytes
+that count, the comparison, the sampling, and the use of memory. `backends.operations` carries them
+out.
 
 STREAM's operations on arrays are `stream-triad`, `peak-copy` and so on. The size of a cell is the
 size of one array. Figures count every array that is read or written, as STREAM does (McCalpin,
-*Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995). The source of
-an operation on two arrays b and c holds one behind the other. `read` and `write` are not part of
+*Memory Bandwidth and Machine Balance in Current High Performance Computers*, 1995). If an operation
+reads two arrays b and c, its source buffer holds b and then c. `read` and `write` are not part of
 STREAM: they read, or write, one array."""
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ from .collective import Collective
 ProductOperation = Literal["matmul-fp32", "matmul-tf32", "matmul-bf16", "matmul-fp16"]
 
 NUMBER = 4
-"""Bytes of a number by which a cell's size counts."""
+"""Bytes of a number, as a cell's size counts them."""
 MATRICES = 3
-"""A, B and A · B."""
+"""The number of matrices of a product: A, B and A · B."""
 BLOCK = 32
-"""Columns of a product that are checked by one sum."""
+"""The number of columns of a product that one sum checks."""
 _DEVIATIONS = 8
-"""The standard deviations, of the error that rounding causes, by which a sum may be wrong: of the 2
-million sums of an 8192 × 8192 product, none is beyond 6 by chance."""
+"""How far a sum may be wrong, in standard deviations of the rounding error. Of the 2 million sums
+of an 8192 × 8192 product, none is beyond 6 by chance."""
 _SINGLE = 2.0**-24
 """Relative rounding error of a single-precision number."""
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """The type of a product's numbers: its `name` for people, the `bytes` of one number, and the
-    relative `error` of an element of the product beyond that of sums in single precision, from
-    inputs cut to the type or a result rounded to it."""
+    """The number type of a matrix product. `name` is for people. `bytes` is the size of one number.
+    `error` is the relative error of an element because inputs are cut to the type or the result is
+    rounded. The error of sums in single precision is not part of `error`."""
 
     name: str
     bytes: int
@@ -59,34 +60,37 @@ PRODUCTS: Mapping[object, ProductType] = {
 
 
 def size_of(order: int) -> int:
-    """The size in bytes of a cell that multiplies matrices of this order."""
+    """Returns the size in bytes of a cell that multiplies matrices of this order."""
     return order * order * NUMBER
 
 
 def order_of(size: int) -> int:
-    """The order n of the matrices of a cell of this size: the largest that fits."""
+    """Returns the order n of the matrices of a cell of this size, which is the largest that
+    fits."""
     return math.isqrt(size // NUMBER)
 
 
 def operations_of(order: int) -> int:
-    """The number of floating-point operations of one product."""
+    """Returns the number of floating-point operations of one product."""
     return 2 * order**3
 
 
 def tolerance(operation: object, order: int) -> float:
-    """The largest error of a signed sum of `BLOCK` neighbours in a row of a correct product.
+    """Returns the largest error that a correct product may have in the signed sum of `BLOCK`
+    neighbours in a row.
 
-    An element is a sum of n products of N(0, 1) numbers and of the order of √n. Summed up in single
-    precision its error is below n · 2⁻²⁴, as a standard deviation: each of n additions rounds a
-    partial sum of at most √n, and the errors are independent (Higham, *Accuracy and Stability of
-    Numerical Algorithms*, 2nd edition, 2.8). Tensor cores cut inputs to TF32; BF16 and FP16 results
-    are rounded."""
+    An element is a sum of n products of N(0, 1) numbers, and about √n large. In single precision,
+    the standard deviation of its error is below n · 2⁻²⁴. Each of n additions rounds a partial sum
+    of at most √n, and the errors are independent (Higham, *Accuracy and Stability of Numerical
+    Algorithms*, 2nd edition, 2.8). Tensor cores cut inputs to TF32; BF16 and FP16 results are
+    rounded."""
     deviation = math.hypot(order * _SINGLE, math.sqrt(order) * PRODUCTS[operation].error)
     return _DEVIATIONS * math.sqrt(BLOCK) * deviation
 
 
 def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -> str:
-    """A sentence on a wrong signed sum of a product, the one of `block` (from 0) in a row."""
+    """Returns a sentence that says where a product is wrong: its row and columns, the sum found
+    there, and the expected sum. `block` is the number of the block of columns, from 0."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
@@ -102,14 +106,15 @@ OutsideOperation = Literal[
     "ib_read_lat", "ib_read_lat --use_cuda", "ib_read_lat --use_cuda_dmabuf",
     "ib_send_lat", "ib_send_lat --use_cuda", "ib_send_lat --use_cuda_dmabuf",
 ]  # fmt: skip
-"""The operations in which other tools move bytes of their own between two ranks. The name states
-the memory: GPU 0's, lent by the driver (nvidia-peermem) or as a DMA buffer; else the host's."""
+"""The operations in which other tools move their own bytes between two ranks. The name says which
+memory: GPU 0's, which the driver shares (nvidia-peermem) or provides as a DMA buffer; else the
+host's."""
 OUTSIDE: tuple[OutsideOperation, ...] = get_args(OutsideOperation)
 
 
 HostMode = Literal["stream", "peak"]
-"""The way in which host threads access memory. `stream` is a linear walk with ordinary stores, as
-compilers make of STREAM's loops; `peak` is the way found to be the fastest on this machine."""
+"""How host threads access memory. `stream` is a linear walk with ordinary stores, as compilers make
+of STREAM's loops. `peak` is the way that was found to be the fastest on this machine."""
 HOST_MODES: tuple[HostMode, ...] = get_args(HostMode)
 
 ArrayKind = Literal["copy", "scale", "add", "triad", "read", "write"]
@@ -129,7 +134,7 @@ ArrayOperation = Literal[
 ]
 HandOver = Literal["launch", "sync", "event", "graph-launch", "doorbell"]
 HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
-"""The ways in which the host hands work over to a device, and learns that it is done."""
+"""The ways in which the host gives work to a device and learns that the work is done."""
 OperationName = (
     Literal[
         "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
@@ -147,8 +152,8 @@ multiplies matrices, or carries out a collective of all ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
-    """One of STREAM's operations: the numbers of arrays `read` and `written`, and its formula for
-    people."""
+    """One of STREAM's operations on arrays. `read` and `written` are the numbers of arrays, and
+    `formula` is for people."""
 
     mode: HostMode
     kind: ArrayKind
@@ -158,43 +163,46 @@ class ArrayWork(msgspec.Struct, frozen=True):
 
     @property
     def computes(self) -> bool:
-        """Whether arrays have 64-bit floating-point numbers, not just bytes."""
+        """Whether the arrays hold 64-bit floating-point numbers, not just bytes."""
         return self.kind in ("scale", "add", "triad")
 
     @property
     def counted(self) -> int:
-        """The number of arrays whose bytes count."""
+        """The number of arrays whose bytes count: all that are read or written."""
         return self.read + self.written
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """An operation that the transfers of a cell carry out.
+    """An operation that the transfers of a cell carry out, with its properties.
 
     name: Its name in cells and files.
-    lacking: The end of the sentence, after a backend's name, that the backend lacks it.
-    is_copy: Whether it moves bytes and does nothing else: such cells may run at the same time, over
-        several backends, and by another engine.
-    is_compared: Whether the bytes in its buffers show that it was right. A pointer chase copies
-        nothing: a wrong pointer would derail it, as a flag that does not come ends a ping-pong.
-        That fresh memory is zero is checked as it is touched. Other tools move bytes of their own.
-    is_single: Whether its samples are single iterations, so that their percentiles count.
+    lacking: The rest of the sentence, after a backend's name, that says that the backend lacks the
+        operation.
+    is_copy: Whether the operation only moves bytes. Copies may run at the same time, over several
+        backends, and by another engine.
+    is_compared: Whether the bytes in its buffers are compared. Other operations check themselves,
+        or use the buffers of another tool.
+    is_single: Whether each sample is a single iteration. Percentiles of samples then mean
+        something.
     is_by_bytes: Whether the bytes that it moves over links and through memories determine its time.
-    by_device: Whether a device that does it also times it.
-    by_host_alone: Whether it is work of the host, which no link and no device delays.
-    by_flags: Whether each side stores in the other's memory.
-    between_cpus: Whether it goes between the caches of CPUs.
-    in_memory: Whether its first transfer has memories; otherwise that is `null -> null`.
-    loads_beside: Whether transfers after the first are of another kind: they copy, beside it.
-    follows_pointers: Whether its transfer's scale is the size of the memory that it visits.
-    has_size: Whether its size means anything.
-    of_sizes: Whether its cells are points of a curve over sizes.
+    by_device: Whether a device that carries out the operation also times it.
+    by_host_alone: Whether only the host works, so that no link and no device delays the operation.
+    by_flags: Whether each side signals by a store to the other side's memory.
+    between_cpus: Whether bytes move between the caches of CPUs.
+    in_memory: Whether its first transfer has memories. The transfer is `null -> null` otherwise.
+    loads_beside: Whether the transfers after the first are plain copies that run at the same time
+        as the first.
+    follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
+        visits.
+    has_size: Whether the size of a cell has a meaning.
+    of_sizes: Whether cells are points of a curve over sizes.
     from_one: Whether a source stores data once for all its destinations.
-    fills_time: Whether it runs for the time set for rates, whatever the precision.
-    as_graph: The operation that does the same by a graph.
-    array: Which of STREAM's operations it is.
-    product: The type of the numbers whose matrices it multiplies.
-    collective: Which collective it is.
-    outside: Which operation of another tool it is."""
+    fills_time: Whether it runs for the time set for rates (`rate_time`), whatever the precision.
+    as_graph: The operation that does the same by launching a graph.
+    array: Its STREAM operation, if it works on arrays.
+    product: The number type, if it multiplies matrices.
+    collective: The collective, if it is one.
+    outside: The operation of another tool, if it is one."""
 
     name: OperationName
     lacking: str
@@ -221,28 +229,30 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether the other transfers of a cell load the memory, or the link, from its beginning to
-        its end."""
+        """Whether the other transfers of a cell load the memory or the link during the whole
+        measurement."""
         return self.follows_pointers or self.is_single
 
     @property
     def computes(self) -> bool:
-        """Whether it computes with 64-bit floating-point numbers in its arrays."""
+        """Whether the operation computes with 64-bit floating-point numbers in arrays."""
         return self.array is not None and self.array.computes
 
     @property
     def mode(self) -> HostMode | None:
-        """The mode in which host threads carry it out, if it works on arrays; else None."""
+        """The mode in which host threads access arrays; None if the operation does not work on
+        arrays."""
         return self.array.mode if self.array is not None else None
 
     @property
     def source_arrays(self) -> int:
-        """The number of arrays that its source buffer holds."""
+        """The number of arrays in the source buffer."""
         return max(1, self.array.read) if self.array is not None else 1
 
     @property
     def counted_arrays(self) -> int:
-        """How often its figures count the cell's size: once, or as often as STREAM does."""
+        """The number of times that figures count the cell's size: once, or once for each array as
+        in STREAM."""
         return self.array.counted if self.array is not None else 1
 
 
@@ -261,7 +271,7 @@ ARRAYS: Mapping[object, ArrayWork] = {
 }
 ARRAY_NAMES: tuple[ArrayOperation, ...] = get_args(ArrayOperation)
 PEAK_NAMES = tuple(name for name in ARRAY_NAMES if ARRAYS[name].mode == "peak")
-"""The names of what kernels do with arrays."""
+"""The names of the operations that kernels carry out on arrays (mode `peak`)."""
 PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
 
 COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)
@@ -341,7 +351,7 @@ OPERATIONS: Mapping[OperationName, Operation] = {one.name: one for one in _ALL}
 
 
 def named(name: OperationName) -> Operation:
-    """The operation of this name."""
+    """Returns the operation of this name."""
     return _of_collective(name) if isinstance(name, Collective) else OPERATIONS[name]
 
 

@@ -1,6 +1,6 @@
-"""Finds what limits an AI workload: a roof for each part of the machine, at the rate that the part
-reaches alone (S. Williams, A. Waterman and D. Patterson, Roofline, Communications of the ACM 52
-(2009))."""
+"""Finds the part of a machine that limits an AI workload, by a roofline: each part has a roof,
+which is the rate that the part reaches alone (S. Williams, A. Waterman and D. Patterson, Roofline,
+Communications of the ACM 52 (2009))."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .workload import WorkDone
 
 BoundKind = Literal["host link", "device link", "memory", "compute", "launch"]
 _ENOUGH = 0.5
-"""The share of the time for which a part must be busy to explain it."""
+"""The share of the time that a part must be busy to explain the time."""
 _HELD_UP = 0.8
-"""The share of a loop in which the host launches work from which the device waits for launches."""
+"""If the host launches work for this share of a loop, the device waits for launches."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True):
-    """The part of the machine that limits a workload. `kind` is the part that takes the most time,
-    null if none explains half of it; `share` is the share of a loop's time that it would take at
-    the rate that it reaches alone, and `shares` are those of all parts."""
+    """The part of the machine that limits a workload. `kind` is the part that takes the most time;
+    null if no part explains half of the time. `shares` has each part's share of the time of a loop,
+    if the part works at its full rate. `share` is the share of the limiting part."""
 
     kind: BoundKind | None
     share: float
@@ -28,9 +28,9 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def bound_of(done: WorkDone) -> Bottleneck | None:
-    """The bottleneck of the work, by a roofline with a roof for each link (Williams, Waterman and
-    Patterson, 2009); None if no rate is known. If the host needs most of the loop to launch work,
-    the device waits for launches, and the other roofs are out of reach."""
+    """Returns the part that limits the work, by a roofline model with a roof for each part. Returns
+    None if no rate is known. If the host spends most of the loop launching work, launching is the
+    limit."""
     needs, rates = done.demands, done.rates
     parts: tuple[tuple[BoundKind, float, float | None], ...] = (
         ("host link", needs.to_device, rates.to_device),

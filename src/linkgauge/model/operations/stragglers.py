@@ -1,7 +1,7 @@
-"""Finds the rank of a collective that comes last, and how long the others wait for it.
+"""Finds the rank of a collective that comes last, and how long the other ranks wait for it.
 
-A rank's part of a collective lasts from its own start until it has received all that it needs. The
-rank that starts last waits for nobody: of all ranks, its part is the shortest."""
+A rank's part of a collective lasts from the rank's start until the rank has received all data. The
+rank that starts last does not wait, so its part is the shortest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from linkgauge.model.documents.result import CellResult
 from .collective import Collective
 
 SIGNIFICANCE = 0.01
-"""The probability that a rank is named if all ranks come last equally often."""
+"""The probability that a rank is returned although all ranks come last equally often."""
 LEAST_WAIT = 0.01
 """The least share of a collective's time that counts as a wait."""
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """A `rank` that came last in `last` of the `iterations`, and the median of the seconds (`wait`)
-    that the other ranks waited for it then."""
+    """The rank that comes last. `rank` came last in `last` of the `iterations`. `wait` is the
+    median time in seconds that the other ranks waited in these iterations."""
 
     rank: int
     last: int
@@ -33,8 +33,9 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def straggler_of(cell: CellResult) -> Straggler | None:
-    """The rank of a collective that clearly comes last most often; of several groups, the one that
-    is waited for longest. None if there is none, or if the iterations are unknown."""
+    """Returns the rank of a collective that clearly comes last most often. If there are several
+    groups, returns the rank that causes the longest wait. Returns None if there is no such rank, or
+    if the iterations are unknown."""
     if not isinstance(cell.operation, Collective) or not cell.iterations:
         return None
     seconds = {own.rank: own.seconds for own in cell.iterations}
@@ -49,10 +50,12 @@ def straggler_of(cell: CellResult) -> Straggler | None:
 
 
 def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> Straggler | None:
-    """Finds the straggler of ranks that work together, from the seconds of each one's iterations.
+    """Returns the rank that clearly comes last in a group of ranks, or None. `seconds` has each
+    rank's time for every iteration.
 
-    A rank is named if any rank would be last as often by chance with a probability of at most 1 %
-    (binomial, times the number of ranks). If several ranks are equally short, none is last."""
+    A rank is returned only if it is last too often for chance: the probability that chance makes
+    any rank last so often is at most 1 % (binomial, times the number of ranks). If several ranks
+    have the shortest time, none is last."""
     iterations = list(zip(*seconds, strict=True))
     if len(ranks) < 2 or not iterations:
         return None
@@ -74,8 +77,8 @@ def find_straggler(ranks: Sequence[int], seconds: Sequence[Sequence[float]]) -> 
 
 
 def at_least(successes: int, trials: int, share: float) -> float:
-    """The probability of at least `successes` successes in `trials` trials, each with the
-    probability `share` (between 0 and 1)."""
+    """Returns the probability of at least `successes` successes in `trials` trials. Each trial
+    succeeds with the probability `share` (between 0 and 1)."""
     each = math.log(share), math.log1p(-share)
     return math.fsum(
         math.exp(

@@ -1,4 +1,4 @@
-"""AI workloads and their language models as data: the work of a cell, and its further results."""
+"""AI workloads and their language models: the work of a cell, and the additional results."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ _PRODUCTS_OF_ATTENTION = 2
 """The products of attention: queries by keys, and the result by values."""
 KEY_AND_VALUE = 2
 BACKWARD = 2
-"""The backward pass multiplies twice for each product of the forward pass: for the gradient of its
-input and for that of its weights."""
+"""The backward pass has two products for each product of the forward pass: one for the gradient of
+the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """The shape of a decoder: `layers` with `hidden` numbers a token, `heads` of queries and
-    `kv_heads` of keys and values, `intermediate` numbers inside SwiGLU, and the size of the
-    `vocabulary`."""
+    """The shape of a decoder model. `layers` is the number of layers. `hidden` is how many numbers
+    a token has. `heads` and `kv_heads` are the numbers of heads for queries, and for keys and
+    values. `intermediate` is the inner width of SwiGLU. `vocabulary` is the number of different
+    tokens."""
 
     name: ModelName
     hidden: int
@@ -47,7 +48,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> int:
-        """The numbers of a head."""
+        """The numbers per attention head."""
         return self.hidden // self.heads
 
     @property
@@ -57,7 +58,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters without the embedding, which also serves as the last product."""
+        """The number of parameters. The embedding is not counted."""
         return self.layers * self.layer_parameters + self.hidden
 
     @property
@@ -65,32 +66,34 @@ class ModelShape(msgspec.Struct, frozen=True):
         return self.vocabulary * self.hidden
 
     def weight_bytes(self, numbers: NumberKind) -> int:
-        """The bytes of all weights, the embedding included."""
+        """Returns the bytes of all weights, including the embedding."""
         return (self.parameters + self.embedding) * NUMBER_BYTES[numbers]
 
     def cache_bytes(self, batch: int, tokens: int, numbers: NumberKind) -> int:
-        """The bytes of the keys and values for `tokens` tokens of each sequence of a batch."""
+        """Returns the bytes of the keys and values for `tokens` tokens of each sequence of a
+        batch."""
         each = KEY_AND_VALUE * self.kv_heads * self.head * NUMBER_BYTES[numbers]
         return self.layers * batch * tokens * each
 
     def prefill_operations(self, batch: int, tokens: int) -> int:
-        """The floating-point operations of a forward pass over prompts of `tokens` tokens; token t
-        attends to t tokens, itself included."""
+        """Returns the floating-point operations of a forward pass over prompts of `tokens` tokens.
+        Token t attends to t tokens, including itself."""
         attended = tokens * (tokens + 1) // 2
         return self._operations(batch * tokens, batch * attended)
 
     def decode_operations(self, batch: int, context: int) -> int:
-        """The floating-point operations for one more token of each sequence, which attends to
-        `context` tokens."""
+        """Returns the floating-point operations for one more token of each sequence. The new token
+        attends to `context` tokens."""
         return self._operations(batch, batch * context)
 
     def training_operations(self, batch: int, tokens: int) -> int:
-        """The floating-point operations of a forward and a backward pass through the layers."""
+        """Returns the floating-point operations of a forward and a backward pass through the
+        layers."""
         return (1 + BACKWARD) * self.prefill_operations(batch, tokens)
 
     def decode_bytes(self, batch: int, context: int, numbers: NumberKind) -> int:
-        """The bytes of device memory that one step must read: every weight once (also of the last
-        product), and the keys and values of the context."""
+        """Returns the bytes of device memory that one step must read. These are all weights once,
+        and the keys and values of the context."""
         return self.weight_bytes(numbers) + self.cache_bytes(batch, context, numbers)
 
     def _operations(self, tokens: int, attended: int) -> int:
@@ -116,20 +119,21 @@ WorkKind = Literal[
 Implementation = Literal["own", "transformers"]
 NUMBER_KINDS: tuple[NumberKind, ...] = get_args(NumberKind)
 WORK_SAMPLES = 5
-"""Samples of a workload: each takes many operations, and preparing one takes longer than all."""
+"""The number of samples of a workload. Each sample takes many operations, and preparing a workload
+takes longer than all samples."""
 
 
 ServerKind = Literal["openai", "triton-http", "triton-grpc"]
 
 
 class Server(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A running server.
+    """A running inference server that requests go to.
 
-    url: Its URL.
-    kind: Its protocol.
-    model: The model that is asked for; null: its first.
-    rate: Requests per second, at random moments (an open loop); null: a fixed number of requests is
-        under way at any time (a closed loop)."""
+    url: The URL of the server.
+    kind: The protocol of the server.
+    model: The model to request; null for the server's first model.
+    rate: Requests per second, at random moments (an open loop); null for a fixed number of
+        concurrent requests (a closed loop)."""
 
     url: str
     kind: ServerKind = "openai"
@@ -140,24 +144,25 @@ class Server(msgspec.Struct, frozen=True, omit_defaults=True):
 class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
     """An AI workload on one device, or on several ranks.
 
-    kind: What it is. `prefill`: a forward pass over `batch` prompts of `prompt` tokens. `decode`:
-        then, `tokens` more of each, one after another. `streamed`: a forward pass whose weights
-        come from host memory layer by layer. `offload`, `restore`: the keys and values of the batch
-        to host memory, and back. `training`: a step of mixed precision over the batch. `pipeline`:
-        pieces of input that are copied to the device, computed on and copied back. `serving`:
-        requests to a server.
+    kind: The kind of work. `prefill`: a forward pass over `batch` prompts of `prompt` tokens.
+        `decode`: after a prefill, `tokens` more tokens of each prompt, one after another.
+        `streamed`: a forward pass whose weights come from host memory layer by layer. `offload`: a
+        copy of the batch's keys and values to host memory. `restore`: a copy of the keys and values
+        back. `training`: a training step in mixed precision over the batch. `pipeline`: pieces of
+        input that are copied to the device, processed and copied back. `serving`: requests to a
+        server.
     model: The model's shape, by its name.
     numbers: The type of its numbers.
-    batch: How many prompts there are, or requests at once.
-    prompt: Tokens of a prompt; of `serving`, words.
-    tokens: Tokens that are made of each; of `pipeline`, pieces of input.
-    overlap: Whether copies and collectives run while kernels compute; else they wait.
-    ranks: How many devices work together.
+    batch: The number of prompts, or of concurrent requests.
+    prompt: Tokens of a prompt; for `serving`, words.
+    tokens: Tokens to generate for each prompt; for `pipeline`, pieces of input.
+    overlap: Whether copies and collectives run while kernels compute, or wait for kernels.
+    ranks: The number of devices that work together.
     balance: For `pipeline`, the time of computing as a percentage of the time of copying.
-    implementation: Whose code it is: linkgauge's own, or that of transformers.
+    implementation: The implementation: linkgauge's own, or that of the package transformers.
     seed: The seed of weights and prompts.
-    trace: The folder for a trace of one more loop; null: none.
-    server: The server that requests go to; null for anything but `serving`."""
+    trace: The folder for the trace of an additional loop; null for no trace.
+    server: The server that requests go to; null for other kinds."""
 
     kind: WorkKind
     model: ModelName = "10m"
@@ -179,8 +184,8 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkloadChoice(msgspec.Struct, frozen=True):
-    """The choice of AI workloads to lay out. Null means a value that suits the device (small on a
-    CPU)."""
+    """The AI workloads to lay out. Null is replaced by a value that suits the device (small values
+    on a CPU)."""
 
     model: ModelName | None = None
     batches: tuple[int, ...] = ()
@@ -196,13 +201,13 @@ class WorkloadChoice(msgspec.Struct, frozen=True):
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A part of the work that is timed separately.
+    """A part of the work that is timed separately. A training step has `input`, `forward`,
+    `backward`, `synchronisation` and `optimiser`, which add up to the step. Inference has `first
+    token` and `between tokens`, as the host sees them; a server also has `request`.
 
-    name: Which part: of a training step `input`, `forward`, `backward`, `synchronisation`,
-        `optimiser`, which add up to the step; of inference `first token` or `between tokens`, as
-        the host sees them; of a server also `request`.
-    seconds: Seconds that it took, each time.
-    summary: Statistics of these; null without any."""
+    name: The name of the part.
+    seconds: Seconds that the part took, each time.
+    summary: Statistics of the seconds; null without any."""
 
     name: str
     seconds: tuple[float, ...]
@@ -210,14 +215,14 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 class Demands(msgspec.Struct, frozen=True):
-    """The work that one loop must do.
+    """The amounts of each kind of work that one loop must do.
 
     operations: Floating-point operations.
     memory_bytes: Bytes of device memory.
     to_device: Bytes over the link from the host.
     to_host: Bytes over the link to the host.
     between_devices: Bytes over links between devices.
-    launching: Seconds that the host takes to launch all of it; null if the host itself computes."""
+    launching: Seconds that the host takes to launch all work; null if the host itself computes."""
 
     operations: float = 0.0
     memory_bytes: float = 0.0
@@ -228,10 +233,10 @@ class Demands(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """The rates that the same device reaches for each kind of work, measured beforehand by the same
-    process. Null: not measured.
+    """The rate of a device for each kind of work. The same process measured the rates before the
+    workload. Null means not measured.
 
-    operations: Operations/s of a product of matrices of the same type.
+    operations: Operations/s of a matrix product with the workload's number type.
     memory: Bytes/s of a read of device memory.
     to_device: Bytes/s of copies from pinned host memory.
     to_host: Bytes/s of copies to pinned host memory.
@@ -247,32 +252,33 @@ class Rates(msgspec.Struct, frozen=True):
 class OperationShare(msgspec.Struct, frozen=True):
     """The share of a traced loop that operations of one kind take.
 
-    name: The kind.
-    fraction: Its part of the loop's device time, from 0 to 1."""
+    name: The kind of operation.
+    fraction: The share of the loop's device time, from 0 to 1."""
 
     name: str
     fraction: float
 
 
 class WorkDone(msgspec.Struct, frozen=True):
-    """The results of a workload besides its samples.
+    """The results of a workload in addition to its samples.
 
     seconds: Median time of a loop in seconds.
-    parameters: Parameters of the model; 0 of a server's.
-    demands: What one loop must do.
-    rates: The rates that the device reaches.
+    parameters: Parameters of the model; 0 for a server's model.
+    demands: The work that one loop must do.
+    rates: The rates that the device reaches for each kind of work.
     how: The software that carried it out.
-    stages: Parts that are timed by themselves.
-    split_error: The relative difference between the sum of a training step's stages and its time;
+    stages: The parts that are timed separately.
+    split_error: The relative difference between a training step's time and the sum of its stages;
         null for other work.
-    communication: Seconds of a loop's collectives by themselves; null without collectives.
-    exposed: Seconds of a loop's collectives that computing did not hide; null without collectives.
-    link_use: Share of a loop in which the link to the host would be busy at the rate that it
+    communication: Seconds that a loop's collectives take alone; null without collectives.
+    exposed: Seconds of a loop's collectives that did not overlap with computing; null without
+        collectives.
+    link_use: The share of a loop that the link to the host would be busy at the rate that the link
         reaches alone; null if unknown.
-    device_use: The share of a loop in which the device would be busy at the rate that it reaches
-        alone; null if unknown.
+    device_use: The share of a loop that the device would be busy at the rate that the device
+        reaches alone; null if unknown.
     shares: The shares of a traced loop's device time, by kind of operation.
-    trace: The file of that trace; null without one.
+    trace: The file of the trace; null without a trace.
     tokens_rate: A server's tokens per second; null for other work."""
 
     seconds: float

@@ -1,19 +1,20 @@
-"""Finds where a series of runs changes its level, for good or for some runs.
+"""Finds the runs at which the level of a series changes, for good or for a few runs.
 
 Each value is the median of one run. The series is searched over seeded intervals (S. Kovács, P.
-Bühlmann, H. Li, A. Munk, Biometrika 110, 2023): of lengths that halve and overlap by half, so that
-some interval holds each change alone. A candidate is a stretch of an interval whose level differs
-from that of the rest by the largest two-sample t: one that lasts to the interval's end (a change),
-and one of few runs within it, after which the level comes back (both ends of a dip are one
-question: A. Olshen, E. Venkatraman, R. Lucito, M. Wigler, Biostatistics 5, 2004). A p-value is that
-of Student's t times the number of stretches of its kind tried in all intervals (Bonferroni; K.
-Worsley, JASA 74, 1979, for one change); most of the significance is for changes that last. The most
-significant candidate is taken, then the next that lies apart from it, and last each must stand
-between its neighbours.
+Bühlmann, H. Li, A. Munk, Biometrika 110, 2023). Their lengths halve and they overlap by half, so
+that some interval contains each change alone. The candidates of an interval are the stretches whose
+level differs from the rest of the interval by the largest two-sample t. There are two kinds. A
+change lasts to the end of the interval. A dip has few runs, and the level comes back after it; both
+ends of a dip are tested as one (A. Olshen, E. Venkatraman, R. Lucito, M. Wigler, Biostatistics 5,
+2004). A p-value is that of Student's t, times the number of stretches of the same kind tried in all
+intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change). Most of the significance is for
+changes that last. Candidates are taken in order of significance, unless a taken candidate ends
+within their interval. Finally each candidate must remain significant when it is tested between its
+neighbours.
 
 The unit of evidence is the run, not the sample: the scatter of a run's samples is not used. All
-computations use logarithms, so changes are relative. A single run far off its neighbours is brought
-closer first (`_FAR` deviations): one slow run is no change, nor are two."""
+computations use logarithms, so changes are relative. A single run far off its neighbours is first
+moved to within `_FAR` deviations. One or two slow runs are no change."""
 
 from __future__ import annotations
 
@@ -32,33 +33,33 @@ from .summary import robust_deviation
 LEAST = 3
 """The fewest runs on each side of a change."""
 LONGEST = 12
-"""The most runs of a stretch after which the level comes back as a whole; of longer stretches, each
-end is found separately."""
+"""The most runs of a stretch that is found as a whole, with both ends. The ends of longer stretches
+are found separately."""
 SIGNIFICANCE = 0.01
 _OF_DIPS = 0.1
-"""The part of the significance that is used for such stretches."""
+"""The part of the significance that is used for stretches after which the level comes back."""
 _DECAY = 2.0
-"""The decay of intervals. √2, as in the paper, tries twice as many splits, each of which must then
-be more significant."""
+"""The factor by which intervals become shorter. √2, as in the paper, tries twice as many splits,
+and each of them must then be more significant."""
 _FAR = 4.0
 _NEAR = 5
-"""The runs on each side of a run that show whether it is far off."""
+"""The number of runs on each side that show whether a run is an outlier."""
 _LEAST_TO_TAME = 8
 """The fewest runs whose deviation is known well enough to tame outliers."""
 _CLEAR = 4.0
-"""The least distance between two levels, in deviations, for values to belong clearly to one of
-them; a value must also be nearer to its level than `_NEAR_A_LEVEL` of the distance."""
+"""The least distance between two levels, in deviations, at which values clearly belong to one of
+the levels. A value must also be nearer to its level than `_NEAR_A_LEVEL` of the distance."""
 _NEAR_A_LEVEL = 0.25
 _MOST_TO_AND_FRO = 4
 _LIKELY = 3.84
-"""The 95 % quantile of chi-squared with one degree of freedom: by how much twice the log likelihood
-of a position may be less (D. Hinkley, Biometrika 57, 1970)."""
+"""The 95 % quantile of chi-squared with one degree of freedom. A position is likely if twice its
+log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1970)."""
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """A change of the level at the value `at` (from 0); with 95 % it lies within `first` to `last`.
-    `before` and `after` are the medians of the values up to the neighbouring changes. `p` accounts
-    for all stretches of its kind that were tried."""
+    """A change of the level at value number `at` (from 0). With 95 % confidence, the change is
+    between `first` and `last`. `before` and `after` are the medians of the values up to the
+    neighbouring changes. `p` is adjusted for the number of stretches that were tried."""
 
     at: int
     first: int
@@ -73,9 +74,9 @@ class ChangePoint(msgspec.Struct, frozen=True):
 
 
 class _Stretch(msgspec.Struct, frozen=True, order=True):
-    """The values `first` to `last` (exclusive), tested against the others of `begin` to `end`
-    (exclusive). Stretches are ordered by `p`, which accounts for all that were tried, then by t,
-    which is negative here."""
+    """The values from `first` to `last` (exclusive), tested against the other values from `begin`
+    to `end` (exclusive). `p` is adjusted for the number of stretches that were tried. `t` is stored
+    as a negative number, so that sorting puts the clearest stretch first."""
 
     p: float
     t: float
@@ -86,14 +87,15 @@ class _Stretch(msgspec.Struct, frozen=True, order=True):
 
     @property
     def ats(self) -> tuple[int, ...]:
-        """The positions at which the level changes."""
+        """The positions at which the level changes: one, or two for a dip."""
         return (self.first,) if self.last == self.end else (self.first, self.last)
 
 
 def change_points(
     values: Sequence[float], significance: float = SIGNIFICANCE
 ) -> tuple[ChangePoint, ...]:
-    """The changes of a series of positive values, in its order; none of fewer than 2 × LEAST."""
+    """Returns the changes of a series of positive values, in order. The result is empty for fewer
+    than 2 × LEAST values."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]
@@ -116,9 +118,9 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """The largest p-value of these that counts as significant, among `of` series (Y. Benjamini, Y.
-    Hochberg, JRSS B 57, 1995): if no series changes, any change is found with at most the
-    probability `significance`. 0 if none counts."""
+    """Returns the largest p-value that still counts as significant among `of` series, or 0 if none
+    does (Y. Benjamini, Y. Hochberg, JRSS B 57, 1995). If no series changes, the probability of
+    finding any change is at most `significance`."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
     )
@@ -126,7 +128,8 @@ def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) ->
 
 
 def _tamed(logs: Sequence[float]) -> list[float]:
-    """The values, with none further than `_FAR` deviations from the median of its neighbours."""
+    """Returns the values with outliers moved to at most `_FAR` deviations from the median of their
+    neighbours."""
     steps = [abs(after - before) for before, after in pairwise(logs)]
     deviation = robust_deviation(steps) / math.sqrt(2)
     if not deviation or len(logs) < _LEAST_TO_TAME:
@@ -139,8 +142,8 @@ def _tamed(logs: Sequence[float]) -> list[float]:
 
 
 def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
-    """The changes that are no larger than the distance between two levels that runs alternate
-    between: such a series has two modes, and stays in one for a while."""
+    """Returns the changes that only move between two levels that the runs alternate between. A
+    series that alternates may stay at one level for a while."""
     bounds = list(pairwise([0, *ats, len(logs)]))
     levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
     noise = robust_deviation(
@@ -164,7 +167,8 @@ def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
 
 
 def _seeded(length: int) -> Iterator[tuple[int, int]]:
-    """The intervals to search: the whole, then ever shorter ones that overlap by half."""
+    """Yields the intervals to search: the whole series, then ever shorter intervals that overlap by
+    half."""
     size, seen = float(length), set[tuple[int, int]]()
     while size >= 2 * LEAST:
         count = 2 * math.ceil(length / size) - 1
@@ -179,7 +183,7 @@ def _seeded(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """The stretches within an interval after which its level comes back."""
+    """Yields the stretches within an interval after which the level may come back."""
     for first in range(begin + LEAST, end - 2 * LEAST + 1):
         for last in range(first + LEAST, min(first + LONGEST, end - LEAST) + 1):
             yield first, last
@@ -187,17 +191,17 @@ def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 @lru_cache
 def _tries(length: int) -> dict[int, float]:
-    """The factor for the p-value of a stretch in a series this long, by the number of ends that the
-    stretch has."""
+    """Returns the factor by which p-values are multiplied in a series of this length. The factor
+    for changes has the key 1, the factor for dips the key 2."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
     dips = sum(1 for of in _seeded(length) for _ in _dips(*of))
     return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}
 
 
 class _Sums:
-    """Running sums of the values, with outliers moved closer, and of their squares, about their
-    mean; they give the t of any stretch. A stretch counts if its p-value, times the number of
-    stretches of its kind that were tried, is small enough."""
+    """Computes the t of any stretch quickly, from running sums. Outliers are moved closer first. A
+    stretch counts if its p-value, multiplied by the number of stretches of the same kind, is below
+    the significance."""
 
     def __init__(self, values: list[float], significance: float) -> None:
         self._values, values = values, _tamed(values)
@@ -213,13 +217,13 @@ class _Sums:
         self._too_small: dict[tuple[int, int], float] = {}
 
     def best_split(self, begin: int, end: int) -> _Stretch | None:
-        """The stretch up to the end of the interval with the largest t; None if it does not
-        count."""
+        """Returns the stretch with the largest t that lasts to the end of the interval, or None if
+        it does not count."""
         return self._best(((at, end) for at in range(begin + LEAST, end - LEAST + 1)), begin, end)
 
     def best_dip(self, begin: int, end: int) -> _Stretch | None:
-        """The stretch after which the level comes back with the largest t; None if it does not
-        count."""
+        """Returns the stretch with the largest t after which the level comes back, or None if it
+        does not count."""
         return self._best(_dips(begin, end), begin, end)
 
     def _best(self, stretches: Iterable[tuple[int, int]], begin: int, end: int) -> _Stretch | None:
@@ -243,8 +247,9 @@ class _Sums:
         return found if self._is_of_several(found) else None
 
     def _is_of_several(self, one: _Stretch) -> bool:
-        """Whether at least as many values as a level must have are nearer to the stretch's level
-        than to the other one. Two slow runs, with a third one beside them, are not enough."""
+        """Whether the stretch rests on more than a few values. At least LEAST values inside must be
+        nearer to the stretch's level than to the other level, and at least LEAST values outside
+        nearer to the other level."""
         inside = self._values[one.first : one.last]
         outside = self._values[one.begin : one.first] + self._values[one.last : one.end]
         level, other = statistics.median(inside), statistics.median(outside)
@@ -253,17 +258,18 @@ class _Sums:
         return min(own, others) >= LEAST
 
     def between(self, stretch: _Stretch, begin: int, end: int, wider: float) -> _Stretch:
-        """The same changes tested in another interval, with errors `wider` times as large."""
+        """Returns the same change or dip, tested between `begin` and `end`. Errors are multiplied
+        by `wider`."""
         last = end if stretch.last == stretch.end else stretch.last
         t = self._t(begin, end, self._explained(stretch.first, last, begin, end)) / wider
         return self._stretch(t, stretch.first, last, begin, end)
 
     def wider(self, ats: Iterable[int]) -> float:
-        """The factor by which the error of a mean exceeds that of independent values, if the level
-        changes only at these places. If neighbouring values are alike, as in runs that stay in one
-        of two modes for a while, many of them tell as little as a few independent ones (G. Box, G.
-        Jenkins, Time Series Analysis, 1970: the variance of an autoregressive mean). A likeness of
-        one standard error counts as chance."""
+        """Returns the factor by which the error of a mean exceeds that of independent values. `ats`
+        are the positions at which the level changes. Neighbouring values may be correlated, as in
+        runs that stay in one of two modes for a while. Such values say as little as fewer
+        independent values (G. Box, G. Jenkins, Time Series Analysis, 1970: the variance of an
+        autoregressive mean). A correlation of up to one standard error counts as chance."""
         rest = list[float]()
         for begin, end in pairwise([0, *sorted(ats), self.length]):
             mean = (self._sums[end] - self._sums[begin]) / (end - begin)
@@ -280,7 +286,8 @@ class _Sums:
         return stretch.p < self._significance
 
     def likely(self, at: int, begin: int, end: int) -> tuple[int, int]:
-        """The first and the last likely position of a change, between its neighbours."""
+        """Returns the first and the last likely position of the change at `at`. `begin` and `end`
+        are the neighbouring changes."""
         total = self._total(begin, end)
         best = max(total - self._explained(at, end, begin, end), self._least)
         limit = best * math.exp(_LIKELY / (end - begin))
@@ -296,7 +303,7 @@ class _Sums:
         return self._squares[end] - self._squares[begin] - total * total / (end - begin)
 
     def _explained(self, first: int, last: int, begin: int, end: int) -> float:
-        """The sum of squares that a separate level for a stretch explains."""
+        """Returns the sum of squares that a separate level for a stretch explains."""
         size, k = end - begin, last - first
         mean = (self._sums[end] - self._sums[begin]) / size
         return (self._sums[last] - self._sums[first] - k * mean) ** 2 * size / (k * (size - k))
@@ -309,8 +316,8 @@ class _Sums:
 
 
 def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
-    """The most significant stretches, none of which shares its interval with a more significant
-    one."""
+    """Returns the most significant stretches. A stretch is left out if a more significant one has
+    an end within its interval."""
     taken: list[_Stretch] = []
     for one in candidates:
         if not any(one.begin < at < one.end for other in taken for at in other.ats):
@@ -319,8 +326,8 @@ def _apart(candidates: Sequence[_Stretch]) -> list[_Stretch]:
 
 
 def _standing(taken: Sequence[_Stretch], sums: _Sums) -> list[_Stretch]:
-    """The stretches that remain significant when each is tested between its neighbours. The
-    weakest one is removed until all of them are."""
+    """Returns the stretches that remain significant when each is tested between its neighbours. The
+    weakest stretch is removed until all are significant."""
     left = list(taken)
     while left:
         wider = sums.wider([at for one in left for at in one.ats])

@@ -1,13 +1,13 @@
 """Tests whether two sets of runs differ in a figure. The unit of evidence is the run.
 
-Samples of one run share its buffers, its moments and its state of the machine, so that their number
-says nothing of another run. What is compared are the logarithms of the runs' medians, each run one
-value, by Student's t with the variance between runs (`spread`). Where each side has one run and
-nothing else is known, the intervals of the two runs take its place.
+All samples of a run share the same buffers, moments and state of the machine, so their number says
+nothing of another run. Each run therefore counts as one value, the logarithm of its median.
+Student's t compares these values, with the variance between runs (`spread`). If each side has one
+run and no variance is known, the intervals of the two runs are used instead.
 
 Many cells are compared at once: Holm's p (S. Holm, Scandinavian Journal of Statistics 6, 1979)
-bounds the probability that any of those that did not change is called different, however the cells
-depend on each other."""
+bounds the probability that any unchanged cell is called different, however the cells depend on each
+other."""
 
 from __future__ import annotations
 
@@ -31,26 +31,28 @@ Basis = Literal["runs", "within"]
 runs."""
 POWER = 0.9
 _EACH = 0.95
-"""The probability with which a loss is significant, and with which it is at least the least loss: a
-loss is found if both hold, which has the probability `POWER` however they depend on each other."""
+"""The probability of each of two conditions: a loss is significant, and it is at least the least
+loss. A loss is found if both hold, with at least the probability `POWER`, however the conditions
+depend on each other."""
 _Z_EACH = 1.6448536
 MOST_RUNS = 100
-"""The most runs that are asked for; the machine drifts during more."""
+"""The most runs that a comparison asks for, because the machine drifts during more."""
 FEW = 2
-"""The degrees of freedom of a cell's own below which intervals of single runs count as well."""
+"""If a cell's own runs have fewer degrees of freedom, the intervals of single runs count as
+well."""
 
 
 class RunChange(msgspec.Struct, frozen=True):
     """The change of a figure between two sets of runs.
 
     ratio: The second figure divided by the first.
-    low: The low end of its 95 % interval.
-    high: The high end of its 95 % interval.
-    p: The probability of a difference at least as clear if there is none, for this cell alone.
-    holm: The same probability, adjusted for all cells that were compared.
+    low: The low end of the ratio's 95 % interval.
+    high: The high end of the ratio's 95 % interval.
+    p: The probability of a difference at least this clear if nothing changed, for this cell alone.
+    holm: `p` adjusted for all cells that were compared.
     basis: The evidence: the variation between runs, or the intervals of single runs (`within`).
     deviation: The relative standard deviation from run to run.
-    degrees: The degrees of freedom with which that is known."""
+    degrees: The degrees of freedom of the deviation."""
 
     ratio: float
     low: float
@@ -63,8 +65,8 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """The error of a cell that varies more than assumed, and the `part` of all cells that may be
-    such."""
+    """The larger error that applies if a cell varies more than assumed. `part` is the share of all
+    cells for which this may be true."""
 
     error: float
     degrees: float
@@ -75,8 +77,8 @@ class Doubt(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """The difference of the logarithms, its standard error with degrees of freedom, and its p,
-    which is at least that of the `doubt`."""
+    """The result of testing two sides. `log` is the difference of their logarithms. `error` is its
+    standard error, with `degrees` degrees of freedom. `p` is at least the p of the `doubt`."""
 
     log: float
     error: float
@@ -88,8 +90,9 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """A cell's runs on one side: the logarithm of each run's figure. For a single run, `within` is
-    its variance by its own interval; null if it has no interval that describes other runs."""
+    """The runs of a cell on one side of a comparison. `logs` are the logarithms of their figures.
+    `within` is the variance of a single run, from the interval of that run. It is null if the
+    interval says nothing of other runs."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -100,8 +103,8 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """The variance of a run's figure by its own interval: the variance with which the interval,
-    from low to high, has its measured coverage."""
+    """Returns the variance between runs that a single run's interval implies. With this variance,
+    the interval covers the share `coverage` of other runs."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees), LEAST)
     return Spread(deviation * deviation, degrees)
@@ -110,10 +113,10 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 def compare_sides(
     first: Side, second: Side, spread: Spread | None, own_degrees: int, stretched: float = 1.0
 ) -> SideTest | None:
-    """Compares two sides, both with runs. None if the variation of runs is unknown. `own_degrees`
-    are the degrees of freedom of the cell's own runs, history included; with fewer than two, the
-    variation is at least what the cell's single runs show within themselves, with their intervals'
-    error `stretched`."""
+    """Tests the difference between two sides, each with at least one run. Returns None if the
+    variation of runs is unknown. `own_degrees` are the degrees of freedom of the cell's own runs,
+    including the history. If there are fewer than two, the intervals of single runs are tested as
+    well, and the larger p counts. The errors of these intervals are multiplied by `stretched`."""
     log = second.mean - first.mean
     by_runs = None if spread is None else _by_runs(log, first, second, spread)
     alone = _by_intervals(log, first, second, stretched) if own_degrees < FEW else None
@@ -140,13 +143,13 @@ def _test(
 
 
 def errors_apart(first: Side, second: Side) -> float | None:
-    """The distance of the sides in standard errors, by the intervals of single runs."""
+    """Returns the difference of the sides in standard errors, by the intervals of single runs."""
     one = _by_intervals(second.mean - first.mean, first, second, 1.0)
     return None if one is None else one.log / one.error
 
 
 def _by_intervals(log: float, first: Side, second: Side, stretched: float) -> SideTest | None:
-    """The test by the intervals of single runs (B. Welch, Biometrika 34, 1947)."""
+    """Tests two sides by the intervals of single runs (B. Welch, Biometrika 34, 1947)."""
     one, other = first.within, second.within
     if one is None or other is None:
         return None
@@ -161,14 +164,14 @@ def _by_intervals(log: float, first: Side, second: Side, stretched: float) -> Si
 
 
 def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[float, float]:
-    """The standard error with its degrees of freedom, by Welch's formula."""
+    """Returns the standard error and its degrees of freedom, by Welch's formula."""
     parts = [(own.variance / n, own.degrees) for own, n in zip(spreads, counts, strict=True)]
     variance = sum(part for part, _ in parts)
     return math.sqrt(variance), variance**2 / sum(part**2 / of for part, of in parts)
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Each p, adjusted for all of them by Holm's method."""
+    """Returns the p-values, adjusted for their number by Holm's method."""
     order = sorted(range(len(p)), key=p.__getitem__)
     adjusted, least = [1.0] * len(p), 0.0
     for at, number in enumerate(order):
@@ -178,7 +181,7 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def changes(found: Iterable[SideTest | None]) -> list[RunChange | None]:
-    """The changes of all cells tested in one comparison, with Holm's p."""
+    """Returns the changes of all cells that one comparison tests, with Holm's p."""
     every = list(found)
     adjusted = iter(holm([one.p for one in every if one is not None]))
     return [None if one is None else _change(one, next(adjusted)) for one in every]
@@ -197,37 +200,37 @@ def _exp(log: float) -> float:
 
 
 def changed_to(ratio: float, better: Better) -> ChangedTo:
-    """Whether a figure with this ratio to another one is better or worse."""
+    """Returns whether a figure is better or worse than another figure, from their ratio."""
     return "better" if (ratio > 1) == (better == "higher") else "worse"
 
 
 def loss(ratio: float, better: Better) -> float:
-    """The loss of a figure with this ratio to another, as a fraction of the other; negative for a
-    gain."""
+    """Returns the loss of a figure as a fraction of the reference. `ratio` is the figure divided by
+    the reference. A gain is negative."""
     return 1 - ratio if better == "higher" else ratio - 1
 
 
 def largest_loss(change: RunChange, better: Better) -> float:
-    """The largest loss within the interval of a change."""
+    """Returns the largest loss within the interval of a change."""
     return loss(change.low if better == "higher" else change.high, better)
 
 
 def log_of_loss(fraction: float, better: Better) -> float:
-    """The distance that a loss moves the logarithm of a figure, without its sign."""
+    """Returns the distance by which a loss moves the logarithm of a figure, without a sign."""
     return -math.log1p(-fraction) if better == "higher" else math.log1p(fraction)
 
 
 def loss_of_log(log: float, better: Better) -> float:
-    """The loss that moves the logarithm by this distance."""
+    """Returns the loss, as a fraction, that moves the logarithm of a figure by this distance."""
     return -math.expm1(-log) if better == "higher" else math.expm1(min(log, 300.0))
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """The aim of a comparison.
+    """The settings that say what a comparison should find.
 
-    significance: The limit that Holm's p has to be below.
+    significance: The limit that Holm's p must be below.
     least: The least loss that counts, as a fraction.
-    detect: The true loss that its runs should suffice to find, as a fraction.
+    detect: The true loss that the runs should suffice to find, as a fraction.
     exclude: The loss that a conclusive comparison must rule out, as a fraction."""
 
     significance: float = 0.01
@@ -237,18 +240,19 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """The loss that the runs of a comparison suffice to find.
+    """The loss that the runs of a comparison can find.
 
-    detectable: The smallest true loss that they find with 90 %, as a fraction.
-    more: How many more runs of the first and of the second side are needed to find the loss aimed
-        at; null: more than 100."""
+    detectable: The smallest true loss that the runs find with a probability of 90 %, as a fraction.
+    more: The additional runs of the first and of the second side that are needed to find the loss
+        of the Aim; null if more than 100."""
 
     detectable: float
     more: tuple[int, int] | None
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """The loss that can be found in a cell, among `cells` compared cells."""
+    """Returns the smallest loss that these runs can find in a cell, and how many more runs would
+    find the loss that `aim` names. `cells` is the number of compared cells."""
 
     def found(counts: tuple[int, int], more: int) -> float:
         scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
@@ -265,7 +269,8 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 
 
 def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better) -> float:
-    """The true loss that is found with `POWER`."""
+    """Returns the true loss that is found with the probability `POWER`, if `cells` cells are
+    compared."""
     whole = max(1, min(int(degrees), 100_000))
     level = float(f"{min(0.5, aim.significance / cells):.3g}")
     clear = shift_found(level, _rounded(whole), _EACH) * error
@@ -274,7 +279,7 @@ def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better)
 
 
 def _rounded(degrees: int) -> int:
-    """Degrees of freedom rounded to two digits, so that few integrals are computed."""
+    """Rounds degrees of freedom down to two digits, so that few integrals are computed."""
     step: int = 10 ** max(0, len(str(degrees)) - 2)
     return degrees // step * step
 
@@ -282,8 +287,8 @@ def _rounded(degrees: int) -> int:
 def _more(
     runs: tuple[int, int], suffices: Callable[[tuple[int, int], int], bool]
 ) -> tuple[int, int] | None:
-    """The fewest further runs that suffice: of the second side alone, else of both so that they
-    have equally many."""
+    """Returns the fewest additional runs that suffice. Tries runs of the second side alone first,
+    then runs of both sides until both have the same number."""
 
     def second(n: int) -> tuple[int, int]:
         return runs[0], runs[1] + n
@@ -300,7 +305,8 @@ def _more(
 
 
 def _first(suffices: Callable[[int], bool]) -> int | None:
-    """The smallest number up to `MOST_RUNS` that suffices; any larger number then suffices, too."""
+    """Returns the smallest number up to `MOST_RUNS` that suffices, or None. All numbers above the
+    smallest must suffice, too."""
     if not suffices(MOST_RUNS):
         return None
     return bisect_left(range(MOST_RUNS), True, key=suffices)

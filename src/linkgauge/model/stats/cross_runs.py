@@ -1,12 +1,12 @@
-"""Estimates how much the variances of cells truly differ, from products over different runs.
+"""Estimates how much the true variances of cells differ, from products over different runs.
 
-A run that is far off makes several of its squared deviations large at once. Where runs have heavy
-tails, the variances of few runs therefore differ much among cells that vary alike. Two disjoint
-pairs of runs are independent: the mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over runs a, b, c, d that
-all differ is σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of
-Mathematical Statistics 27, 1956); with one cell in the first factor and another one in the second,
-it is σ₁² σ₂², however the cells of a run are correlated. The mean difference of the two, over
-cells, is the variance of σ² among them."""
+An outlying run makes several squared deviations large at once. With heavy tails, variances from few
+runs therefore differ much, even among cells whose true variances are equal. Two disjoint pairs of
+runs are independent. The mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over different runs a, b, c, d is
+therefore σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of Mathematical
+Statistics 27, 1956). If the first factor is of one cell and the second of another cell, the mean is
+σ₁² σ₂², however the cells of a run are correlated. The mean difference between σ⁴ and σ₁² σ₂² over
+cells is the variance of σ² among cells."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Deviation = Sequence[float]
 Gram = list[list[list[float]]]
 """For each set of runs, the sum over cells of products of two runs' deviations."""
 _WITHIN, _BETWEEN = 2.0, 0.5
-"""Standard errors that unlikeness exceeds before it counts. Simulated: alike cells with the noise
-recorded on two H200s seem unlike by one such error in every sixth comparison, which costs the
-power of all; cells that are truly unlike and not seen so are judged by themselves, too
-(`spread`), but kinds are not."""
+"""The standard errors that unlikeness must exceed before it counts. In simulations with the noise
+recorded on two H200s, alike cells seem unlike by one standard error in every sixth comparison,
+which costs the power of all. Cells that are truly unlike but not recognized are also judged by
+themselves (`spread`), but kinds are not."""
 _VERY = 5.0
-"""The unlikeness that counts if chance leaves no mean with which to compare it."""
+"""The unlikeness that counts if chance leaves no mean to compare with."""
 
 
 class Unlikeness(NamedTuple):
-    """The variance of the logarithm of σ² among cells of a kind, and that among kinds (null:
-    unknown)."""
+    """How much the variances σ² of cells differ: the variance of the logarithm of σ² within a kind
+    of cells, and between kinds. Null is unknown."""
 
     within: float | None
     between: float | None
 
 
 def gram(cells: Sequence[Sequence[Deviation]]) -> Gram:
-    """The Gram matrices of cells that have the same runs in the same sets."""
+    """Returns the Gram matrices of cells that have the same runs in the same sets."""
     return [
         [[sum(map(mul, one, other)) for other in by_run] for one in by_run]
         for by_run in ([*zip(*own, strict=True)] for own in zip(*cells, strict=True))
@@ -46,7 +46,7 @@ def gram(cells: Sequence[Sequence[Deviation]]) -> Gram:
 
 
 def added(grams: Iterable[Gram]) -> Gram:
-    """The Gram matrices of all cells together."""
+    """Returns the sum of Gram matrices, which is the Gram matrix of all their cells together."""
     return [
         [[sum(values) for values in zip(*rows, strict=True)] for rows in zip(*own, strict=True)]
         for own in zip(*grams, strict=True)
@@ -54,8 +54,8 @@ def added(grams: Iterable[Gram]) -> Gram:
 
 
 def square(of: Gram) -> float | None:
-    """The square of the sum of the cells' variances: the mean product over all disjoint pairs of
-    runs. None if no set has four runs and only one has two."""
+    """Returns the square of the sum of the cells' variances, as the mean product over all disjoint
+    pairs of runs. Returns None if there are no two disjoint pairs."""
     total = count = 0.0
     sums = list[tuple[float, int]]()
     for own in of:
@@ -75,7 +75,8 @@ def square(of: Gram) -> float | None:
 
 
 def square_of(cell: Sequence[Deviation]) -> float | None:
-    """The square of one cell's variance, from products over different runs."""
+    """Returns the square of one cell's variance, as the mean product over disjoint pairs of
+    runs."""
     total = count = 0.0
     whole = pairs = 0.0
     for own in cell:
@@ -94,8 +95,8 @@ def square_of(cell: Sequence[Deviation]) -> float | None:
 
 
 class Kind(NamedTuple):
-    """Alike cells with the same runs: their number, the sum of the squares of their variances, and
-    the square of the sum."""
+    """Similar cells with the same runs. `cells` is their number. `squares` is the sum of the
+    squares of their variances, and `square` the square of the sum."""
 
     cells: int
     squares: float
@@ -105,21 +106,24 @@ class Kind(NamedTuple):
 
     @property
     def product(self) -> float:
-        """The mean product of two cells' variances; of a single cell, its square."""
+        """The mean product of the variances of two cells; for a single cell, the square of its
+        variance."""
         if self.cells == 1:
             return self.squares
         return (self.square - self.squares) / (self.cells * (self.cells - 1))
 
 
 class KindsTogether(NamedTuple):
-    """Kinds with the same runs, and the square of the sum of all variances."""
+    """The kinds of cells that have the same runs. `square` is the square of the sum of all cells'
+    variances."""
 
     kinds: Sequence[Kind]
     square: float
 
     @property
     def product(self) -> float | None:
-        """The mean product of the variances of two cells of different kinds."""
+        """The mean product of the variances of two cells of different kinds; None for a single
+        kind."""
         sizes = [kind.cells for kind in self.kinds]
         pairs = sum(sizes) ** 2 - sum(size * size for size in sizes)
         if not pairs:
@@ -128,7 +132,8 @@ class KindsTogether(NamedTuple):
 
 
 def unlikeness(found: Sequence[KindsTogether]) -> Unlikeness:
-    """The unlikeness of all cells, from groups that have the same runs."""
+    """Returns how much the variances of all cells differ. The cells of one item of `found` have the
+    same runs."""
     between = _between(found)
     return Unlikeness(_within(found, between or 0.0), between)
 
@@ -144,9 +149,8 @@ def _between(found: Sequence[KindsTogether]) -> float | None:
 
 
 def _within(found: Sequence[KindsTogether], between: float) -> float | None:
-    """The variance within kinds, relative to each kind's level. Few runs determine a kind's level,
-    so it is taken nearer to the common level the less kinds differ; otherwise a kind's excess over
-    its own estimate would be biased."""
+    """Returns the variance of σ² within kinds, relative to each kind's level. If kinds differ
+    little, their levels are moved towards the common level."""
     apart, level = list[float](), list[float]()
     middle = fmean(kind.variance for one in found for kind in one.kinds) if found else 0.0
     for kind in (kind for one in found for kind in one.kinds if kind.cells > 1):
@@ -160,8 +164,8 @@ def _within(found: Sequence[KindsTogether], between: float) -> float | None:
 def _ratio(
     apart: Sequence[float], level: Sequence[float], errors: float, *, centred: bool = False
 ) -> float:
-    """The variance of the logarithm, from the variance relative to the squared mean, for a
-    lognormal distribution."""
+    """Returns the variance of the logarithm of σ², for a lognormal distribution. `apart` is the
+    variance of σ², and `level` the square of its mean."""
     if sum(level) <= 0:
         return _VERY
     ratio = sum(apart) / sum(level)

@@ -1,11 +1,12 @@
 """Hockney's line through the times of transfers of several sizes: t = t0 + bytes ÷ r∞.
 
-t0 is the time of a transfer however small (the latency), r∞ the bandwidth that it tends to. The
-size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney, The communication
-challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994), 389-398.
+t0 is the time of the smallest transfer (the latency), and r∞ the bandwidth that large transfers
+approach. The size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney, The
+communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994),
+389-398.
 
-The line has the least squares of relative deviations, so that small sizes count as much as large
-ones; neither t0 nor 1 ÷ r∞ is ever negative."""
+The line minimizes the squares of relative deviations, so small sizes count as much as large sizes.
+t0 and 1 ÷ r∞ are never negative."""
 
 from __future__ import annotations
 
@@ -18,16 +19,15 @@ from ..curves import SizeLine
 from .student import critical
 
 LEAST = 3
-"""The fewest different sizes: two always lie on a line."""
+"""The fewest different sizes. Two sizes always lie on a line."""
 RANGE = 4
-"""The largest size is at least this many times the smallest: what lies outside is extrapolated."""
+"""The least ratio of the largest size to the smallest. Sizes beyond these two are extrapolated."""
 OFF = 0.15
-"""No line fits if a time is off by more than this share of itself. Of collectives of nccl-tests on
-two and four H200s, those that keep one algorithm are off by at most 0.13 (broadcast,
-reduce-scatter), others by 0.16 to 0.31 (alltoall, sendrecv, all-gather, reduce, all-reduce)."""
+"""No line fits if it misses a time by more than this share. Among nccl-tests' collectives on two
+and four H200s, those that keep one algorithm are off by at most 0.13 (broadcast, reduce-scatter).
+The others are off by 0.16 to 0.31 (alltoall, sendrecv, all-gather, reduce, all-reduce)."""
 NOISE = 0.01
-"""No time is known better than to this share of itself (what a run asks for), however well a line
-fits."""
+"""The least relative error of a time (what a run asks for), however well a line fits."""
 KNOWN = 0.25
 """t0 and r∞ are known if their 95 % interval (Student's t) reaches no farther than this share."""
 
@@ -47,9 +47,9 @@ def fit(
     row: str = "",
     column: str | None = None,
 ) -> SizeLine | None:
-    """The line through the points of this path, in any order; None if their sizes are too few or
-    too close to each other. If it is off by more than `OFF`, no line fits, and only the error is
-    returned."""
+    """Returns the line through the points of one path, in any order. Returns None if there are too
+    few sizes or the sizes are too close to each other. If the line misses a point by more than
+    `OFF`, no line fits, and the result has only the error."""
     sizes = {point.size for point in points}
     if len(sizes) < LEAST or max(sizes) < RANGE * min(sizes):
         return None
@@ -72,8 +72,8 @@ def fit(
 
 
 def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:
-    """t0 and 1 ÷ r∞ with the least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)², and the error of each if
-    all times are wrong by their full size. Negative values become 0."""
+    """Returns t0 and 1 ÷ r∞ by least squares of the relative deviations. Negative values become 0.
+    Also returns how far each may be off if all times are wrong by 100 %."""
     # In units of the largest point: squares of seconds and bytes lie too far apart.
     most = points[-1]
     u = [most.seconds / point.seconds for point in points]

@@ -1,18 +1,19 @@
-"""Intervals into which another run's median falls.
+"""Computes intervals into which the median of another run falls.
 
-A cell is measured in visits: each has its own buffers, gates and moment, as another run has. A
-run's figure varies with all of these, so intervals are formed from visits, not samples: samples
-taken back to back share their buffers and their moment, and their scatter alone covered 79 % of
-what it should.
+A cell is measured in visits. Each visit (round of samples) has its own buffers, start signals and
+moment, like another run, and figures vary with all of these. Intervals are therefore computed from
+visits, not samples. Samples taken back to back share buffers and moment: intervals from their
+scatter alone covered only 79 % of what they should.
 
-An interval has two parts. Variation between visits is assumed to be normal: its variance (that of
-visits' means, less the part due to the scatter of samples) is pooled over alike cells, since each
-has few visits and Student's t is narrow only if many determine the variance (G. Snedecor, W.
-Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13). Variation between samples is seldom
-normal: copies take one of two or three durations, or stall now and then. So that part rests on the
-order of samples alone (T. Hettmansperger, S. Sheather, Statistics & Probability Letters 4, 1986).
-Each part has separate halves below and above the median; halves are joined as roots of sums of
-squares (G. Zou, A. Donner, Statistics in Medicine 27, 2008).
+An interval has two parts. Variation between visits is assumed to be normal. Its variance is the
+variance of the visits' means, less the part due to the scatter of samples. This variance is pooled
+over similar cells, because a cell has few visits, and Student's t is narrow only if many visits
+determine the variance (G. Snedecor, W. Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13).
+Variation between samples is seldom normal: copies take one of two or three durations, or stall now
+and then. That part is therefore computed from the order of the samples alone (T. Hettmansperger, S.
+Sheather, Statistics & Probability Letters 4, 1986). Each part has separate halves below and above
+the median. The halves of both parts are combined by root sum of squares (G. Zou, A. Donner,
+Statistics in Medicine 27, 2008).
 
 All computations use logarithms, so intervals are relative."""
 
@@ -31,37 +32,40 @@ from .student import critical, exceeds
 from .summary import deviation
 
 VisitSamples = Sequence[Sequence[float]]
-"""The samples of a cell, visit by visit; none is empty."""
+"""The samples of a cell, visit by visit. No visit is empty."""
 COVERAGE = 0.95
 _F = (math.inf, 99.0, 9.28, 6.39, 5.05, 4.28, 3.79, 3.44, 3.18, 2.98)
-"""Quantiles of F with 1, 2 … degrees of freedom each: 95 % from 3 on, 99 % for 2; none for 1, whose
-variance can take any value by chance."""
+"""Quantiles of F with 1, 2 … degrees of freedom each: the 95 % quantile from 3 on, and the 99 %
+quantile for 2. There is none for 1, because the variance can then take any value by chance."""
 _F_STRICT = (math.inf, 999.0, 141.1, 53.4, 29.8, 20.0, 15.0, 12.0, 10.1, 8.75)
-"""99.9 % of F: a cell whose few visits agree by chance must not pass for a quiet one."""
+"""The 99.9 % quantiles of F. A noisy cell whose few visits agree by chance must not count as
+quiet."""
 _SAME = 1 + 1e-9
 """Tolerance, so that rounding does not exclude a cell from its own pool."""
 _CERTAIN = 0.01
-"""The probability below which a cell is not like the others: that of noise as large as the cell's,
-given the variance of the others."""
+"""If noise as large as a cell's has a lower probability, given the variance of the other cells, the
+cell is not like the others."""
 _MEDIAN = math.pi / 2
-"""Variance of a normal sample's median, as a multiple of that of its mean, for many samples."""
+"""The variance of a normal sample's median for many samples, as a multiple of the variance of its
+mean."""
 _CHANCE = 4
-"""By chance the variance of visits may be this multiple of the part due to the scatter of samples:
-F's 95 % quantile of about 6 degrees of freedom against the samples'."""
+"""By chance, the variance of visits may be this multiple of the part that the scatter of samples
+causes: F's 95 % quantile for about 6 degrees of freedom and those of the samples."""
 _BIAS = 1.25
-"""Correction factor: the difference of two variances, clipped at zero, is too large on average,
-with six degrees of freedom and a true difference of zero by 0.22 of the samples' part."""
+"""A correction factor. The difference of two variances, clipped at zero, is too large on average.
+With six degrees of freedom and a true difference of zero, it is too large by 0.22 of the samples'
+part."""
 _LEAST_TO_TAME = 8
 _FAR = 3
 _GAP = 2
 """A bound is interpolated between two samples only if their distance is at most this multiple of
-the inner one's distance from the median: otherwise it would lie between two modes, where no sample
-lies."""
+the distance from the median to the inner one. A bound would otherwise lie between two modes, where
+no sample lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure and its interval, as logarithms. The variation between visits is
-    estimated with `degrees` degrees of freedom, from the visits of `alike` cells."""
+    """A cell's headline figure, with its interval from `low` to `high` as logarithms. The variation
+    between visits has `degrees` degrees of freedom and comes from `alike` cells."""
 
     figure: float
     low: float
@@ -74,15 +78,16 @@ class Estimate(msgspec.Struct, frozen=True):
         return math.log(self.figure)
 
     def interval(self) -> tuple[float, float]:
-        """The range into which another run's median falls with `COVERAGE`, in the samples' unit. It
-        always contains the figure, whatever is rounded."""
+        """Returns the interval into which another run's median falls with the probability
+        `COVERAGE`. The interval is in the samples' unit and always contains the figure."""
         return min(math.exp(self.low), self.figure), max(math.exp(self.high), self.figure)
 
 
 class _Spread(msgspec.Struct, frozen=True):
-    """The variance `between` the means of a cell's visits, with its degrees of freedom (None and 0
-    for one visit), the `scatter` of a single sample within its visit (None if no visit has two
-    samples), and the `share` of it that a visit's mean has."""
+    """The variation of a cell's figures. `between` is the variance between the means of visits
+    (rounds of samples); None for one visit. `degrees` is its degrees of freedom. `scatter` is the
+    variance of a single sample within a visit; None if no visit has two samples. `share` is the
+    fraction of `scatter` that remains in a visit's mean."""
 
     between: float | None
     degrees: int
@@ -91,16 +96,18 @@ class _Spread(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> float:
-        """The square of the standard error by the cell's own visits, or else by its samples."""
+        """The square of the figure's standard error. It comes from the cell's visits or, for one
+        visit, from the samples."""
         if self.between is not None:
             return self.between * _median_factor(self.degrees + 1)
         return (self.scatter or 0.0) * self.share
 
 
 class _Pooled(msgspec.Struct, frozen=True):
-    """The pooled variation of alike cells: the variance `between` visits' means with its degrees of
-    freedom, the part of it that arises `within` visits, the variance of a single sample (None if no
-    visit of any cell has two samples), and the number of cells."""
+    """The variation of several similar cells together. `between` is the variance between the means
+    of visits, with `degrees` degrees of freedom. `within` is the part of `between` that comes from
+    samples within visits. `scatter` is the variance of a single sample; None if no visit has two
+    samples. `alike` is the number of cells."""
 
     between: float
     within: float
@@ -110,8 +117,8 @@ class _Pooled(msgspec.Struct, frozen=True):
 
 
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
-    """The estimate of each of these alike cells, from its visits; None if no variance is known (no
-    cell has two visits) or a figure is not positive."""
+    """Returns the estimate for each of several similar cells. An estimate is None if a figure of
+    the cell is not positive. All estimates are None if no cell has two visits."""
     spread = [_spread(own) if own else None for own in map(_logs, cells)]
     pools = _Pools([each for each in spread if each])
     return [
@@ -144,8 +151,9 @@ def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estim
 
 
 class _Pools:
-    """The spreads in order of variance, to pool alike ones. A cell of one visit has no variance
-    between visits, and a cell with one sample a visit none within them; neither counts as 0."""
+    """The variations of cells, sorted by variance so that similar cells can be pooled. A cell with
+    one visit says nothing about the variance between visits. A cell with one sample per visit says
+    nothing about the variance within visits."""
 
     def __init__(self, spread: Sequence[_Spread]) -> None:
         known = [(each.between, each) for each in spread if each.between is not None]
@@ -159,9 +167,8 @@ class _Pools:
         self._sampled = _sums(0 if scatter is None else degrees for scatter, degrees in scatters)
 
     def of(self, own: _Spread) -> _Pooled | None:
-        """The pooled variation of all cells like this one, or of all cells if it has no variance
-        itself. A noisier cell is left out only if it certainly differs. None if nothing is
-        known."""
+        """Returns the pooled variation of the cells that vary like this cell. If this cell has no
+        variance, all cells are pooled. Returns None if no variance is known."""
         low, high = 0, len(self._variances)
         if own.between is not None:
             at = min(own.degrees, len(_F)) - 1
@@ -181,8 +188,8 @@ class _Pools:
         return _Pooled(between / degrees, within, single, int(degrees), high - low)
 
     def _without_quieter(self, own: float, degrees: int, low: int, high: int) -> int:
-        """The index from which on the cells together are as noisy as this one: if many cells are
-        quieter, a few of them may still be like it."""
+        """Returns the index of the first cell to pool. Quieter cells before this index are left
+        out, so that the pooled cells are as noisy as this cell."""
 
         def is_like(first: int) -> bool:
             rest = self._degrees[high] - self._degrees[first] - degrees
@@ -196,7 +203,7 @@ class _Pools:
 
 
 def _sums(values: Iterable[float]) -> list[float]:
-    """The sums of the first 0, 1, 2 … values."""
+    """Returns the sums of the first 0, 1, 2 … values."""
     return [0.0, *accumulate(values)]
 
 
@@ -218,8 +225,8 @@ def _spread(visits: VisitSamples) -> _Spread:
 
 
 def _tamed(visits: VisitSamples) -> VisitSamples:
-    """The samples with stalls clipped: samples far outside (three times the interquartile range: J.
-    Tukey, Exploratory Data Analysis, 1977) count as the farthest of the rest."""
+    """Returns the samples with stalls clipped. Samples outside three times the interquartile range
+    (J. Tukey, Exploratory Data Analysis, 1977) become equal to the farthest sample inside."""
     ordered = sorted(sample for visit in visits for sample in visit)
     if len(ordered) < _LEAST_TO_TAME:
         return visits
@@ -230,8 +237,9 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
 
 
 def _of_samples(visits: VisitSamples, middle: float, apart: float) -> tuple[float, float] | None:
-    """How far an interval of all samples reaches below and above their median, once the share
-    `apart` of the differences between visits is removed; None for too few samples."""
+    """Returns how far the median's interval reaches below and above the median of all samples. The
+    fraction `apart` of the differences between visits is removed first. Returns None for too few
+    samples."""
     ordered = sorted(
         sample - offset
         for visit in visits
@@ -257,9 +265,9 @@ def _bound(outer: float, inner: float, share: float, centre: float) -> float:
 
 @cache
 def _place(count: int) -> tuple[int, float] | None:
-    """The rank of the sample, from either end, at which an interval of the median begins, and the
-    fraction of the distance to the next sample, for `COVERAGE`; None if even all samples are too
-    few."""
+    """Returns the sample at which an interval of the median with `COVERAGE` begins. The first
+    number is the sample's rank from either end. The second is the fraction of the distance to the
+    next sample. Returns None for too few samples."""
     ranks = range(1, count // 2 + 1)
     covered = list(accumulate((math.comb(count, k - 1) for k in ranks), initial=0))
     shares = [1 - 2 * below / 2**count for below in covered]
@@ -272,8 +280,8 @@ def _place(count: int) -> tuple[int, float] | None:
 
 
 def _median_factor(count: int) -> float:
-    """The variance of the median of `count` normal values of variance 1, within 1 % of the exact
-    values; for an even count the median is the mean of the middle two."""
+    """Returns the variance of the median of `count` normal values of variance 1, within 1 % of the
+    exact value. For an even count the median is the mean of the middle two values."""
     if count <= 2:
         return 1 / count
     return _MEDIAN / (count + (_MEDIAN - 1 if count % 2 else 1.25))

@@ -1,4 +1,5 @@
-"""Samples that fall into two separate groups: a transfer that is either fast or slow."""
+"""Finds samples that fall into two separate groups, as in a transfer that is either fast or
+slow."""
 
 from __future__ import annotations
 
@@ -16,19 +17,19 @@ _SHARE = 10
 _APART = 0.01
 """The ratio below which two medians are the same for all practical purposes."""
 _NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
-"""By the number of gaps: each must exceed the greater of the first and the second ÷ n, in standard
-deviations within the groups. Fewer than one in 100 sets of normal, lognormal (σ to 1), drifting or
-autocorrelated (0.9) samples, of any number from 6 on, has such gaps; two groups ten deviations
-apart, 30 : 70, are detected from 30 samples in 95 of 100 cases (docs/methodology.md)."""
+"""The widths that gaps need, by the number of gaps. Each gap must exceed the greater of the first
+number and the second ÷ n, in standard deviations within the groups. Of normal, lognormal (σ to 1),
+drifting or autocorrelated (0.9) sets of 6 or more samples, fewer than one in 100 has such gaps. Two
+groups ten deviations apart, 30 : 70, are detected from 30 samples in 95 of 100 cases
+(docs/methodology.md)."""
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """One of two groups of samples.
+    """One of two groups of a cell's samples, such as the fast or the slow samples.
 
-    median: The median of its samples, in the result's unit.
-    gates: How many gates have most of their samples in it.
-    samples: How many samples are in it.
-    """
+    median: The median of the group's samples, in the result's unit.
+    gates: The number of gates (start signals) whose samples are mostly in the group.
+    samples: The number of samples in the group."""
 
     median: float
     gates: int
@@ -38,13 +39,13 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], visits: Sequence[int] = ()
 ) -> float | None:
-    """The value that separates two groups of the samples; None if they form one group.
+    """Returns the value that separates two groups of samples, or None if there is only one group.
 
-    `gates` are the numbers of consecutive samples behind each gate: samples behind one gate share a
-    mode, so gates are counted, not samples. If each of the `visits` (numbers of samples each) lies
-    in one group alone, the cause is common to its gates, and visits are counted. The largest gap
-    between sorted medians decides, on the values and on their logarithms, so that a long tail is
-    not taken for a group."""
+    `gates` has the number of samples after each gate (start signal), and `visits` the number of
+    samples in each visit. Samples after one gate share a mode, so gates are counted, not samples.
+    If every visit lies in a single group, visits are counted instead. The largest gap between
+    sorted medians must be wide both for the values and for their logarithms. A long tail is then
+    not mistaken for a group."""
     border = _border(samples, gates)
     if border is None or len(visits) < 2:
         return border
@@ -66,7 +67,8 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
 
 
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
-    """The groups on either side of a border, the larger one (by gates, then by samples) first."""
+    """Returns the two groups of samples, below and above the border. The group with more gates
+    comes first; if both have equally many, the group with more samples."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
     return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
 
@@ -78,12 +80,13 @@ def _group(samples: Sequence[float], gates: Sequence[int], border: float, is_hig
 
 
 def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
-    """The median of each unit's samples."""
+    """Yields the median of the samples of each unit (a gate or a visit)."""
     yield from map(statistics.median, cut(samples, units))
 
 
 def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[float]]:
-    """The samples of each unit (a gate, a visit), whose sizes are given."""
+    """Yields the samples of each unit (a gate or a visit). `units` has the number of samples in
+    each unit."""
     first = 0
     for count in units:
         yield samples[first : first + count]
@@ -91,8 +94,8 @@ def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[flo
 
 
 def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
-    """The index at which the widest gap begins, if the widest `gaps` are wide compared with the
-    distances between them."""
+    """Returns the index of the widest gap between sorted values. Returns None if the widest `gaps`
+    gaps are not wide compared with the spread of the values between them."""
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))

@@ -1,11 +1,11 @@
-"""Rank tests of two settings that were measured in the same rounds, and of two sets of runs.
+"""Rank tests: of two settings that were measured in the same rounds, and of two sets of runs.
 
-A round has one figure of each setting, and so one ratio. If the settings do not differ, it is by
-chance which of the two figures is the larger, whatever the distribution of figures and however the
-machine drifts: the logarithm of a ratio is as likely +x as -x. That is all that the signed-rank
-test assumes (F. Wilcoxon, Biometrics Bulletin 1, 1945). Its interval is formed from the means of
-all pairs of logarithms (also of a logarithm with itself), and their median is the estimate (J.
-Hodges, E. Lehmann, Annals of Mathematical Statistics 34, 1963)."""
+A round has one figure of each setting and therefore one ratio. If the settings do not differ,
+chance decides which of the two figures is larger, and the logarithm of the ratio is as likely +x as
+-x. This holds for any distribution of figures and any drift of the machine. The signed-rank test
+(F. Wilcoxon, Biometrics Bulletin 1, 1945) assumes nothing else. The interval is computed from the
+means of all pairs of logarithms, including a logarithm with itself. The estimate is the median of
+these means (J. Hodges, E. Lehmann, Annals of Mathematical Statistics 34, 1963)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ from msgspec.structs import replace
 from .changes import holm
 
 MOST_ROUNDS = 200
-"""The most rounds for which the exact distribution is computed; more take long."""
+"""The most rounds for which the exact distribution is computed. More rounds take long."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """The change of a figure.
+    """The change of a figure from a first setting to a second.
 
-    ratio: The second figure by the first.
-    low: The low end of its interval; null if there are too few rounds for any.
-    high: The high end of its interval; null if there are too few rounds for any.
-    p: The probability of a change at least as clear if there is none.
+    ratio: The second figure divided by the first.
+    low: The low end of the ratio's interval; null if there are too few rounds for an interval.
+    high: The high end of the ratio's interval; null if there are too few rounds for an interval.
+    p: The probability of a change at least this clear if nothing changed.
     rounds: The number of rounds with both figures.
-    holm: The same probability, adjusted for all that were compared; null in files of earlier
-        versions."""
+    holm: `p` adjusted for all cells that were compared; null in files of earlier versions."""
 
     ratio: float
     low: float | None
@@ -53,9 +52,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change | None:
-    """The change second ÷ first over rounds with a pair of figures each; its interval leaves out
-    the true ratio with at most the probability `significance`. None without pairs, with figures
-    that are not positive, or for more than `MOST_ROUNDS`."""
+    """Returns the change from the first to the second figure of the pairs, with one pair for each
+    round. The interval misses the true ratio with a probability of at most `significance`. Returns
+    None without pairs, for figures that are not positive, and for more than `MOST_ROUNDS`
+    rounds."""
     if not 1 <= len(pairs) <= MOST_ROUNDS or any(figure <= 0 for pair in pairs for figure in pair):
         return None
     logs = [math.log(second) - math.log(first) for first, second in pairs]
@@ -75,35 +75,35 @@ def change(pairs: Sequence[tuple[float, float]], significance: float) -> Change 
 def changes(
     every: Iterable[Sequence[tuple[float, float]]], significance: float
 ) -> list[Change | None]:
-    """The change of each figure of one comparison, with Holm's p among all of them."""
+    """Returns the change of each figure of one comparison, with Holm's p among all changes."""
     found = [change(pairs, significance) for pairs in every]
     adjusted = iter(holm([one.p for one in found if one is not None]))
     return [None if one is None else replace(one, holm=next(adjusted)) for one in found]
 
 
 def least_rounds(significance: float) -> int:
-    """The fewest rounds that can prove a difference: without one, all of n rounds agree with the
-    probability 2 × 2^-n."""
+    """Returns the fewest rounds that can prove a difference. If there is no difference, all n
+    rounds agree with a probability of 2 × 2^-n."""
     return next(n for n in range(1, 1100) if 2.0 ** (1 - n) <= significance)
 
 
 def _rank(rounds: int, significance: float) -> int:
-    """The rank, from either end, of the mean at which the interval begins; 0 if there is none."""
+    """Returns the rank of the mean at which the interval begins, counted from either end. Returns 0
+    if there is no interval."""
     most = rounds * (rounds + 1) // 2
     return next(rank for rank in range(most) if 2 * _share(rounds, rank) > significance)
 
 
 def _share(rounds: int, sum_of_ranks: int) -> float:
-    """The probability that the ranks of one sign add up to at most this sum, if both signs are
-    equally likely."""
+    """Returns the probability that the ranks of one sign add up to at most `sum_of_ranks`, if both
+    signs are equally likely."""
     below = _cumulative(rounds)
     return below[min(sum_of_ranks, len(below) - 1)] / (1 << rounds)
 
 
 @cache
 def _cumulative(rounds: int) -> tuple[int, ...]:
-    """For each sum 0, 1, 2 …, the number of sets of ranks from 1 to `rounds` whose sum is at most
-    that."""
+    """Returns how many sets of the ranks 1 to `rounds` add up to at most 0, 1, 2 …."""
     sets = [1]
     for rank in range(1, rounds + 1):
         longer = sets + [0] * rank
@@ -114,8 +114,9 @@ def _cumulative(rounds: int) -> tuple[int, ...]:
 
 
 def rank_sum_p(first: list[float], second: list[float]) -> float:
-    """The two-sided p of Mann and Whitney's test (Annals of Mathematical Statistics 18, 1947), in
-    its normal approximation with ties; 1 if all values are equal or a side is empty."""
+    """Returns the two-sided p of the Mann-Whitney test (Annals of Mathematical Statistics 18,
+    1947), in its normal approximation with ties. Returns 1 if all values are equal or a side is
+    empty."""
     every = sorted([*first, *second])
     count = len(every)
     if not first or not second or every[0] == every[-1]:
@@ -129,7 +130,8 @@ def rank_sum_p(first: list[float], second: list[float]) -> float:
 
 
 def _ranks(ordered: list[float]) -> tuple[dict[float, float], int]:
-    """The mean rank of each value, and the sum of t³ - t over the values that occur t times."""
+    """Returns the mean rank of each value. Also returns the sum of t³ - t over all values, where t
+    is how often a value occurs."""
     starts = [at for at, value in enumerate(ordered) if not at or value != ordered[at - 1]]
     ranks, ties = dict[float, float](), 0
     for begin, end in pairwise([*starts, len(ordered)]):

@@ -1,14 +1,14 @@
-"""Estimates how much another run of a cell varies from single runs: from their own intervals and
-from those of alike cells.
+"""Estimates how much another run of a cell would vary, from the intervals in a single run.
 
-A cell's interval rests on a few visits of its own and on those of cells that seem alike. A noisy
-cell whose few visits agree by chance passes for a quiet one, and its interval is that of quiet
-cells. The interval holds 95 of 100 figures of other runs, but says nothing of values farther out: a
-p of 1e-30 by it means little. If some alike cells of the same run are noisier, as on a device that
-jitters, a cell is therefore assumed to be one of these with a small probability.
+A cell's interval is computed from a few visits of the cell and from the visits of cells that seem
+similar. If the few visits of a noisy cell agree by chance, the cell looks quiet and gets the
+interval of quiet cells. The interval contains 95 of 100 figures of other runs, but says nothing of
+values farther out: a p of 1e-30 by the interval means little. On a device that jitters, some
+similar cells of the same run are noisier. Each cell is then assumed to be one of the noisy cells
+with a small probability.
 
-How far alike cells moved apart between two runs, although they should not have moved, shows whether
-intervals are too narrow or too wide."""
+The figures of similar cells should not change between two runs. How far they did change shows
+whether intervals are too narrow or too wide."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ from .spread import Spread
 from .summary import robust_deviation
 
 _NOISIER = 9.0
-"""The ratio of variances from which a cell is much noisier than another."""
+"""A cell is much noisier than another if the ratio of their variances is above this."""
 _UNSEEN = 0.25
-"""The share of noisy cells that may look quiet: 2 of 14 on a simulated device that jitters by 5 %,
-whose cells end as soon as two visits agree within 1 %."""
+"""The share of noisy cells that may look quiet. On a simulated device that jitters by 5 %, it was 2
+of 14 cells, which end as soon as two visits agree within 1 %."""
 _LEAST_TO_CENTRE, _LEAST_TO_SCALE = 3, 12
-"""The fewest cells of a kind for a middle of their own, and the fewest cells in all."""
+"""The fewest cells of a kind that have a middle of their own, and the fewest cells in total."""
 _LEAST_TO_NARROW = 12
 _EXPECTED = 3
-"""The fewest cells of a family, and the number of cells, assumed to have moved by one standard
-error, that is added to them, so that a few cells that agree by chance make no interval narrow."""
+"""`_LEAST_TO_NARROW` is the fewest other cells of a family that may make an interval narrower.
+`_EXPECTED` is the number of cells that are added to a family, each moved by one standard error. A
+few cells that agree by chance then make no interval narrow."""
 
 
 class Single(msgspec.Struct, frozen=True):
-    """The variance of a run's figure by its interval; `kind` is equal for alike cells."""
+    """The variance between runs that a cell's interval implies. `kind` is equal for similar
+    cells."""
 
     kind: Hashable
     spread: Spread
 
 
 def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
-    """The variances of one run's cells. Each has the noisier alike cells' variance as a doubt, with
-    the part of all cells that may be such cells unnoticed."""
+    """Returns the variance of each cell of one run. Where similar cells are much noisier, their
+    variance is added as the cell's `doubt`."""
     kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
     return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
 
@@ -59,8 +61,9 @@ def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
 
 
 class MovedCell(msgspec.Struct, frozen=True):
-    """A cell of two runs that moved by this many standard `errors`, by its intervals. `kind` is
-    equal for alike cells, `family` for cells that depend on the same things."""
+    """A cell whose figure changed between two runs. `errors` is the change in standard errors, by
+    the runs' intervals. `kind` is equal for similar cells. `family` is equal for cells that depend
+    on the same things."""
 
     kind: Hashable
     family: Hashable
@@ -68,9 +71,8 @@ class MovedCell(msgspec.Struct, frozen=True):
 
 
 def stretches(cells: Sequence[MovedCell]) -> list[float]:
-    """A factor for the error of each cell. It is above 1 if cells moved farther apart than their
-    intervals suggest. It is below 1 if the other cells of a large family all moved less: medians of
-    samples that stall now and then agree much better than visits do."""
+    """Returns a factor for the error of each cell. It is above 1 if the cells moved farther than
+    their intervals suggest. It is below 1 if the other cells of a large family moved less."""
     wide = _excess(cells)
     squares = grouped((cell.family, (cell.errors / wide) ** 2) for cell in cells)
     return [
@@ -80,8 +82,8 @@ def stretches(cells: Sequence[MovedCell]) -> list[float]:
 
 
 def _by_others(family: Sequence[float], own: float) -> float:
-    """The root mean square of a family without one of its cells, mixed with some values of 1; 1 for
-    a small family."""
+    """Returns the typical movement of the other cells in a family, as a factor of the expected
+    movement. Returns 1 for a small family."""
     others = len(family) - 1
     if others < _LEAST_TO_NARROW:
         return 1.0
@@ -89,9 +91,9 @@ def _by_others(family: Sequence[float], own: float) -> float:
 
 
 def _excess(cells: Sequence[MovedCell]) -> float:
-    """The factor, at least 1, by which cells moved farther apart than their intervals suggest: by
-    the median distance, in standard errors, from the middle of the cells of a kind. An effect on a
-    few cells, or on all of a kind alike, moves it little."""
+    """Returns the factor, at least 1, by which cells moved farther than their intervals suggest. It
+    is the median distance of cells from the middle of their kind, in standard errors. A change of a
+    few cells, or of a whole kind, hardly affects it."""
     kinds = grouped((cell.kind, cell.errors) for cell in cells)
     apart = [
         abs(one - middle) * math.sqrt(len(own) / (len(own) - 1))

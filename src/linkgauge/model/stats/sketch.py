@@ -1,4 +1,4 @@
-"""Percentiles of any number of values in little memory."""
+"""Computes percentiles of any number of values in little memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LOG = math.log(_GAMMA)
 
 
 class Sketch:
-    """Counts of positive values in bins of equal ratio: a quantile is within `ERROR` of a value of
-    that rank (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below count as 0.
-    The smallest and the largest value are exact."""
+    """Counts of positive values in bins of equal ratio. A quantile has a relative error of at most
+    `ERROR` (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below count as 0. The
+    smallest and the largest value are exact."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -44,7 +44,8 @@ class Sketch:
             self._bins[floor] += self._bins.pop(key)
 
     def quantile(self, fraction: float) -> float | None:
-        """The value that this fraction of all values does not exceed; None without values."""
+        """Returns the value that this fraction of all values does not exceed, or None without
+        values."""
         if not self.count:
             return None
         rank = fraction * (self.count - 1)

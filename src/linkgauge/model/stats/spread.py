@@ -1,23 +1,24 @@
 """Estimates how much the figures of runs vary in each cell, from its own few runs and those of
-alike cells.
+similar cells.
 
-A comparison has few runs, so a cell's own variance is poorly known. Cells differ in their
-variances: transfers to the host may vary ten times as much as others. The variances of cells are
-taken as draws from a common distribution, a scaled inverse χ², whose location and width are
-estimated from all of them (G. Smyth, Statistical Applications in Genetics and Molecular Biology 3,
-2004). Each cell's variance is then the mean of its own and of the one that its peers suggest,
-weighted by degrees of freedom: many if peers agree, few if they differ. Two things differ from
-Smyth. The location has two levels: alike cells vary about a value of their own, and these values
-about one of the comparison; and how unlike cells are is estimated from products of different runs
-(`cross_runs`), since runs that are far off make alike cells look unlike.
+A comparison has few runs, so the variance of a single cell is poorly known. Cells also differ:
+transfers to the host may vary ten times as much as others. The variances of cells are treated as
+draws from a common distribution, a scaled inverse χ². All cells together determine its location and
+width (G. Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004). A cell's
+variance is then the mean of its own variance and of the variance that its peers suggest. The
+weights are degrees of freedom: the peers have many if they agree, and few if they differ. Two
+things differ from Smyth. First, similar cells have a location of their own, and these locations
+vary about a common one. Second, how unlike cells are is estimated from products of different runs
+(`cross_runs`), because outlying runs make similar cells look different.
 
-A few cells may vary much more than all others, which no common distribution describes. A cell whose
-own runs show this takes less from its peers. If there are such cells, a cell is called different
-only if its own runs show it as well, at a level that accounts for only as many cells as those.
+A few cells may vary much more than all others, and no common distribution describes them. If a
+cell's own runs show this, its peers count less. If there are such cells, any cell is called
+different only if its own runs show the difference as well. The level of that test accounts only for
+the number of such cells.
 
-Figures of one run may be off together (a clock, a moment of the machine). Then the variances of
-cells agree better than their precision suggests: their errors are correlated by the square of the
-figures' correlation.
+All figures of a run may be off together, for example because of a clock. The variances of cells
+then agree better than their precision suggests. The correlation of their errors is the square of
+the figures' correlation.
 
 All computations use logarithms, so variances are relative."""
 
@@ -36,28 +37,28 @@ from .cross_runs import Gram, Kind, KindsTogether, added, gram, square, square_o
 from .student import digamma, trigamma, trigamma_inverse
 
 LEAST = 1e-4
-"""Least relative standard deviation of a figure from run to run: finer differences are not told."""
+"""The least relative standard deviation of a figure from run to run. Smaller differences are not
+distinguished."""
 _MOST_LENT = 100.0
 _TRUSTED = 0.6
-"""Part of the degrees of freedom that peers lend: how much they differ is an estimate, too."""
+"""The part of the peers' degrees of freedom that counts, because how much peers differ is an
+estimate, too."""
 _FAR = 2.5
-"""Standard errors by which a cell varies more than expected before it counts as unlike its peers.
-These four were chosen by simulation (docs/gate.md, How often it errs)."""
+"""A cell counts as unlike its peers if it varies more than expected by this many standard errors.
+These four numbers were chosen by simulation (docs/gate.md, How often it errs)."""
 _FAR_BELOW = 6.0
-"""The same for a cell that varies less than expected: few runs agree by chance more often than they
-are far off."""
+"""The standard errors for a cell that varies less than expected. Few runs agree by chance more
+often than they are far off."""
 _TAILS = 1.5
-"""The factor by which runs that are far off may make variances larger than their logarithms
-suggest."""
+"""The factor by which outlying runs may make variances larger than their logarithms suggest."""
 _UNSEEN = 2.0
-"""The number of cells that may be unlike their peers unnoticed, for each cell that is seen to
-be."""
+"""The number of unnoticed cells that are unlike their peers, for each such cell that is noticed."""
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A cell's variance between runs (of logarithms), with its degrees of freedom. `alone` is the
-    variance by its own runs, and `doubted` the part of all cells that may have to be judged by that
-    alone."""
+    """The variance of a cell between runs (of logarithms), with its degrees of freedom. `alone` is
+    the variance from the cell's own runs. `doubted` is the share of all cells for which only
+    `alone` may be valid."""
 
     variance: float
     degrees: float
@@ -74,8 +75,8 @@ Deviations = Mapping[int, float]
 
 
 class CellSpread(msgspec.Struct, frozen=True):
-    """The deviations of a cell's runs from the mean of each set of runs. `kind` is equal for alike
-    cells."""
+    """The deviations of a cell's runs from the mean of their set of runs. `kind` is equal for
+    similar cells."""
 
     kind: Hashable
     sets: tuple[Deviations, ...] = ()
@@ -98,8 +99,8 @@ class CellSpread(msgspec.Struct, frozen=True):
 
 
 def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
-    """The deviations of the logarithms of figures, given by run, in sets of runs that may each have
-    their own mean."""
+    """Returns how far a cell's figures deviate from the mean of their set of runs. The figures are
+    logarithms, by the number of the run."""
     found = list[Deviations]()
     for own in sets:
         if len(own) > 1:
@@ -111,8 +112,9 @@ def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """The spread of each cell; None for a cell if neither its own runs nor those of others show
-    any. With `whole`, these are each cell's own runs: more than may count for other cells."""
+    """Returns the variation of each cell between runs. Returns None for a cell if neither its own
+    runs nor other cells show any. `whole` has more runs of each cell, which count for that cell
+    only."""
     known = [_KnownVariance.of(cell) if cell.degrees else None for cell in cells]
     there = [one for one in known if one is not None]
     if not there:
@@ -133,8 +135,8 @@ def spreads(
 
 
 def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spread | None:
-    """The spread of a cell. `others` is the part of all cells whose own runs vary more than their
-    peers suggest."""
+    """Returns the variation of a cell between runs. `others` is the share of the other cells whose
+    own runs vary more than their peers suggest."""
     if own is None:
         return None if by is None else Spread(by.variance, by.degrees(0.0))
     alone = Spread(own.variance, own.degrees)
@@ -147,9 +149,9 @@ def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spre
 
 
 class _KnownVariance(msgspec.Struct, frozen=True):
-    """A cell's own variance, and the one by different runs alone (`steady`, which a single outlying
-    run makes little larger). If runs are normal, `log` is the expected logarithm of the true
-    variance, and `error` the variance of that logarithm."""
+    """The variance of a cell by its own runs. `steady` is an estimate that a single outlying run
+    hardly enlarges. For normally distributed runs, `log` is the expected logarithm of the true
+    variance. `error` is the variance of `log`."""
 
     kind: Hashable
     variance: float
@@ -170,22 +172,21 @@ class _KnownVariance(msgspec.Struct, frozen=True):
 
 
 class _Lent(msgspec.Struct, frozen=True):
-    """The variance that a cell's peers suggest, and the variance of the logarithm of the true one
-    about it (`apart`)."""
+    """The variance that a cell's peers suggest. `apart` is how far the true variance may be from
+    it, as a variance of logarithms."""
 
     variance: float
     apart: float
 
     def unlikeness(self, own: _KnownVariance) -> float:
-        """`apart`, or more for a cell that varies more than chance explains."""
+        """Returns how much the cell may differ from its peers. This is `apart`, or more if the cell
+        varies more than chance explains."""
         far = math.log(max(1.0, own.steady / self.variance))
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
 
     def to(self, own: _KnownVariance) -> tuple[float, float]:
-        """The degrees of freedom and the variance to add to a cell's own. For a cell that varies so
-        much less that chance hardly ever explains it, the variance is hardly more than its own, by
-        the mean of both logarithms: a weighted sum with a much larger variance would be no estimate
-        of it."""
+        """Returns the degrees of freedom and the variance that the peers add to the cell's own. If
+        the cell varies much less than its peers, the added variance is close to the cell's own."""
         far = math.log(max(1.0, self.variance / own.variance))
         known = own.error + self.apart
         if far * far <= _FAR_BELOW * _FAR_BELOW * known:
@@ -194,14 +195,15 @@ class _Lent(msgspec.Struct, frozen=True):
         return self.degrees(apart), own.variance * math.exp(far * own.error / (own.error + apart))
 
     def degrees(self, apart: float) -> float:
-        """The degrees of freedom of the scaled inverse χ² whose logarithm has this variance."""
+        """Returns the degrees of freedom of the scaled inverse χ² whose logarithm has the variance
+        `apart`."""
         known = max(apart, self.apart, 1e-3)
         return _TRUSTED * min(_MOST_LENT, 2 * trigamma_inverse(float(f"{known:.3g}")))
 
 
 class _WeightedSum(NamedTuple):
-    """A sum over alike cells or kinds: of weights, of weighted variances, and of the weighted
-    logarithms that these suggest for the true variances if runs are normal."""
+    """Weighted sums over similar cells or over kinds. `weight` is the sum of the weights.
+    `variances` and `logs` are the weighted sums of the variances and of their logarithms."""
 
     weight: float = 0.0
     variances: float = 0.0
@@ -214,9 +216,8 @@ class _WeightedSum(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean variance. The plain mean has no bias for any distribution of runs, but reflects
-        only a few cells if these vary much more than others, so it is limited by the mean of
-        logarithms."""
+        """The mean variance. A few very noisy cells cannot dominate it, because the mean of the
+        logarithms limits it."""
         return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
     def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _WeightedSum:
@@ -232,8 +233,9 @@ class _WeightedSum(NamedTuple):
 
 
 class _Prior:
-    """The distribution of variances. Within a kind their logarithms vary by `within`, those of
-    kinds by `between` (null for a single kind, which cannot show it)."""
+    """The distribution of variances. `_within` is how much the logarithms of variances vary within
+    a kind of cells, and `_between` how much they vary between kinds. `_between` is null for a
+    single kind."""
 
     def __init__(self, known: Sequence[_KnownVariance], cells: Sequence[CellSpread]) -> None:
         self._within, self._between = _unlikeness(known, cells)
@@ -257,8 +259,8 @@ class _Prior:
         return 1 / ((self._between or 0.0) + 1 / kind.weight)
 
     def lent(self, name: Hashable, one: _KnownVariance | None) -> _Lent | None:
-        """The variance that peers suggest for a cell; None for a cell without peers. `one` is the
-        cell's own variance, which is left out of the peers'."""
+        """Returns the variance that a cell's peers suggest, or None for a cell without peers.
+        `name` is the cell's kind, and `one` its own variance."""
         kind = self._kinds.get(name, _WeightedSum())
         others, peers = self._all, kind
         if kind.members:
@@ -285,8 +287,8 @@ def _by_kind(cells: Sequence[CellSpread]) -> dict[Hashable, list[CellSpread]]:
 def _unlikeness(
     known: Sequence[_KnownVariance], cells: Sequence[CellSpread]
 ) -> tuple[float, float | None]:
-    """The unlikeness of variances among cells of a kind and among kinds, by different runs or, if
-    these are too few, by the variances themselves."""
+    """Returns how much variances differ within a kind of cells, and between kinds. With too few
+    runs for products of different runs, the variances themselves are compared."""
     patterns = grouped((cell.runs, cell) for cell in cells)
     by_runs = unlikeness([one for own in patterns.values() if (one := _together(own))])
     by_logs = _by_logs(known)
@@ -295,7 +297,8 @@ def _unlikeness(
 
 
 def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
-    """Groups of cells that have the same runs."""
+    """Returns the kinds of these cells, or None for too few runs. All cells must have the same
+    runs."""
     if square_of(cells[0].by_set) is None:
         return None
     kinds, grams = list[Kind](), list[Gram]()
@@ -309,7 +312,8 @@ def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
 
 
 def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
-    """The excess of the variation of cells' log variances over chance (Smyth's estimate)."""
+    """Returns how much the logarithms of variances differ beyond chance, within kinds and between
+    kinds (Smyth's estimate)."""
     kinds = grouped((one.kind, one.log) for one in known)
     means = [fmean(logs) for logs in kinds.values()]
     error = fmean(one.error for one in known)
@@ -327,7 +331,7 @@ def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
 
 
 def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
-    """The intraclass correlation of the figures of a run within these groups of cells, by the
+    """Returns the intraclass correlation of the figures of a run within groups of cells, by the
     analysis of variance (R. Fisher, Statistical Methods for Research Workers, 1925, chapter 7).
     Each cell has the same weight, however much it varies."""
     shared = rest = 0.0
@@ -352,7 +356,7 @@ def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
 
 
 def _scaled(cell: CellSpread) -> dict[int, float]:
-    """The deviations of a cell, scaled to a standard deviation of 1."""
+    """Returns the deviations of a cell, scaled to a standard deviation of 1."""
     squares = sum(each * each for each in cell.deviations.values())
     scale = math.sqrt(cell.degrees / squares) if squares > 0 else 0.0
     return {run: each * scale for run, each in cell.deviations.items()}

@@ -1,5 +1,5 @@
-"""Student's t, central and noncentral, and functions of degrees of freedom for variances. This is
-own code because scipy is no dependency; tests compare it with tables and identities."""
+"""Student's t, central and noncentral, and functions for the degrees of freedom of variances. scipy
+is no dependency, so the code is linkgauge's own. Tests compare it with tables and identities."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import math
 from functools import lru_cache
 
 _MANY = 1e8
-"""Degrees of freedom from which on t is normal for every purpose here."""
+"""From this many degrees of freedom on, t counts as normal."""
 _TINY = 1e-300
 _STEPS = 300
-"""The most steps of the continued fraction: a few dozen suffice here."""
+"""The most steps of the continued fraction. A few dozen suffice here."""
 _POINTS = 160
-"""The points of the integral over the estimated deviation: errors are below 1e-6."""
+"""The number of points of the integral over the estimated deviation. Errors are below 1e-6."""
 _REACH = 9.0
-"""The standard deviations of that estimate that the integral covers on either side."""
+"""How far the integral over the estimated deviation reaches on either side, in standard
+deviations."""
 
 
 def two_sided(t: float, degrees: float) -> float:
-    """The probability of |T| ≥ |t|, by the regularized incomplete beta function (Abramowitz and
-    Stegun, 26.7.1 and 26.5.27)."""
+    """Returns the probability of |T| ≥ |t|, by the regularized incomplete beta function (Abramowitz
+    and Stegun, 26.7.1 and 26.5.27)."""
     if degrees >= _MANY:
         return math.erfc(abs(t) / math.sqrt(2))
     if math.isinf(t):
@@ -28,14 +29,15 @@ def two_sided(t: float, degrees: float) -> float:
 
 
 def exceeds(ratio: float, degrees: int, others: int) -> float:
-    """The probability that the ratio of two estimates of one variance, with `degrees` and `others`
-    degrees of freedom, is at least `ratio`: the upper tail of F (Abramowitz and Stegun, 26.6.2)."""
+    """Returns the probability that two estimates of the same variance have at least this ratio,
+    which is the upper tail of F. `degrees` and `others` are the degrees of freedom of the estimates
+    (Abramowitz and Stegun, 26.6.2)."""
     return _beta(others / 2, degrees / 2, others / (others + degrees * ratio))
 
 
 @lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
-    """The t that |T| exceeds with probability p."""
+    """Returns the t that |T| exceeds with the probability p."""
     low, high = 0.0, 2.0
     while two_sided(high, degrees) > p:
         low, high = high, high * 2
@@ -51,8 +53,9 @@ def critical(p: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def shift_found(p: float, degrees: int, power: float) -> float:
-    """The true difference, in standard errors, that a two-sided test at p finds with this power:
-    the noncentrality for which T exceeds the critical value with that probability."""
+    """Returns the true difference that a two-sided test at the level p finds with this power. The
+    difference is in standard errors. It is the noncentrality for which T exceeds the critical value
+    with the probability `power`."""
     bound = critical(p, degrees)
     if math.isinf(bound):
         return math.inf
@@ -79,8 +82,7 @@ def shift_found(p: float, degrees: int, power: float) -> float:
 
 
 def _exceeds(bound: float, degrees: int, shift: float) -> float:
-    """The probability that a noncentral T exceeds the bound: the mean of Φ(shift - bound × s) over
-    the distribution of the estimated deviation s, whose square is χ² ÷ degrees."""
+    """Returns the probability that a noncentral T exceeds the bound."""
     root = math.sqrt(2)
     return (
         sum(share * math.erfc((bound * s - shift) / root) for s, share in _deviations(degrees)) / 2
@@ -89,7 +91,7 @@ def _exceeds(bound: float, degrees: int, shift: float) -> float:
 
 @lru_cache(maxsize=256)
 def _deviations(degrees: int) -> tuple[tuple[float, float], ...]:
-    """Estimated deviations and the share of each, by Simpson's rule."""
+    """Returns estimated deviations and the weight of each, for Simpson's rule."""
     spread = 1 / math.sqrt(2 * degrees)
     low, high = max(1e-9, 1 - _REACH * spread), 1 + _REACH * spread
     width = (high - low) / _POINTS
@@ -104,7 +106,7 @@ def _deviations(degrees: int) -> tuple[tuple[float, float], ...]:
 
 
 def _beta(a: float, b: float, x: float) -> float:
-    """I_x(a, b), the regularized incomplete beta function."""
+    """Returns I_x(a, b), the regularized incomplete beta function."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     front = math.exp(
@@ -116,8 +118,8 @@ def _beta(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of I_x(a, b), by Lentz's method (Press et al., Numerical Recipes,
-    6.4)."""
+    """Returns the continued fraction of I_x(a, b), by Lentz's method (Press et al., Numerical
+    Recipes, 6.4)."""
     c, d = 1.0, 1 / _kept(1 - (a + b) * x / (a + 1))
     found = d
     for m in range(1, _STEPS):
@@ -133,12 +135,12 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def _kept(value: float) -> float:
-    """The value, kept away from zero because it is a divisor."""
+    """Returns the value, moved away from zero if it is too small for a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 
 def digamma(x: float) -> float:
-    """The derivative of log Γ (Abramowitz and Stegun, 6.3.5 and 6.3.18)."""
+    """Returns the derivative of log Γ (Abramowitz and Stegun, 6.3.5 and 6.3.18)."""
     total = 0.0
     while x < 8:
         total -= 1 / x
@@ -148,8 +150,8 @@ def digamma(x: float) -> float:
 
 
 def trigamma(x: float) -> float:
-    """The derivative of digamma (6.4.6 and 6.4.12), which is the variance of the logarithm of χ²
-    with 2 x degrees of freedom."""
+    """Returns the derivative of digamma (6.4.6 and 6.4.12), which is the variance of the logarithm
+    of χ² with 2 x degrees of freedom."""
     total = 0.0
     while x < 8:
         total += 1 / (x * x)
@@ -160,7 +162,7 @@ def trigamma(x: float) -> float:
 
 @lru_cache(maxsize=4096)
 def trigamma_inverse(value: float) -> float:
-    """The x whose trigamma is this positive value."""
+    """Returns the x whose trigamma is this positive value."""
     low, high = 1 / math.sqrt(value) / 2, 2 / min(value, math.sqrt(value)) + 1
     for _ in range(60):
         middle = math.sqrt(low * high)

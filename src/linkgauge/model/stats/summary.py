@@ -1,4 +1,4 @@
-"""Statistics of samples: a summary, and the distribution-free interval of the median."""
+"""Computes a summary of samples, and the distribution-free interval of the median."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ LEAST_SAMPLES = 6
 
 
 class Summary(msgspec.Struct, frozen=True, gc=False):
-    """Statistics of samples, in the unit of the result. Percentiles are linear between the closest
-    ranks (type 7 of Hyndman and Fan, numpy's default).
+    """The statistics of samples, in the unit of the result. Percentiles are linear between the
+    closest ranks (type 7 of Hyndman and Fan, numpy's default).
 
     n: The number of samples.
     min: The least sample.
     median: The headline figure: the median or, if the samples fall into two groups, the median of
-        the larger one.
+        the larger group.
     mean: The mean.
     max: The largest sample.
     p50: The median of all samples.
     p95: The 95th percentile of the figures (for a bandwidth, the fast side).
     p99: The 99th percentile of the figures.
     stddev: The standard deviation (n - 1); null for a single sample.
-    ci95: The 95 % interval of the median, from its low to its high end; null if there is none. The
-        cell says how it was formed.
+    ci95: The 95 % interval of the median, from its low to its high end; null without an interval.
+        The cell says how the interval was computed.
     slow_p95: 95 % of the samples are at least as good as this: the 5th percentile of a bandwidth,
         the 95th of a time; null in files of versions without it.
     slow_p99: 99 % of the samples are at least as good as this; null in files of versions without
@@ -51,8 +51,8 @@ class Summary(msgspec.Struct, frozen=True, gc=False):
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """The percentile, linear between the closest ranks: type 7 of Hyndman and Fan (Sample Quantiles
-    in Statistical Packages, 1996), numpy's default. `ordered` ascends."""
+    """Returns a percentile, linear between the closest ranks: type 7 of Hyndman and Fan (Sample
+    Quantiles in Statistical Packages, 1996), numpy's default. `ordered` must be ascending."""
     position = (len(ordered) - 1) * fraction
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
@@ -60,7 +60,7 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
 
 
 def known_percentile(ordered: Sequence[float], fraction: float) -> float | None:
-    """The percentile, if at least one of the samples lies beyond it; else None."""
+    """Returns a percentile, or None unless at least one sample lies beyond it."""
     is_known = len(ordered) * (1 - fraction) >= 1 - 1e-9
     return percentile(ordered, fraction) if is_known else None
 
@@ -71,11 +71,11 @@ _DEVIATIONS = 10
 
 @lru_cache(maxsize=256)
 def interval_rank(n: int) -> int | None:
-    """The 1-based rank k for which [x(k), x(n+1-k)] covers the median with at least 95 %.
+    """Returns the largest 1-based rank k for which [x(k), x(n+1-k)] covers the median with at least
+    95 %.
 
     The count of samples below the median is binomial(n, 1/2), whatever the distribution (Conover,
-    Practical Nonparametric Statistics, 3.2). None if even k = 1 covers less.
-    """
+    Practical Nonparametric Statistics, 3.2). Returns None if even k = 1 covers less."""
     if n < LEAST_SAMPLES:
         return None
     k = max(0, n // 2 - math.ceil(_DEVIATIONS * math.sqrt(n) / 2))
@@ -90,18 +90,19 @@ def interval_rank(n: int) -> int | None:
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % confidence interval of the median, from order statistics."""
+    """Returns the 95 % confidence interval of the median, from order statistics."""
     rank = interval_rank(len(ordered))
     return None if rank is None else (ordered[rank - 1], ordered[-rank])
 
 
 def slow_percentile(ordered: Sequence[float], percent: int, better: Better) -> float:
-    """The value that this percentage of the samples is at least as good as. `ordered` ascends."""
+    """Returns the value that `percent` % of the samples equal or surpass. `ordered` must be
+    ascending."""
     return percentile(ordered, (percent if better == "lower" else 100 - percent) / 100)
 
 
 def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | None:
-    """The statistics of samples; None for no samples."""
+    """Returns the statistics of samples, or None without samples."""
     if not samples:
         return None
     ordered = sorted(samples)
@@ -124,26 +125,28 @@ def summarize(samples: Sequence[float], better: Better = "higher") -> Summary | 
 
 
 def deviation(samples: Sequence[float]) -> float:
-    """The standard deviation (n - 1) of two or more samples. statistics.stdev works in exact
-    fractions and takes twenty times as long."""
+    """Returns the standard deviation (n - 1) of two or more samples. statistics.stdev computes with
+    exact fractions and takes twenty times as long."""
     mean = statistics.fmean(samples)
     return math.dist(samples, [mean] * len(samples)) / math.sqrt(len(samples) - 1)
 
 
 def robust_deviation(distances: Iterable[float]) -> float:
-    """The standard deviation of normal values with these distances from their middle, even if
-    almost half of the values are outliers: 1.4826 times the median distance (F. Hampel, JASA 69,
-    1974)."""
+    """Returns the standard deviation of normal values, from their distances to their middle. Up to
+    almost half of the values may be outliers. The result is 1.4826 times the median distance (F.
+    Hampel, JASA 69, 1974)."""
     return 1.4826 * statistics.median(distances)
 
 
 def median_deviation(stddev: float, n: int) -> float:
-    """The standard deviation of the median of n normal samples: √(π/2) times that of their mean."""
+    """Returns the standard deviation of the median of n normal samples: √(π/2) times the standard
+    deviation of their mean."""
     return math.sqrt(math.pi / 2 / n) * stddev
 
 
 def relative_error(summary: Summary | None) -> float | None:
-    """The distance from the figure to the farther end of the interval, relative to the figure."""
+    """Returns the distance from the figure to the farther end of the interval, relative to the
+    figure."""
     if summary is None or summary.ci95 is None or summary.median <= 0:
         return None
     low, high = summary.ci95

@@ -1,4 +1,4 @@
-"""A report as one HTML file, which opens offline, fetches nothing and runs nothing but its own
+"""Writes a report as one HTML file. The file opens offline, fetches nothing and runs only its own
 script."""
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
 
 
 def framed(page: Page) -> str:
-    """The page as an element of another page: a frame, so that neither can affect the other. Charts
-    are tables."""
+    """Returns the page as an element of another page: a frame, so that neither page can affect the
+    other. Charts are tables."""
     content = escape(html_of(page))
     return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
 
 
 def html_of(page: Page, drawer: Drawer | None = None) -> str:
-    """The page as HTML, with pictures that `drawer` draws, or tables for charts that it cannot
-    draw."""
+    """Returns the page as HTML, with pictures that `drawer` draws. A chart that cannot be drawn is
+    replaced by its table."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
     drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
     pictures = {
@@ -66,7 +66,7 @@ def _file(name: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """A script or style without indentation and comment lines."""
+    """Returns a script or style without indentation and comment lines."""
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -92,8 +92,8 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """The value, with characters removed from text that control a terminal or turn the direction of
-    text."""
+    """Returns the value. Characters that control a terminal or change the direction of text are
+    removed from its texts."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -103,8 +103,8 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """Renders cells of matrices; `said` numbers the different texts that pointing at a cell shows.
-    A template would be slow for thousands of cells, and cells with the same text share its
+    """Renders cells of matrices as HTML. A template would be slow for thousands of cells. `said`
+    numbers the texts that are shown when a mouse points at a cell; equal texts have the same
     number."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ def _more(shade: Shade, dense: bool) -> str:
 
 
 def _broken(text: str) -> Markup:
-    """A name in which a line may break after each underscore."""
+    """Returns a name as HTML. A line may break after each underscore."""
     return Markup("_<wbr>").join(printable(text).split("_"))
 
 
@@ -135,6 +135,7 @@ def _base64(content: bytes) -> str:
 
 
 def _last_command(steps: tuple[Step, ...]) -> int:
-    """The number of the last command; of the last line if there are no commands."""
+    """Returns the index of the last command among the steps. Without commands, returns the index of
+    the last step."""
     commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
     return max(commands, default=len(steps) - 1)

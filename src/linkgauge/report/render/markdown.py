@@ -39,7 +39,8 @@ _BOLD: frozenset[Tone] = frozenset({"bad", "simulated", "strong"})
 
 
 def as_markdown(title: str, blocks: Iterable[Block | ShownSection]) -> str:
-    """A heading, and below it the blocks; parts have their own headings."""
+    """Returns a heading with the blocks below. Sections among the blocks have their own
+    headings."""
     lines = [f"# {plain(title)}"]
     for block in blocks:
         shown = [*_lines(block)]
@@ -71,7 +72,7 @@ def _lines(block: Block | ShownSection) -> Iterator[str]:
 
 
 def _problem(one: Problem) -> Iterator[str]:
-    """A list item for a problem, with its further facts and the steps to copy below."""
+    """Makes a list item of a problem. Further facts and the steps to copy are below the item."""
     verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
     yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
@@ -89,14 +90,14 @@ def _named(lines: Sequence[tuple[str, Line]]) -> Iterator[str]:
 
 
 def _fenced(lines: Iterable[str]) -> list[str]:
-    """Lines in a code fence."""
+    """Puts the lines into a code fence."""
     found = [printable(line) for line in lines]
     fence = "`" * (1 + max(map(len, re.findall(r"`{2,}", "\n".join(found))), default=2))
     return [fence, *found, fence]
 
 
 def _table(table: Table) -> Iterator[str]:
-    """A table without its empty columns."""
+    """Makes a table, leaving out its empty columns."""
     if table.says:
         yield from (_begun(table.caption), "")
     table = without_empty(table)
@@ -124,7 +125,8 @@ def _place(shade: Shade | None) -> Entry:
 
 
 def _begun(line: Line) -> str:
-    """A line that begins a paragraph, escaped so that it begins no list and no heading."""
+    """Returns a line as the beginning of a paragraph. It is escaped, so that Markdown sees no list
+    or heading."""
     text = _line(line)
     return f"\\{text}" if text.startswith(("#", "+", "-")) else text
 
@@ -134,8 +136,8 @@ def _line(line: Line) -> str:
 
 
 def _span(text: str, tone: Tone) -> str:
-    """A span, bold if it stands out. Blanks around it stay outside the marks, which would not work
-    otherwise."""
+    """Returns a span, in bold if it stands out. Blanks at its ends are put outside the asterisks,
+    as Markdown requires."""
     core = plain(text)
     before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
     mark = "**" if tone in _BOLD and core else ""
@@ -147,7 +149,7 @@ def _row(fields: Iterable[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text escaped so that Markdown shows it as it is, on one line."""
+    """Escapes a text so that Markdown shows it unchanged on one line."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     text = printable(" ".join(text.split()))

@@ -1,4 +1,5 @@
-"""A report as PDF, set by typst: the page's blocks become data, which files/page.typ lays out."""
+"""Writes a report as PDF with typst. The blocks of the page become data, and files/page.typ lays
+the data out."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _DATA = "data.json"
 
 
 def pdf_of(page: Page, drawer: Drawer) -> bytes:
-    """The page as a document. Raises MissingPackage without typst."""
+    """Returns the page as a PDF document. Raises MissingPackage without typst."""
     typst = needed("typst", EXTRA)
     blocks = [one for part in page.parts for one in part.blocks]
     figures = [one for one in blocks if isinstance(one, ChartFigure | Picture)]
@@ -56,7 +57,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _data(value: Any) -> Any:
-    """Blocks and their fields as data for typst, by field name, with the kind of each block."""
+    """Returns blocks as data for typst: fields by name, and the kind of each block."""
     match value:
         case str():
             return cut(value, MOST_TEXT)
@@ -73,7 +74,8 @@ def _data(value: Any) -> Any:
 
 
 def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
-    """The block without what paper has no room for, and with a word where something is left out."""
+    """Returns the block without the rows and columns that do not fit on paper. A note says that
+    they were left out."""
     if isinstance(one, ChartFigure):
         return one._replace(rows=())
     if isinstance(one, Picture):

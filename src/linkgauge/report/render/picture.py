@@ -1,8 +1,8 @@
-"""A picture of a machine as SVG: trees of parts as bars, a fabric's switches as bars below the
-devices that they join, and direct links as brackets.
+"""Draws a machine as an SVG picture. Each part of a tree is a bar. Each switch of a fabric is a bar
+below the devices that it joins. Direct links are brackets.
 
-The layout is our own: graphviz would add 5 MB for a wheel that only x86-64 has, and draws a switch
-as a dot with a line to each device, where a bar below a row of devices can be read."""
+The layout is our own. graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a
+dot with a line to each device. A bar below a row of devices is easier to read."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class _Box(NamedTuple):
 
 
 def svg_of(picture: Picture, wide: int = 1290) -> str:
-    """The picture as SVG, about `wide` pixels wide if possible, with a class for each meaning of a
-    colour."""
+    """Returns the picture as SVG, about `wide` pixels wide if possible. Colours are CSS classes
+    named by their meaning."""
     first = _Drawing(picture, wide)
     first.draw()
     several = [name for name, bars in first.bars.items() if len(bars) > 1]
@@ -50,7 +50,8 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """The SVG with its own style, in the light colours of a page, for use outside of a page."""
+    """Returns the SVG for use outside of a page: with its own style, in the light colours of a
+    page."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
     for name, colour in re.findall(r"--([a-z-]+): (#\w+)", page.partition("@media")[0]):
@@ -63,8 +64,8 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """A picture while it is drawn. `several` are the switches that have bars in several rows, which
-    a line on the left joins."""
+    """A picture while it is drawn. `several` are the switches that are drawn as bars in more than
+    one row. A line on the left joins the bars of a switch."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several
@@ -84,7 +85,7 @@ class _Drawing:
         self.shapes: list[str] = []
 
     def draw(self) -> tuple[float, float]:
-        """Draws all, and returns width and height in pixels."""
+        """Draws everything. Returns width and height in pixels."""
         spans = "".join(
             f'<tspan class="{span.tone}" dx="4">{_safe(span.text)}</tspan>'
             for span in self._picture.head
@@ -108,20 +109,21 @@ class _Drawing:
         return [leaf for part in below for leaf in self._leaves(part.name)] if below else [name]
 
     def _find_column(self, leaf: str) -> float:
-        """The width of a part's column, with room for the texts of its links."""
+        """Returns the width of a part's column, with room for the texts of its links."""
         kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at(leaf)]
         stubs = max(1, sum("switch" in kind for kind in kinds))
         return max(self._stub * stubs, self._label(leaf)) + EDGE
 
     def _label(self, name: str) -> float:
-        """The width of a part's name and, if something is wrong with it, of the sign and word."""
+        """Returns the width of a part's label: its name and, if something is wrong, the sign and
+        the word."""
         part = self._parts[name]
         word = LETTER * len(part.word) + 3 * EDGE if part.word else 0
         return LETTER * len(part.label) + 2 * EDGE + word
 
     def _rows(self) -> Iterator[list[str]]:
-        """The rows of trees, by their tops. Parts with a direct link share a row, and so do parts
-        without a node above that one switch joins."""
+        """Yields rows of trees, each tree by the name of its top. Trees with a direct link share a
+        row. Separate parts on the same switch also share a row."""
         tops = {leaf: top.name for top in self._below(None) for leaf in self._leaves(top.name)}
         tops |= {top.name: top.name for top in self._below(None)}
         group = {top: top for top in tops.values()}
@@ -149,7 +151,7 @@ class _Drawing:
         return sum(EDGE + sum(map(self._column, self._leaves(top))) for top in tops)
 
     def _row(self, row: Sequence[str], top: float) -> float:
-        """Draws a row of trees and all below them; returns its lower end."""
+        """Draws a row of trees with all parts below. Returns the lower end of the row."""
         left: float = self._margin
         spans: dict[str, _Box] = {}
         for name in row:
@@ -176,7 +178,7 @@ class _Drawing:
         return [joint for joint in self._free if name in (joint.a, joint.b)]
 
     def _depth(self, name: str) -> float:
-        """The depth of a part below its top, in pixels."""
+        """Returns the distance of a part below the top of its tree, in pixels."""
         above = self._parts[name].above
         step = BAR + (GAP if name in self._up else EDGE)
         return 0 if above is None else self._depth(above) + step
@@ -194,8 +196,8 @@ class _Drawing:
             self._tree(below.name, top, floor, spans)
 
     def _switches(self, level: int, here: set[str], top: float) -> float:
-        """Draws the switches that join parts `here`, side by side if there is room, and adds them
-        to `here`. Returns the lower end."""
+        """Draws the switches of this level that join the parts `here`. The switches are next to
+        each other if there is room. Adds the switches to `here`, and returns their lower end."""
         lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
@@ -223,8 +225,8 @@ class _Drawing:
     def _brackets(
         self, joints: Sequence[DrawnLink], spans: dict[str, _Box], edge: float, *, up: bool
     ) -> float:
-        """Draws links between parts of a row as lines from part to part, the shortest closest, and
-        returns the height of all."""
+        """Draws the links between parts of a row as brackets. The shortest bracket is closest to
+        the parts. Returns the height of all brackets."""
         lanes: _Lanes = []
         middle = {name: (spans[name].left + spans[name].right) / 2 for name in spans}
         spanned = [
@@ -299,7 +301,7 @@ class _Drawing:
 
 
 def _lane(lanes: _Lanes, left: float, right: float) -> int:
-    """The first lane with enough room, which is then taken."""
+    """Finds the first lane that is free from `left` to `right`, and reserves it there."""
     free = (n for n, taken in enumerate(lanes) if all(right < a or b < left for a, b in taken))
     if (lane := next(free, len(lanes))) == len(lanes):
         lanes.append([])
@@ -312,7 +314,7 @@ def _texts(joint: DrawnLink) -> tuple[str, ...]:
 
 
 def _words(joint: DrawnLink) -> str:
-    """The text on a bracket."""
+    """Returns the text on a bracket."""
     return " ".join((*joint.texts[:1], *([joint.word] if joint.word else ())))
 
 

@@ -1,4 +1,4 @@
-"""Remedies on the terminal, wrapped to its width in a form that a shell still accepts."""
+"""Prints remedies on the terminal. Long commands are wrapped so that a shell still accepts them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 
 class Block:
-    """Steps below each other, indented, that can be pasted into a shell as a whole: prose and files
-    are comments, and a long command is continued by backslashes. `label` is in the first line's
-    indent."""
+    """Steps as indented lines, to be pasted into a shell as a whole. Prose and files become
+    comments, and a backslash continues a long command. `label` is in the indent of the first
+    line."""
 
     def __init__(self, of: Sequence[Step], indent: int, label: Text | None = None) -> None:
         self.steps = of
@@ -41,13 +41,14 @@ def _lines(step: Step, room: int) -> Iterator[Text]:
 
 
 def _comment(text: str, room: int) -> Iterator[Text]:
-    """A text as comment lines for a shell."""
+    """Yields a text as comment lines for a shell."""
     lines = textwrap.wrap(text, max(1, room - 2), break_long_words=False, break_on_hyphens=False)
     yield from (Text(f"# {line}", "dim") for line in lines)
 
 
 def _command(step: Command, room: int) -> Iterator[Text]:
-    """A command, with its comment behind it if there is room, else before it."""
+    """Yields the lines of a command. Its comment is at the end of the line if there is room, else
+    above the command."""
     said = f"  # {step.comment}" if step.comment else ""
     if cell_len(step.line + said) <= room:
         yield Text(step.line).append(said, "dim")

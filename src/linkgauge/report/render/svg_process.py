@@ -1,7 +1,7 @@
-"""A process that draws charts: it receives Vega-Lite and answers with SVG.
+"""Runs a process that draws charts: it receives Vega-Lite and answers with SVG.
 
-V8 takes most of a second to start, so it starts while the run is judged and kept. A crash of it
-does not prevent the report."""
+V8 takes most of a second to start, so the process starts while the run is judged and kept. If the
+process crashes, the report is still written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST = {"mark": "point", "data": {"values": [{"a": 1}]}, "encoding": {}}
 
 
 def serve(channel: Channel) -> None:
-    """Draws the charts that come as JSON over the channel, until it is closed."""
+    """Draws each chart that arrives as JSON over the channel, until the channel is closed."""
     import vl_convert
 
     nothing: list[str] = []  # no chart may fetch anything

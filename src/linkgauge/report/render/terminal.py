@@ -1,4 +1,4 @@
-"""Blocks on a terminal."""
+"""Prints blocks on a terminal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Printed(NamedTuple):
 
 
 class _Set(NamedTuple):
-    """A column with the texts of its cells."""
+    """A column of a table, with the texts of its cells and its width."""
 
     head: Column
     name: str
@@ -63,10 +63,10 @@ class _Set(NamedTuple):
 
 
 class Columns:
-    """A table on a terminal. The first column names the rows; the caption is above the heads or, if
-    it is short enough, in place of the first head. If room is short, heads are shortened, then
-    columns are left out, then long names and last texts get lines of their own, then the other
-    columns continue below. With `even`, all columns of figures are equally wide."""
+    """A table on a terminal. The first column has the names of the rows. A short caption replaces
+    the head of this column; a long one is above the heads. A table that is too wide gets short
+    heads, then fewer columns, then long names on their own lines, and last several blocks of
+    columns."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Columns:
 
 
 def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
-    """The columns that fit: those of the highest ranks are left out first."""
+    """Returns the columns that fit. Columns with the highest rank are left out first."""
     shown = list(columns)
     while _wide(shown) > room:
         worst = max(shown, key=lambda one: one.head.rank, default=None)
@@ -157,21 +157,21 @@ def _fitting(columns: Sequence[_Set], room: int) -> list[_Set]:
 
 
 def _wide(columns: Sequence[_Set]) -> int:
-    """The width of the columns side by side, without texts that may be wrapped."""
+    """Returns the width of all columns together, without columns whose texts may be wrapped."""
     prose = _prose_of(columns)
     return sum(GAP + one.width for one in columns if one is not prose)
 
 
 def _prose_of(columns: Sequence[_Set]) -> _Set | None:
-    """The last column, if it holds texts that may be wrapped."""
+    """Returns the last column if its texts may be wrapped, else None."""
     last = columns[-1] if columns else None
     wraps = last is not None and not last.head.figures and not last.head.rank
     return last if wraps else None
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """The columns in blocks that fit the width: equally many in each if they are alike, texts
-    last."""
+    """Splits the columns into blocks that fit the width. Each block has the same number of columns.
+    The column of texts is the last of all."""
     figures = [one for one in shown if one is not prose]
     wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))
@@ -184,7 +184,8 @@ def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[li
 
 
 def _line(name: Text, figures: Text, label: int) -> Iterator[Text | Hanging]:
-    """A line of a table: a name with its figures beside it, or below it if the name is too long."""
+    """Yields a line of a table: the figures follow the name, or are on the next line if the name is
+    too long."""
     if cell_len(name.plain) > label:
         yield Hanging(name, GAP)
         if not figures.plain.strip():
@@ -214,7 +215,7 @@ _ALOOF = (Table, Heat, Picture, Code)
 
 
 def shown(blocks: Iterable[Block]) -> Iterator[RenderableType]:
-    """Yields what a console prints for these blocks, one below the other."""
+    """Yields what a console prints for the blocks."""
     before: Block | None = None
     is_blank = True
     for block in blocks:
@@ -243,7 +244,7 @@ def _is_empty(block: Block) -> bool:
 
 
 def styled(line: Line) -> Text:
-    """A line in colours."""
+    """Returns the line in colours."""
     return Text.assemble(*((span.text, STYLES[span.tone]) for span in line))
 
 
@@ -290,7 +291,7 @@ def _table(table: Table) -> Iterator[RenderableType]:
 
 
 def _branches(depths: Sequence[int]) -> list[str]:
-    """The lines that join each row of a tree to its parent."""
+    """Returns the branches (`├─`) in front of each row of a tree."""
     found: list[str] = []
     goes_on: set[int] = set()
     for depth in reversed(depths):
@@ -325,7 +326,7 @@ def _heat(heat: Heat) -> Iterator[RenderableType]:
 
 
 def _problem(one: Problem) -> Iterator[RenderableType]:
-    """A problem: `warn link  sim:0: …`, and its details below."""
+    """Yields a problem, `warn link  sim:0: …`, with its details below."""
     subject = (f" {one.subject}: ", "bold") if one.subject else ""
     word = (one.severity, STYLES[one.tone])
     yield Hanging(Text.assemble(word, subject, styled(one.found)), INDENT)
@@ -340,7 +341,7 @@ def _problem(one: Problem) -> Iterator[RenderableType]:
 
 
 def _verdict(one: Problem) -> Iterator[RenderableType]:
-    """The verdict as a problem with a name before each line."""
+    """Yields the lines of a verdict, each with a name in front."""
     subject = (f" {one.subject}", "bold") if one.subject else ""
     word = Text.assemble((one.severity, STYLES[one.tone]), subject, ": " if one.severity else "")
     if one.severity or one.found:
@@ -354,7 +355,7 @@ def _verdict(one: Problem) -> Iterator[RenderableType]:
 
 
 def named(name: str, text: Text) -> Hanging:
-    """A line of the verdict behind its name."""
+    """Makes a line of the verdict, with its name in front."""
     label = _label(name)
     return Hanging(Text.assemble(label, " " * (LABEL - len(label)), text), LABEL)
 

@@ -1,4 +1,4 @@
-"""Writes reports of a run, or of several runs that are compared."""
+"""Writes reports of one run, or of several runs that are compared."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def check_name(path: Path) -> None:
 
 
 def write_page(path: Path, page: Page, drawer: Drawer | None = None) -> None:
-    """Writes the page as PDF if its name ends so, else as HTML. Raises what `write_asked` does, and
-    MissingPackage for a PDF without typst."""
+    """Writes the page as PDF if the file name ends in .pdf, else as HTML. Raises the errors of
+    `write_asked`, and MissingPackage for a PDF without typst."""
     with drawer or Drawer() as own:
         if path.suffix.lower() == ".pdf":
             from .pdf import pdf_of

@@ -1,5 +1,6 @@
 """The registry of a report's sections. Each module of this folder is a section, registered by its
-`SECTION`; modules of the folder `several` show several runs only. Rooms can add sections."""
+`SECTION`. Modules of the folder `several` only show several runs. Optional features (rooms) can add
+sections."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Several runs, and the comparison of their configurations for each accelerator. `last` is the
-    last run of each accelerator and label; `left_out` says what could not be read."""
+    """Several runs, with a comparison of the configurations of each accelerator. `last` is the last
+    run for each accelerator and label. `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -32,10 +33,10 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 
 class Section(NamedTuple):
-    """A section of a report: `of_run` shows one run, `of_runs` several. A section without blocks is
-    left out; sections are ordered by `rank`. A room's section may also show on a terminal: its
-    `of_run` below all figures if `on_screen`, and the lines `below` each result, in detail or
-    not."""
+    """A section of a report. `of_run` shows one run, and `of_runs` several. A section without
+    blocks is left out. Sections are ordered by `rank`. If `on_screen`, the blocks of `of_run` are
+    also shown on a terminal, after all figures. `below` makes lines below each result; its second
+    argument asks for details."""
 
     name: str
     title: str
@@ -53,7 +54,8 @@ def of_rooms() -> tuple[Section, ...]:
 
 @cache
 def sections(*, several: bool = False) -> tuple[Section, ...]:
-    """The sections in order, or only those for `several` runs."""
+    """Returns the sections in order. With `several`, includes the sections that show only several
+    runs."""
     packages = [__name__, *([f"{__name__}.several"] if several else [])]
     modules = [
         import_module(f"{package}.{found.name}")

@@ -1,5 +1,5 @@
-"""A table of all benchmarks, sortable by a click: the figures, and their share of what was
-expected."""
+"""Shows all benchmarks in a table, sortable by a click, with figures and their share of the
+expected figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bill of materials: the hardware and software with which the run was measured."""
+"""Shows the bill of materials: the hardware and software with which the run was measured."""
 
 from __future__ import annotations
 

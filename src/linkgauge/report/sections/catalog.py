@@ -1,4 +1,4 @@
-"""The benchmarks, as `list` shows them."""
+"""Shows the benchmarks for `linkgauge list`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkgauge.report.results import table
 
 
 def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
-    """The names of benchmarks, grouped by what they measure."""
+    """Yields the names of benchmarks, grouped by what they measure."""
     asked = {row.name for row in rows}
     for title, group in GROUPS.items():
         if names := [row.name for row in group if row.name in asked]:
@@ -22,7 +22,7 @@ def overview_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
 
 
 def benchmark_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
-    """Each benchmark with its profiles and what it measures."""
+    """Yields a table of benchmarks, with their profiles and what they measure."""
     texts = ((row.name, " ".join(row.profiles), row.title) for row in rows)
     yield table("Benchmarks", ("", "profiles", "what it measures"), texts)
 

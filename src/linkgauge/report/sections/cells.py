@@ -1,5 +1,5 @@
-"""Cells as a table, a line for each: figure, interval, slow samples, expected figure, verdict and
-histogram; and a table of one cell's transfers."""
+"""Shows cells as a table with a line for each cell. A line has the figure, interval, slow samples,
+expected figure, verdict and histogram. Also makes a table of one cell's transfers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CELLS = (
 
 
 def table_of(results: Sequence[Result], below: Sequence[Line], anchor: str) -> Table:
-    """A table with a line for each cell."""
+    """Makes a table with a line for each cell."""
     found = list(cells_of(results))
     usual = usual_size(results)
     some = any(is_judged(cell) for _, cell in found)
@@ -65,8 +65,9 @@ def _cell_row(result: Result, cell: CellResult, usual: int, *, some: bool) -> tu
 
 
 def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
-    """The share of the expected figure; if links run below their best, the share of what they carry
-    at their best. A cell that is not judged says so if others are."""
+    """Returns a table entry with the cell's share of the expected figure. If links on its way run
+    below their best speed, the figure at the best speed is used instead. If `some` other cells are
+    judged, an unjudged cell says that it is not judged."""
     if is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
     reference, share = reference_of(cell), share_shown(cell)
@@ -76,8 +77,8 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """The benchmark's name, with the cell's place unless it is the only pair of devices, and with
-    the size if that differs."""
+    """Returns the benchmark's name and the cell's place. The place is left out for a single pair of
+    devices. The size is added if it is not the `usual` size."""
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     own = size_of(result, cell)
     size = f"  {format_size(own)}" if own not in (None, usual) else ""
@@ -91,7 +92,8 @@ _TRANSFERS = (
 
 
 def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
-    """The single cell of `linkgauge copy` as a table: each transfer's figure, then the total."""
+    """Shows the single cell of `linkgauge copy` as a table: each transfer's figure, then the
+    total."""
     (cell,) = result.cells
     found = [(str(cell.transfers[one.transfer]), one.summary) for one in cell.parts]
     found.append(("total" if cell.parts else str(cell), cell.summary))
@@ -112,8 +114,8 @@ def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
 
 
 def _kept(cell: CellResult) -> str:
-    """How often another run's figure falls into the cell's interval; `samples` if the interval is
-    from this run's samples alone, so that nobody knows."""
+    """Returns how often a figure of another run is expected within the cell's interval. Returns
+    `samples` if this is unknown because the interval comes from one run."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

@@ -1,6 +1,6 @@
-"""Tables of collectives: for each type of numbers, with its reduction or root, times and bandwidths
-by size, out of place and in place; then one of single iterations, with the rank that the others
-wait for."""
+"""Makes tables of collectives. The main table has times and bandwidths by size, out of place and in
+place. Each combination of number type and reduction (or root) has its own table. Another table has
+the times of single iterations, with the rank for which the others wait."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 
 def tables_of(result: Result) -> Iterator[Table]:
-    """A table for each row that is measured out of place; the row in place is beside it."""
+    """Yields a table for each kind of call. A line has the figures out of place and in place. If
+    single iterations were timed, a table of their times follows."""
     found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
         if isinstance(cell.operation, Collective):
@@ -56,8 +57,8 @@ def tables_of(result: Result) -> Iterator[Table]:
 
 
 def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str) -> Iterator[Block]:
-    """All blocks for a collective's result; last is the average bus bandwidth, as nccl-tests
-    reports it."""
+    """Yields all blocks for a collective's result. Below the last table is the average bus
+    bandwidth, as nccl-tests reports it."""
     title = result.title.partition(", type(row)")[0]
     units = f"time ({COLLECTIVE.shown}), bandwidths ({BANDWIDTH.shown})"
     yield Prose((heading, plain(f"{title}: {units}")))
@@ -74,7 +75,7 @@ def blocks_of(result: Result, heading: Line, below: Sequence[Line], anchor: str)
 
 
 def _name(work: Collective, cell: CellResult) -> str:
-    """The name of a collective's row: `float sum, 4 ranks`."""
+    """Returns the name of a collective's row: `float sum, 4 ranks`."""
     groups = work.groups(len(cell.transfers))
     ranks = f"{len(groups[0])} ranks"
     of = f"{len(groups)} groups of {ranks}" if len(groups) > 1 else ranks
@@ -82,7 +83,8 @@ def _name(work: Collective, cell: CellResult) -> str:
 
 
 def _how(work: Collective) -> str:
-    """How the collective is called, if not plainly: aggregated, blocking and the like."""
+    """Returns how the collective is called: aggregated, blocking and the like; empty for a plain
+    call."""
     parts = (
         f"{work.aggregated} calls aggregated" if work.aggregated > 1 else "",
         "blocking" if work.blocking else "",
@@ -95,7 +97,8 @@ def _how(work: Collective) -> str:
 def _table(
     title: Line, sides: Mapping[bool, Side], heads: Sequence[str], entries: Entries
 ) -> Table:
-    """A table with a line for each size and the figures of both sides."""
+    """Makes a table with a line for each size and the figures of both sides: out of place and in
+    place."""
     places = sorted(sides)
     columns = [
         Column(head if number else f"{_SIDES[place]}{head}", True)
@@ -124,8 +127,8 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
-    """Percentiles of the times of single iterations, where an iteration takes as long as its
-    slowest rank; and the rank that is last most often."""
+    """Yields percentiles of the times of single iterations, and the rank that most often finishes
+    last. An iteration takes as long as its slowest rank."""
     each = (own.seconds for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):

@@ -1,4 +1,4 @@
-"""The raw data as files inside the page, as far as a page may hold them."""
+"""Puts raw data into the page as attached files, up to a limit."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MOST_BYTES = 900_000
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""The most cells of a run whose data fit; more cells never do, and neither do more cells' figures
-than there are samples."""
+"""The most cells of a run whose data can fit into a page. The data of more cells are never
+tried."""
 _FEWER = (256, 32, 0)
 """The numbers of samples of a cell that are tried in turn until all data fit; cells with more
 samples come without any."""
@@ -48,7 +48,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:
-    """As much raw data as fits in `most` bytes, compressed, and a remark on what does not fit."""
+    """Yields the raw data that fit into `most` compressed bytes, and a remark on what does not
+    fit."""
     files, left_out = next(each for each in _choices(one) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)
@@ -58,7 +59,8 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
-    """Choices of files to attach, the most complete first, each with what it lacks."""
+    """Yields sets of files to attach, the most complete set first. The text of a set says what is
+    missing."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells <= MOST_CELLS:
@@ -81,7 +83,7 @@ def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
 
 
 def _figures(run: Run) -> bytes:
-    """The summaries of all cells with a figure, in few digits, as CSV."""
+    """Returns the summary of each cell that has a figure, as CSV with few digits."""
     rows = (row for row in cell_rows(run) if row.figure is not None)
     found = ([_digits(getattr(row, name), _FEW_DIGITS) for name in _OF_FIGURE] for row in rows)
     return csv_text((_OF_FIGURE, *found)).encode()
@@ -110,8 +112,8 @@ def _count(cell: CellResult) -> int:
 
 
 def _thinned(run: Run, most: int) -> Run:
-    """The run without the samples of cells that have more than `most`, and with statistics in fewer
-    digits."""
+    """Returns the run with less data: without samples for cells that have more than `most`, and
+    with fewer digits in statistics."""
 
     def cell(one: CellResult) -> CellResult:
         keeps = _count(one) <= most

@@ -1,5 +1,5 @@
-"""Each result in full: matrices of every figure, percentiles of single iterations, and the shares
-of hardware and CPUs that were used."""
+"""Shows each result in full: matrices of every figure, percentiles of single iterations, and the
+load on hardware and CPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shades = Mapping[Place, Shade | None]
 
 
 def blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
-    """Blocks of each result in turn, then of what was measured at several sizes, by size."""
+    """Yields the details of each result, and then the tables over several sizes."""
     for result in run.results:
         if has_figures(result):
             yield from _of_result(result, run)
@@ -74,7 +74,8 @@ def _dim(figures: Mapping[Place, float], digits: int = 2) -> Shades:
 def _heat(
     title: str, matrix: Matrix, shades: Shades, result: Result, lines: list[Line] | None = None
 ) -> Heat:
-    """The matrix; a sweep with very many columns has rows and columns exchanged."""
+    """Returns the matrix as a block. If a sweep has very many columns, rows and columns are
+    exchanged."""
     rows, columns = matrix.rows, matrix.columns
     found = [[shades.get(Place(row, column)) for column in columns] for row in rows]
     heat = Heat("", plain(title), "", "", rows, columns, found, lines or ())
@@ -82,15 +83,16 @@ def _heat(
 
 
 def _sum(matrix: Matrix, unit: str) -> Line:
-    """The sum of the figures, with the number of figures in it if some are missing."""
+    """Makes a line with the sum of the figures. If some figures are missing, the line has the
+    number of figures in the sum."""
     there = len(matrix.figures)
     of = f" of {there} of {matrix.cells} cells" if there < matrix.cells else ""
     return plain(f"SUM {matrix.name} {shown(matrix.total or 0.0, unit)}{of}", "dim")
 
 
 def _used(result: Result) -> Iterator[Block]:
-    """The shares of the theoretical figures in percent, and the CPUs that the measuring process
-    kept busy, as far as they are known."""
+    """Yields the measured figures in percent of the theoretical ones, and the number of CPUs that
+    the measuring process kept busy. Unknown values are left out."""
     *_, whole = matrices(result)
     for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
         yield _heat(matrix.name, matrix, _dim(matrix.figures, 1), result)

@@ -1,4 +1,5 @@
-"""Distances between accelerators: hops in the PCI tree, and the classes of nvidia-smi topo."""
+"""Shows distances between accelerators: hops in the PCI tree, and the classes of nvidia-smi
+topo."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ _CLASSES = {
 
 
 def distance_blocks(machine: Machine, subjects: Sequence[Subject]) -> Iterator[Block]:
-    """Distances: hops as Linux counts them for peer-to-peer traffic; then the number of active
-    fabric links between two accelerators or, without fabric links, the PCI topology class."""
+    """Yields the hops between accelerators as Linux counts them for peer-to-peer traffic. Then
+    yields the number of active fabric links of each pair. A pair without fabric links has its PCI
+    topology class instead."""
     count = len(subjects)
     if count > MOST_COMPARED:
         many = f": not shown, {count} devices have {count * (count - 1) // 2} pairs"
@@ -53,8 +55,8 @@ class _Pairs:
         return UNKNOWN if known is None else str(known)
 
     def topology_class(self, one: Subject, other: Subject) -> str:
-        """The class of a pair: `NV18` (with a question mark if it is unknown where the links lead),
-        or a PCI class such as `PIX`."""
+        """Returns the class of a pair: `NV18`, or a PCI class such as `PIX`. A question mark after
+        `NV18` means that it is unknown where some links lead."""
         ends = [subject.accelerator.memory for subject in (one, other) if subject.accelerator]
         crossed = list(self._wiring.bundles(*ends).values()) if len(ends) == 2 else []
         if count := min((bundle.count for bundle in crossed), default=0):
@@ -63,8 +65,8 @@ class _Pairs:
         return self._tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
     def block(self, title: str, between: Callable[[Subject, Subject], str]) -> Block:
-        """The classes as one line if all pairs are alike, else as a matrix or, for too many
-        devices, as groups."""
+        """Returns one line if all pairs have the same class, else a matrix. If there are too many
+        devices for a matrix, they are shown as groups."""
         rows = [
             [None if one is other else between(one, other) for other in self._subjects]
             for one in self._subjects
@@ -89,13 +91,13 @@ class _Pairs:
         return Heat(anchor, plain(title, "strong"), "", "", self._labels, names, shades, lines)
 
     def _groups(self, rows: Sequence[Sequence[str | None]], near: Sequence[str]) -> str:
-        """Groups of devices that have the same class to one another."""
+        """Returns a list of the groups of devices. All pairs within a group have the same class."""
         sets = {tuple(at for at, text in enumerate(row) if text in (None, *near)) for row in rows}
         groups = sorted(one for one in sets if len(one) > 1) if UNKNOWN not in near else ()
         return " | ".join(spans(self._labels[at] for at in group) for group in groups)
 
     def _legend(self, order: Sequence[str]) -> Iterator[str]:
-        """The meaning of the classes that occur."""
+        """Yields the meaning of each class that occurs."""
         links = [text for text in order if text not in _CLASSES]
         for short, kind in self._kinds.items():
             if any(text.startswith(short) for text in links):
@@ -110,14 +112,14 @@ def _by_closeness(text: str) -> tuple[int, int, str]:
 
 
 def _short(kind: str) -> str:
-    """The short name of a kind of link: NV for NVLink, as in nvidia-smi; others by their own
-    name."""
+    """Returns the short name of a kind of link: NV for NVLink, as in nvidia-smi. Other kinds keep
+    their name."""
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 
 def _heads(labels: Sequence[str]) -> list[str]:
-    """A head for each device: its first name, or only its number if the names differ in nothing
-    else."""
+    """Returns a column head for each device: its first name. If the names differ only in their
+    number, the head is the number."""
     names = [label.partition("/")[0] for label in labels]
     stems, numbers = zip(*(name.rpartition(":")[::2] for name in names), strict=True)
     return [*numbers] if len({*stems}) == 1 and all(map(str.isdecimal, numbers)) else names

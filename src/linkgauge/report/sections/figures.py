@@ -1,5 +1,5 @@
-"""All figures: tables for results with no more than a row and matrices for the others, each with
-remarks on its figures."""
+"""Shows all figures with remarks: results with at most one row as tables, the others as
+matrices."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _OF_PAGE: tuple[Large, ...] = ("uniform", "reduced")
 
 
 def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
-    """Blocks of all results that have any figure."""
+    """Yields the blocks of all results that have any figure."""
     for number, shown in enumerate(together(run.results, large)):
         yield from blocks_of(shown, run, large, f"b{number}")
 
@@ -68,18 +68,20 @@ def blocks(run: Run, large: Large = "summary") -> Iterator[Block]:
 def blocks_of(
     shown: SharedTable, run: Run, large: Large = "whole", anchor: str = ""
 ) -> Iterator[Block]:
-    """The blocks of results that are shown together."""
+    """Yields the blocks of results that are shown together."""
     yield from _FORMS[shown.form](_ResultView(anchor, shown, run, large))
 
 
 def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
-    """Each result with the anchor of its figures on a page."""
+    """Yields each result with the anchor (link target) of its figures on a page."""
     for number, shown in enumerate(together(judged.run.results, large_of(judged))):
         yield from ((f"b{number}", result) for result in shown.results)
 
 
 def large_of(judged: OneRun) -> Large:
-    """How a page shows the run's large matrices."""
+    """Returns how the large matrices of a run are shown on a page. With `uniform`, only matrices
+    with nearly equal figures become one line. With `reduced`, all become one line, because there
+    are too many cells."""
     found = (one for one in judged.run.results if has_figures(one) and is_large(one))
     matrices = (one for one in found if form_of(one, "uniform") == "matrix")
     places = sum(len(one.cells) for one in matrices if not many.is_many(one))
@@ -92,7 +94,8 @@ Shaded = tuple[str, list[Shade | None]]
 
 
 class _ResultView(NamedTuple):
-    """Results that are shown together, with their place and form."""
+    """Results that are shown together, with the anchor on the page and the form of large
+    matrices."""
 
     anchor: str
     shown: SharedTable
@@ -108,7 +111,8 @@ class _ResultView(NamedTuple):
         return self.shown.results[0]
 
     def below(self, *more: Line | None) -> tuple[Line, ...]:
-        """The remarks on the figures, and the lines that fit each benchmark's times over sizes."""
+        """Returns the lines below the figures: the remarks, and the fitted lines of time against
+        size."""
         is_named = self.shown.form in ("rows", "transfers")
         lines = [*below_lines(self.results, named=is_named), *self._fits()]
         if self.large in _OF_PAGE and len(lines) > MOST_LINES:
@@ -133,7 +137,7 @@ def _transfers(view: _ResultView) -> Iterator[Block]:
 
 
 def _columns(view: _ResultView) -> Iterator[Block]:
-    """A table with a row for each benchmark, or for each of its rows."""
+    """Yields a table with a row for each benchmark, or for each row of its matrix."""
     columns = _some(columns_of(view.first), view.large)
     found = [
         (f"{result.benchmark} {row}" if len(rows_of(result)) > 1 else result.benchmark, own)
@@ -147,8 +151,8 @@ def _columns(view: _ResultView) -> Iterator[Block]:
 
 
 def _matrix(view: _ResultView) -> Iterator[Block]:
-    """The matrix of headlines. A single column is shown as a row; a sweep with very many rows shows
-    only the extremes."""
+    """Yields the matrix of headline figures. A single column is shown as a row. A sweep with very
+    many rows shows only the lowest, the median and the highest figure."""
     result = view.first
     if view.large == "uniform" and many.is_many(result):
         yield from many.blocks_of_many(result, heading(result), view.below(), view.anchor)
@@ -183,13 +187,14 @@ def _heat(
 def _extremes(
     curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
 ) -> Iterator[Shaded]:
-    """A matrix of the lowest, the median and the highest figure at each place."""
+    """Yields a matrix of the lowest, the median and the highest figure of all curves, by position
+    on the x axis."""
     for word, curve in extremes(curves).items():
         yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
 
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
-    """Yields each row with its figures."""
+    """Yields each row: its name and its figures."""
     found = {cell.place: cell for cell in result.cells}
     rows, ends, below = rows_of(result), _ends(result), _far_below(result)
     for row in in_order(rows) if set(columns) == set(rows) else rows:
@@ -198,8 +203,9 @@ def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
 
 
 def _far_below(result: Result) -> float:
-    """The figure below which a cell is remarkable even if no more can be expected: with half of its
-    links, a path has half of the others' rate. 0 if figures differ by their settings."""
+    """Returns the limit below which a figure stands out although no figure is expected. The limit
+    is a share of the median, since a path that lost half of its links reaches about half. Returns 0
+    where figures differ by their settings."""
     figures = [cell.headline for cell in result.cells if cell.headline is not None]
     if result.sweep or result.better == "lower" or len(figures) < FEWEST:
         return 0.0
@@ -218,7 +224,8 @@ def _ends(result: Result) -> Ends | None:
 
 
 def _some(columns: tuple[str, ...], large: Large) -> tuple[str, ...]:
-    """The columns or, of too many, some that are evenly chosen, with the last."""
+    """Returns the columns. If there are too many, returns an even selection that includes the last
+    column."""
     if len(columns) <= MOST_COLUMNS or large != "summary":
         return columns
     return tuple(columns[(n + 1) * len(columns) // SOME - 1] for n in range(SOME))
@@ -231,8 +238,8 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
 
 
 def _sizes(view: _ResultView) -> Iterator[Block]:
-    """A row for each path and a column for each size; very many sizes are the rows instead. If a
-    size was measured several times, its last figure counts."""
+    """Yields a table with a row for each path and a column for each size. If there are very many
+    sizes, they become the rows. If a size was measured several times, the last figure counts."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]
@@ -246,7 +253,7 @@ def _sizes(view: _ResultView) -> Iterator[Block]:
 
 
 def _by_size(name: str, every: Sequence[Result], sizes: Sequence[int]) -> Iterator[Shaded]:
-    """Yields the paths of one benchmark, with their figures by size."""
+    """Yields the paths of one benchmark with their figures by size."""
     results = [one for one in every if one.benchmark == name]
     paths: dict[str, dict[int, CellResult]] = {}
     for result, cell in cells_of(results):
@@ -268,7 +275,7 @@ def _summary(view: _ResultView) -> Iterator[Block]:
 
 
 def _levels(view: _ResultView) -> Iterator[Block]:
-    """A table of a curve's levels, and its chart."""
+    """Yields a table of a curve's levels, and the chart of the levels."""
     result = view.first
     yield Prose((heading(result), plain(title_line(result))))
     chart = chart_of_levels(result)

@@ -1,4 +1,4 @@
-"""The doctor's findings, each with its reason and remedy, and below it the findings that it
+"""Shows the doctor's findings with reason and remedy. Below each finding are the findings that it
 explains."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST_STEPS = 40
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """A doctor's findings. `simulated` is the name of a simulated machine; `conclusion` is the
-    verdict on the machine, or on the run that was judged."""
+    """The findings of the doctor. `simulated` is the name of a simulated machine. `conclusion` is
+    the verdict on the machine, or on the judged run."""
 
     findings: Sequence[Finding]
     simulated: str | None = None
@@ -31,7 +31,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnosis_blocks(diagnosis: Diagnosis) -> Iterator[Block]:
-    """Blocks of all findings, and last of the verdict."""
+    """Yields the blocks of all findings, and then of the verdict."""
     if diagnosis.simulated is not None:
         yield Prose([line(SIMULATED, f" {diagnosis.simulated}")])
     yield from blocks(diagnosis.findings)
@@ -45,8 +45,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Blocks of findings. Equal findings on several subjects are shown once, and a remedy only
-    where it is first given; last is the number of findings of each severity."""
+    """Yields blocks of findings. Findings that differ only in their subject are shown once, and a
+    remedy only where it first occurs. At the end is the number of findings of each severity."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for alike in (group.alike, *group.explained):
@@ -55,7 +55,8 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """The problem, with a reference in place of steps that another one has already `given`."""
+    """Returns the problem. If an earlier problem (in `given`) has the same steps, a reference to it
+    replaces the steps."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -64,7 +65,7 @@ def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Pro
 
 
 def problem_of(alike: Sequence[Finding]) -> Problem:
-    """Findings that differ only in their subject, as one problem with all details."""
+    """Combines findings that differ only in their subject into one problem with all details."""
     first = alike[0]
     remedy = steps_of(first)
     whose = f" (of {first.subject})" if len(alike) > 1 else ""
@@ -80,7 +81,8 @@ def problem_of(alike: Sequence[Finding]) -> Problem:
 
 
 def _said(finding: Finding) -> Iterator[tuple[str, Line]]:
-    """The further lines of a finding: the reason, the cells, and the kernel's lines."""
+    """Yields the further lines of a finding: the reason, the cells, and lines of the kernel's
+    log."""
     if finding.why:
         yield "why", plain(finding.why)
     if finding.cells:
@@ -96,8 +98,8 @@ def steps_of(finding: Finding) -> tuple[Step, ...]:
 
 
 def _purpose(remedy: Sequence[Step]) -> str:
-    """Returns `to look` if all commands of the remedy only read, else `to fix`. Lines that end in
-    a colon are captions of commands."""
+    """Returns `to look` if all commands of the remedy only read, else `to fix`. Lines that end in a
+    colon are captions of commands."""
     looks = all(
         step.only_looks if isinstance(step, Command)
         else isinstance(step, RemedyText) and step.text.endswith(":")
@@ -107,9 +109,9 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """The first finding of each check with its importance, a remedy of one command, and what it
-    explains; of the others only the subjects, as for warnings of the check that is reported
-    `below`."""
+    """Yields a short form of the findings: the first of each check, with its reason and the
+    findings that it explains. Its remedy is shown if it is a single command. The other findings of
+    the check are only listed by subject. So are warnings of the check that is reported `below`."""
     by_check: dict[tuple[str, Severity], list[FindingGroup]] = {}
     for group in groups:
         by_check.setdefault((group.first.check, group.first.severity), []).append(group)
@@ -129,7 +131,7 @@ def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> 
 
 
 def summary(findings: Sequence[Finding], by: str = "doctor") -> Line:
-    """A line with the number of findings of each severity."""
+    """Makes a line with the number of findings of each severity."""
     counts = Counter(finding.severity for finding in findings)
     shown = [Span(f"{counts[of]} {of}", tone) for of, tone in SEVERITIES.items() if counts[of]]
     listed = [span for one in shown for span in (Span(", "), one)][1:]

@@ -1,4 +1,4 @@
-"""The host's processors, memory and limits, and the environment of its kernel."""
+"""Shows the host's processors, memory and limits, and the environment of its kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _KINDS = {"data": "d", "instruction": "i"}
 
 
 def host_facts(machine: Machine) -> Table:
-    """A table of known facts of the host; unknown ones are listed elsewhere with the reason."""
+    """Returns a table of the known facts of the host. Unknown facts are listed elsewhere with the
+    reason."""
     host, size = machine.known.host, machine.host.memory_total
     driver = f" by {host.frequency_driver}" if host.frequency_driver else ""
     facts: dict[str, Iterable[object]] = {
@@ -47,14 +48,14 @@ def host_facts(machine: Machine) -> Table:
 
 
 def counts(host: HostDetails) -> Iterator[str]:
-    """The numbers of sockets and cores, as far as they are known."""
+    """Yields the numbers of sockets and cores, as far as they are known."""
     for count, what in ((host.sockets, "socket"), (host.cores, "core")):
         if count is not None:
             yield count_of(count, what)
 
 
 def surroundings(host: HostDetails) -> Iterator[str]:
-    """The kernel's environment: the hypervisor, the container, and the IOMMU."""
+    """Yields the environment of the kernel: the hypervisor, the container, and the IOMMU."""
     found = {"under": host.hypervisor, "in": host.container, "IOMMU": host.iommu}
     yield from (f"{how} {what}" for how, what in found.items() if what)
 
@@ -87,7 +88,8 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """The missing facts and their owners, by the reason: `link.speed of sim:0-3`."""
+    """Returns the missing facts by reason. Each fact is listed with its owners: `link.speed of
+    sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
         for gap in unknown:
@@ -97,7 +99,7 @@ def gaps(inventory: Inventory) -> dict[str, str]:
 
 
 def for_root(inventory: Inventory | None) -> list[str]:
-    """The facts that root could read: a line for each reason."""
+    """Returns the facts that only root can read: a line for each reason."""
     found = gaps(inventory) if inventory else {}
     return [
         ": ".join(filter(None, (text, why)))
@@ -107,7 +109,8 @@ def for_root(inventory: Inventory | None) -> list[str]:
 
 
 def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
-    """Unread facts by owner; facts of the machine and the host have no owner."""
+    """Returns the facts that were not read, by owner. Facts of the machine and the host have an
+    empty owner."""
     return [
         ("", (*inventory.unknown, *inventory.host.unknown)),
         *((one.memory, one.unknown) for one in inventory.accelerators),
@@ -117,8 +120,8 @@ def _unknown(inventory: Inventory) -> Sequence[tuple[str, tuple[Gap, ...]]]:
 
 
 def _listed(by_owner: dict[str, list[str]]) -> Iterator[str]:
-    """Missing facts with all owners that lack the same: `link.speed of 0000:01:00.0, 0000:02:00.0
-    and 3 more`."""
+    """Yields missing facts with their owners: `link.speed of 0000:01:00.0, 0000:02:00.0 and 3
+    more`. Owners that lack the same facts share a line."""
     alike: dict[str, list[str]] = {}
     for owner, fields in by_owner.items():
         alike.setdefault(", ".join(fields), []).append(owner)

@@ -1,5 +1,5 @@
-"""The scatter of single iterations: percentiles, the most telling distributions, and rows in which
-a latency falls although the load grows."""
+"""Shows how the times of single iterations vary: percentiles, and some distributions. Also shows
+rows in which the latency falls while the load grows."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """A line for each cell whose samples are single iterations. A percentile is unknown if less
-    than one sample lies beyond it."""
+    """Yields a table of percentiles, with a line for each cell whose samples are single iterations.
+    A percentile is unknown if less than one sample lies beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -77,8 +77,8 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
 def _most_telling(
     found: Sequence[tuple[Result, Sequence[CellResult]]],
 ) -> list[tuple[Result, list[CellResult]]]:
-    """For each result of single iterations, the fastest, the median and the slowest path and the
-    one with the longest tail, at the first size."""
+    """Selects up to four cells of each result that has single iterations. These are the fastest,
+    the median and the slowest cell, and the cell with the longest tail."""
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
@@ -119,8 +119,8 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
 def _curve(
     ordered: Sequence[float], scale: float, name: str, unit: str
 ) -> Iterator[dict[str, object]]:
-    """Points of a cumulative distribution. Where many samples are equal, the ends of the step stand
-    for all of them."""
+    """Yields points of a cumulative distribution. Of many equal samples, only the first and the
+    last are points."""
     shares = sorted({*(n / POINTS for n in range(POINTS + 1)), *_TAIL, *PERCENTILES})
     before = None
     for each in shares:
@@ -135,8 +135,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Lines on rows whose latency falls as the load grows, by more than the intervals of
-    neighbouring loads allow; or a line that none does, if there are intervals."""
+    """Yields a line for each row whose latency falls as the load grows, by more than the intervals
+    of the figures. If no row falls and the intervals are known, yields a line that says so."""
     rows: defaultdict[str, list[CellResult]] = defaultdict(list)
     for cell in result.cells:
         rows[cell.row].append(cell)

@@ -1,5 +1,5 @@
-"""A machine: its memories, how they are connected, and what could not be read. `devices` and the
-page of a run show the same blocks."""
+"""Shows a machine: its memories, how they are connected, and what could not be read. `linkgauge
+devices` and the page of a run show these blocks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def _together(alike: dict[_Ends, list[str]]) -> dict[_Ends, list[str]]:
 
 
 def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _Ends]]:
-    """Yields the columns for each kind of link, and where these links lead."""
+    """Yields a table row for each kind of link, and the places to which the links of this kind
+    lead."""
     kinds: dict[tuple[str, str | None, float | None], list[FabricLink]] = {}
     for link in links:
         kinds.setdefault((link.kind, link.version, link.rate), []).append(link)
@@ -64,8 +65,8 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """The ends of links: `sim:1-3, nvswitch (18)`; a number above 1 says how many links lead
-    there."""
+    """Returns the ends of links: `sim:1-3, nvswitch (18)`. The number in parentheses says how many
+    links lead to an end, if more than 1."""
     groups: dict[int, list[str]] = {}
     for name, count in sorted(ends, key=lambda end: (len(end[0]), end)):
         groups.setdefault(count, []).append(name)
@@ -81,8 +82,8 @@ _STATES = {True: "up", False: "down", None: "unknown"}
 
 
 def machine_blocks(machine: Machine) -> Iterator[Block]:
-    """The host in a few lines, its memories, how they are connected, and why a backend has no
-    devices."""
+    """Yields the host in a few lines, its memories, how they are connected, and why a backend has
+    no devices."""
     yield from _overview(machine, detailed=False)
     count = len(gaps(machine.known))
     missing = f", and what could not be read ({count_of(count, 'reason')})" if count else ""
@@ -90,8 +91,8 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
 
 
 def detailed_machine_blocks(machine: Machine) -> Iterator[Block]:
-    """All that is known of a machine: also the details of the host and of PCI, and what could not
-    be read."""
+    """Yields all known facts of a machine, including details of the host and of PCI, and the facts
+    that could not be read."""
     yield from _overview(machine, detailed=True)
     if missing := gaps(machine.known):
         why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
@@ -134,7 +135,8 @@ def _heading(machine: Machine) -> Iterator[Line]:
 
 
 def _memories(machine: Machine, detailed: bool) -> Table:
-    """A row for each node of the host, and one for all devices that differ only in their number."""
+    """Makes a table with a row for each kind of memory. Nodes or devices that differ only in their
+    number share a row."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, model, size, notes in (*_nodes(machine), *_devices(machine, detailed)):
         found.setdefault((model, _size(size), ", ".join(filter(None, notes))), []).append(name)
@@ -157,8 +159,8 @@ def _nodes(machine: Machine) -> Iterator[_Memory]:
 
 
 def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
-    """The devices of the backends, then those that only a library reports, as in a captured
-    tree."""
+    """Yields the devices of the backends, then the accelerators that only a vendor's library
+    reports, as in a captured machine."""
     about = {one.memory: _about(one, detailed) for one in machine.known.accelerators}
     for one in machine.all_devices:
         driver = f"driver {one.driver}" if one.driver else ""
@@ -170,7 +172,8 @@ def _devices(machine: Machine, detailed: bool) -> Iterator[_Memory]:
 
 
 def _about(one: Accelerator, detailed: bool) -> list[str]:
-    """The facts that a library reports of an accelerator, its driver first."""
+    """Returns the facts that a library reports of an accelerator, the driver first. Without
+    `detailed`, returns the driver only."""
     lanes = one.link.max_speed and f"{one.link.max_speed:g} GT/s x{one.link.max_width}"
     facts = {"driver": one.driver, "library": one.library, "firmware": one.firmware}
     facts |= {"board": one.board, "form factor": one.form_factor, "PCIe": lanes or None}

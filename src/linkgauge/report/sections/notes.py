@@ -1,4 +1,4 @@
-"""The section on cells that were not measured, with the reasons, and the notes on cells."""
+"""Shows the cells that were not measured, with the reasons, and the notes on cells."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def reason_lines(run: Run, *, few: bool = False) -> Iterator[Line]:
-    """Lines on benchmarks without figures: `skip  needs two devices:
-    device_to_device_memcpy_read_ce and 3 more`; failures come last. With `few`, one line covers all
-    that was skipped."""
+    """Yields lines on benchmarks without figures: `skip  needs two devices:
+    device_to_device_memcpy_read_ce and 3 more`. Failures come last. With `few`, one line covers all
+    skipped benchmarks."""
     reasons: dict[Status, dict[str, dict[str, None]]] = {status: {} for status in _ORDER}
     for result in run.results:
         for status, reason in _why(result):
@@ -48,7 +48,7 @@ def reason_lines(run: Run, *, few: bool = False) -> Iterator[Line]:
 
 
 def _why(result: Result) -> Iterator[tuple[Status, str]]:
-    """The statuses and reasons of a result without any figure."""
+    """Yields the statuses and reasons of a result without any figure."""
     if any(cell.summary for cell in result.cells):
         return
     if not result.cells and result.status != "pass":
@@ -59,8 +59,8 @@ def _why(result: Result) -> Iterator[tuple[Status, str]]:
 
 
 def _left_out(found: Mapping[str, Collection[str]]) -> Line:
-    """One line for all that was skipped: the most frequent reason, and the number of other
-    benchmarks."""
+    """Makes one line about all skipped benchmarks: the most frequent reason, and the number of
+    benchmarks with other reasons."""
     most = max(found, key=lambda reason: len(found[reason]))
     others = {name for reason in found if reason != most for name in found[reason]}
     short = most.partition(": ")[0].partition(" (")[0]
@@ -70,7 +70,7 @@ def _left_out(found: Mapping[str, Collection[str]]) -> Line:
 
 
 def _few(names: list[str]) -> str:
-    """Up to two names, or the first and the number of the others."""
+    """Returns up to two names, or the first name and the number of the others."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} more"
 
 

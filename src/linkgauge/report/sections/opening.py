@@ -1,5 +1,5 @@
-"""The first lines of a run on a terminal: a sentence on what its memories reach and whether they
-should, then what is wrong, if anything is."""
+"""Shows the first lines of a run on a terminal: a sentence with the rates of its memories and
+whether they are as expected, then any problem."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ _SHOULD = {
 
 
 def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """The sentence and the problem; nothing for a few benchmarks, which need no sentence."""
+    """Yields the sentence and the problem. A run of a few benchmarks needs no sentence, and yields
+    nothing."""
     if has_few(run):
         return
     lines = []
@@ -49,9 +50,9 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
-    """The run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s from each
-    other, as this hardware should`; without devices, `2 CPUs copy 25 GB/s within host:0`. Empty
-    without such figures."""
+    """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s
+    from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25 GB/s
+    within host:0`. The text is empty without such figures."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         what = " and ".join(f"{_figures(cells)} from {where}" for where, cells in known.items())
@@ -69,7 +70,8 @@ def sentence_of(run: Run, outcome: Outcome) -> str:
 
 
 def _first(run: Run, names: Sequence[str]) -> list[CellResult]:
-    """The cells with figures of the first of these benchmarks that has any."""
+    """Returns the cells of a benchmark that have figures. Uses the first benchmark in `names` that
+    has any."""
     found = (
         [c for c in one.cells if c.headline is not None]
         for name in names
@@ -84,7 +86,7 @@ def _is_within(cell: CellResult) -> bool:
 
 
 def _figures(cells: Sequence[CellResult]) -> str:
-    """The median of the figures, or the lowest and highest if they differ."""
+    """Returns the median of the figures in words, or the lowest and highest if they differ."""
     figures = [cell.headline or 0.0 for cell in cells]
     middle = median(figures)
     ends = (min(figures), max(figures))
@@ -94,7 +96,7 @@ def _figures(cells: Sequence[CellResult]) -> str:
 
 
 def _devices(run: Run, cells: Sequence[CellResult]) -> str:
-    """The number and model of the devices: `8 NVIDIA H200`."""
+    """Returns the number and model of the devices: `8 NVIDIA H200`."""
     names = {
         str(m) for cell in cells for t in cell.transfers for m in t.memories if m.backend != "host"
     }
@@ -105,7 +107,7 @@ def _devices(run: Run, cells: Sequence[CellResult]) -> str:
 
 
 def _should(cells: Sequence[CellResult]) -> str:
-    """Whether the figures are as they should be, as the end of the sentence."""
+    """Returns the end of the sentence, which says whether the figures are as they should be."""
     word = word_of((), cells)
     if word is None:
         return "; what that should be is not known"
@@ -117,7 +119,8 @@ def _should(cells: Sequence[CellResult]) -> str:
 
 
 def _others(run: Run, outcome: Outcome) -> str:
-    """How much of the CPUs other programs used, if the doctor finds that too much."""
+    """Returns the share of the CPUs that other programs used, in words. The text is empty unless
+    the doctor finds the share too high."""
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
     loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]

@@ -1,4 +1,4 @@
-"""The PCI devices and how they are connected: a tree for each NUMA node."""
+"""Shows the PCI devices and how they are connected: a tree for each NUMA node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _NUMBERS = ("GB/s", "max GB/s", "MaxPayload", "MaxReadReq", "IOMMU", "NODE")
 
 
 class PciOutline:
-    """The PCI functions of an inventory by their parent, under the names that the rest of the
-    report uses."""
+    """A table of the PCI functions, each below its parent. Devices have the names that the rest of
+    the report uses."""
 
     def __init__(self, inventory: Inventory, subjects: Sequence[Subject]) -> None:
         self._tree = PciTree(inventory.pci)
@@ -31,8 +31,8 @@ class PciOutline:
             self._adapters.setdefault(adapter.pci, []).append(adapter.name)
 
     def tree(self, *, ports: bool) -> Table:
-        """A tree of switches and devices; with `ports`, also of ports that lead to one device
-        only."""
+        """Returns a tree of switches and devices. With `ports`, the tree also has ports that lead
+        to only one device."""
         nodes: dict[int | None, list[PciFunction]] = {}
         for top in self._below.get(None, ()):
             nodes.setdefault(self._first_device(top).numa_node, []).append(top)
@@ -47,7 +47,8 @@ class PciOutline:
         return table("PCI devices", heads, rows)._replace(lines=lines)
 
     def details(self) -> Table:
-        """The PCI facts that `rblnBandwidthLatencyTest --test_env_info` shows."""
+        """Returns a table of the PCI facts that `rblnBandwidthLatencyTest --test_env_info`
+        shows."""
         rows = []
         for one in self._functions:
             number, _ = self._subjects.get(one.address, (None, None))
@@ -82,7 +83,8 @@ class PciOutline:
             yield from self._rows(below, depth + 1, ports)
 
     def _name(self, function: PciFunction, subject: Subject | None) -> str:
-        """The name of a function in the rest of the report, else its driver."""
+        """Returns the name by which the rest of the report calls a function. If it has none,
+        returns the name of its driver."""
         own = [subject.label] if subject and subject.label != function.address else []
         kind = "display, " if function.display else ""
         named = "/".join(self._adapters.get(function.address) or own)
@@ -90,7 +92,7 @@ class PciOutline:
 
 
 def link_entry(link: PciLink) -> Entry:
-    """A link's state: `Gen 5 x16`, and its best if it runs slower."""
+    """Returns a link's state, `Gen 5 x16`, and its best state if it runs slower."""
     now = _shown(link.speed, link.width)
     most = _shown(link.max_speed or link.speed, link.max_width or link.width)
     is_known = link.speed is not None and link.width is not None
@@ -107,8 +109,8 @@ def _shown(speed: float | None, width: int | None) -> str:
 
 
 def _rate(speed: float | None, width: int | None) -> str:
-    """The bandwidth of all lanes in GB/s before line coding, which vendors call a link's full
-    bandwidth."""
+    """Returns the bandwidth of all lanes in GB/s before line coding. Vendors call this a link's
+    full bandwidth."""
     return "" if speed is None or width is None else f"{speed * width / 8:.1f}"
 
 

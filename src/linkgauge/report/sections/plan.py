@@ -1,4 +1,4 @@
-"""The plan of a run: what it would measure, and how much memory and time it would take."""
+"""Shows the plan of a run: what it would measure, and how much memory and time it would take."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from linkgauge.report.results import SIMULATED, table, where
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """A plan with the peak bytes of each memory and the approximate duration. If the plan is
-    repeated for a time, that time is given, in seconds."""
+    """A plan with the peak bytes of each memory and the maximum duration. `repeated_for` is the
+    time in seconds for which the plan is repeated, if any."""
 
     plan: Plan
     peak_memory: dict[str, int]
@@ -29,8 +29,8 @@ def dry_run(plan: Plan, settings: Settings) -> DryRun:
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
-    """Blocks of a plan: each table and its cells, the peak memory of any cell, and the maximum
-    time."""
+    """Yields the blocks of a plan: each table and its cells, the highest memory use of any cell,
+    and the maximum time."""
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for sheet in plan:

@@ -1,5 +1,5 @@
-"""The figures that a terminal shows first: all if they fit a screen, else a line for each
-benchmark, and one matrix in which something stands out."""
+"""Chooses the figures that a terminal shows first. If all figures fit a screen, all are shown.
+Otherwise there is a line for each benchmark, and the matrix of a figure that stands out."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ MOST_LINES = 24
 FEW = 4
 """The most benchmarks that are shown whole."""
 MOST_ROWS = 22
-"""The most benchmarks with a line each; of more, those that do the same in several ways share a
-line."""
+"""The most benchmarks with a line each. If there are more, benchmarks that do the same in several
+ways share a line."""
 MOST_FAMILIES = 26
-"""The most lines for such families; of more, the screen shows those whose figures mean the most."""
+"""The most lines for such families. If there are more, the screen shows those whose figures mean
+the most."""
 MATRIX = "--matrix shows percentiles and what is expected"
 MORE = "--all shows every figure, --matrix also percentiles and what is expected"
 _MUCH_THE_SAME = 1.2
@@ -67,7 +68,7 @@ _HEADS = (
 
 
 def blocks(run: Run) -> Iterator[Block]:
-    """The figures, and how to see more."""
+    """Yields the figures, and a line on how to see more."""
     whole = _whole(run)
     if whole is None:
         results = [one for one in run.results if has_figures(one)]
@@ -81,12 +82,12 @@ def blocks(run: Run) -> Iterator[Block]:
 
 
 def has_few(run: Run) -> bool:
-    """Whether the run has figures of so few benchmarks that all are shown."""
+    """Whether the run has figures of so few benchmarks that all figures are shown."""
     return len({one.benchmark for one in run.results if has_figures(one)}) <= FEW
 
 
 def _whole(run: Run) -> list[Block] | None:
-    """The blocks of all figures; None if there are too many for a screen."""
+    """Returns the blocks of all figures, or None if they do not fit a screen."""
     if has_few(run):
         return list(figures.blocks(run))
     found, height = [], 0
@@ -99,7 +100,7 @@ def _whole(run: Run) -> list[Block] | None:
 
 
 def _height(block: Block) -> int:
-    """The approximate number of lines that a block takes."""
+    """Returns the approximate number of lines of a block."""
     match block:
         case Table():
             return 2 + min(len(block.rows), block.few or len(block.rows)) + len(block.lines)
@@ -112,7 +113,8 @@ def _height(block: Block) -> int:
 
 
 class _ScreenFigure(NamedTuple):
-    """A figure with its word, result and cell."""
+    """A figure with its result and cell. `word` is the word by which the result differs within its
+    family."""
 
     figure: float
     word: str
@@ -125,8 +127,8 @@ class _ScreenFigure(NamedTuple):
 
 
 def _table(results: Sequence[Result]) -> Table:
-    """A table with a line for each benchmark, or for benchmarks that differ by one word of their
-    names."""
+    """Makes a table with a line for each benchmark. Benchmarks that differ by one word of their
+    names share a line."""
     usual = usual_size(results)
     each = list(families_of(results, folded=False))
     each = list(families_of(results)) if len(each) > MOST_ROWS else each
@@ -143,8 +145,8 @@ def _table(results: Sequence[Result]) -> Table:
 
 
 def _rank(family: Family) -> tuple[bool, bool, bool]:
-    """A sort key for families: first what stands out, then families that have a median, then judged
-    ones."""
+    """Returns a sort key for families. Families with a cell that stands out come first, then
+    families that have a median, then judged families."""
     cells = [cell for _, cell in cells_of(family.results)]
     odd = any(cell.status in BROKEN or sign_of(cell) for cell in cells)
     return not odd, family.is_range, not any(map(is_judged, cells))
@@ -167,8 +169,8 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    """The figures of a result, ascending; for a collective, whose cells have times, its
-    bandwidths."""
+    """Returns the figures of a result in ascending order. For a collective, bandwidths are used
+    instead of times."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
@@ -179,8 +181,8 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """The median, the lowest and the highest figure, for each engine; figures that settings change
-    are shown as a range only."""
+    """Returns the median, the lowest and the highest figure of each engine. If the figures depend
+    on settings, returns only their range."""
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), "", "")
     unit = family.results[0].unit
@@ -201,7 +203,8 @@ def _unit(family: Family) -> str:
 
 
 def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
-    """The worst verdict of these cells; if some are judged and none is bad, how many are."""
+    """Makes a table entry of the worst verdict of these cells. If only some cells are judged and
+    none is bad, the entry says how many are."""
     word = word_of(results, cells)
     if word is None:
         return Entry("")
@@ -212,7 +215,8 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
-    """The cells that stand out, else the ends of a range, else the lowest cell if it is far off."""
+    """Returns the names of the cells that stand out. If no cell does, returns the ends of a range,
+    or the lowest cell if it is much lower than the others."""
     odd = [one.name for own in known for one in own if sign_of(one.cell) not in ("", HELD)]
     if odd:
         return f"{odd[0]}{f' and {len(odd) - 1} more' if len(odd) > 1 else ''}"
@@ -224,8 +228,8 @@ def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
 
 
 def _standing_out(run: Run, results: Sequence[Result]) -> Iterator[Block]:
-    """The matrix with the figure that is lowest relative to what was expected; none if no figure is
-    odd."""
+    """Yields the matrix that has the lowest figure relative to what was expected. Yields nothing if
+    no figure stands out."""
     odd = [
         (share_shown(cell) or 0.0, result)
         for result in results

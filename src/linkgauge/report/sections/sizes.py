@@ -1,5 +1,5 @@
-"""Figures against the size: results at several sizes with the line that fits, copies timed size by
-size, collectives, and latencies with the levels of memory."""
+"""Shows figures against the size: results at several sizes with a fitted line, copies, collectives,
+and latencies with the levels of memory."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from linkgauge.report.results import label
 from . import OneRun, Section
 
 MOST_CURVES = 8
-"""The most curves in one chart; of more, the lowest, the median and the highest figures are
-shown."""
+"""The most curves in one chart. If there are more, the lowest, the median and the highest figures
+are shown."""
 MOST_CHARTS = 12
 MOST_LINES = 4
 MOST_PATHS = 16
-"""The most paths that are shown; of more, the lowest, the median and the highest figures are."""
+"""The most paths that are shown. If there are more, the lowest, the median and the highest figures
+are shown."""
 LEAST_SHOWN = 0.001
 """The least deviation of a line from the times that is shown; a closer line is said to be within
 this."""
@@ -44,7 +45,7 @@ _TOO_SHORT = "a latency too short to show"
 
 
 def _blocks(one: OneRun) -> Iterator[Block]:
-    """A chart for each benchmark, bandwidths first, and the lines that fit."""
+    """Yields a chart for each benchmark, bandwidths first, and the fitted lines."""
     found = list(_found(one.run))
     for name, unit, curves in found[:MOST_CHARTS]:
         lines = [line for line in one.run.lines if line.benchmark == name]
@@ -56,8 +57,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
-    """The curves of benchmarks that have several sizes. Pointer chases are left out, because they
-    are shown among the figures."""
+    """Yields the curves of benchmarks that have several sizes. Pointer chases are left out, because
+    the section of figures shows them."""
     by_name: dict[tuple[str, str], list[Result]] = {}
     for result in run.results:
         if not any(cell.does.follows_pointers for cell in result.cells):
@@ -82,8 +83,8 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
 
 
 def chart_of_levels(result: Result) -> ChartFigure:
-    """The chart of each row of latencies, with thick lines where it is flat: a plateau is a level
-    of the memory hierarchy."""
+    """Makes a chart of latencies with a curve for each row. A thick line marks a plateau, which is
+    a level of the memory hierarchy."""
     unit = unit_of(result.unit)
     curves = dict(islice(curves_of([result]).items(), MOST_CURVES))
     sizes = _sizes(curves)
@@ -104,7 +105,7 @@ def chart_of_levels(result: Result) -> ChartFigure:
 
 
 def level_lines(result: Result) -> Iterator[Line]:
-    """The levels of each row: `level 1: 1.10 ns up to 32 KiB`."""
+    """Yields the levels of each row: `level 1: 1.10 ns up to 32 KiB`."""
     for one in result.levels:
         named = ", ".join(_named(level, result.unit) for level in one.levels)
         yield line(Span(f"{one.row} ", "name"), named)
@@ -116,7 +117,8 @@ def _named(level: Level, unit: str) -> str:
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """The fitted line of each path; of more than `most` paths, what the lines have in common."""
+    """Yields the fitted line of each path in words. If there are more than `most` paths, yields
+    only the ranges of their latencies, bandwidths and half sizes."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))
@@ -146,7 +148,7 @@ def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], st
 
 
 def _lacks(line: SizeLine) -> str:
-    """A remark on what a fitted line does not show; empty if it shows all."""
+    """Returns a remark on what a fitted line cannot show, or an empty text."""
     if line.error > OFF:
         return _NO_LINE
     if line.bandwidth is None:
@@ -187,7 +189,7 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def _time(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Returns a time in the unit that suits its length."""
     scale, unit = next((one for one in _TIMES if seconds >= one[0]), _TIMES[-1])
     return f"{seconds / scale:.2f} {unit}"
 

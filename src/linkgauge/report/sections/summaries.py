@@ -1,5 +1,5 @@
-"""Summaries of results with very many cells: the lowest, the median and the highest figure, and
-what stands out."""
+"""Summarises results with very many cells: the lowest, the median and the highest figure, and what
+stands out."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Known = Sequence[tuple[float, CellResult]]
 def table_of(
     results: Sequence[Result], caption: Line, below: Sequence[Line], anchor: str, hint: str
 ) -> Table:
-    """A table with a line for each result. Cells that stand out are named if the result is not
-    judged."""
+    """Makes a table with a line for each result. If the result is not judged, cells that stand out
+    are named."""
     known = [_known(result) for result in results]
     rows = [_row(*each) for each in zip(results, known, strict=True)]
     ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
@@ -69,8 +69,8 @@ def _end(result: Result, cell: CellResult) -> tuple[Entry, Entry]:
 
 
 def _place(result: Result, cell: CellResult) -> str:
-    """The name of a cell: its row if there is a single column, its column if there is a single row,
-    else both."""
+    """Returns the name of a cell: its row if there is a single column, its column if there is a
+    single row, else both."""
     if len(columns_of(result)) == 1:
         return cell.row
     return cell.column if len(rows_of(result)) == 1 else place_of(result, cell)
@@ -89,7 +89,8 @@ def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:
 
 
 def outliers(result: Result) -> list[CellResult]:
-    """Cells that are not judged and lie beyond Tukey's fences of all cells, the farthest first."""
+    """Returns cells that are not judged and whose figure is far from all others (beyond Tukey's
+    fences). The farthest come first."""
     known = _known(result)
     if len(known) < _LEAST:
         return []

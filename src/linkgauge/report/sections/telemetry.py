@@ -1,4 +1,4 @@
-"""The state of accelerators during measurement: links, clocks, temperature, power and
+"""Shows the state of accelerators during measurement: links, clocks, temperature, power and
 throttling."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_POINTS = 200
 """The most points of one device."""
 MOST_DEVICES = 8
 MOST_ROWS = 128
-"""The most devices with a row each; of more, those that stand out have one."""
+"""The most devices with a row each. If there are more, only devices that stand out have a row."""
 
 
 def _mega(clock: float | None) -> float | None:
@@ -67,7 +67,7 @@ def _stands_out(own: Sequence[Timed]) -> bool:
 
 
 def _readings(run: Run) -> dict[str, list[Timed]]:
-    """The readings of each device over time, in the order of the run's cells."""
+    """Returns the readings of each device over time, in the order of the run's cells."""
     devices: dict[str, list[Timed]] = {}
     seconds = 0.0
     for result in run.results:
@@ -90,7 +90,8 @@ def _row(device: str, own: Sequence[Reading]) -> Sequence[str | Entry]:
 
 
 def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[Block]:
-    """A chart of readings that changed, and a line on those that did not."""
+    """Yields a chart of readings that changed. If all readings are equal, yields a line with their
+    value."""
     points = {
         device: [(at, value) for at, one in own if (value := read(one)) is not None]
         for device, own in devices.items()
@@ -106,8 +107,8 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
-    """The curves of devices whose value changed, and one curve for all devices that kept the same
-    value."""
+    """Returns one curve for each device whose value changed. All devices with the same constant
+    value share a curve."""
     found: dict[str, list[tuple[float, float]]] = {}
     steady: dict[float, list[str]] = {}
     for device, known in curves.items():
@@ -122,8 +123,8 @@ def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple
 
 
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points at which the value changes, and the last one; if they are too many, some of
-    them."""
+    """Returns the points at which the value changes, and the last point. If there are too many
+    points, returns a selection."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
     return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
 
@@ -132,8 +133,8 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """A line for each row of products that says what throttled its devices; if `detailed`, also
-    their clocks, power and temperature."""
+    """Yields a line for each row of a result of matrix products. The line says what throttled the
+    devices. If `detailed`, it also has clocks, power and temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]
@@ -149,7 +150,7 @@ def _known(readings: Iterable[Reading], read: Read) -> list[float]:
 
 
 def _figures(readings: Sequence[Reading]) -> Iterator[str]:
-    """The range of clocks, and the highest power and temperature."""
+    """Yields the range of clocks, and the highest power and temperature."""
     clocks = [*_known(readings, lambda one: one.clock_min)]
     clocks += _known(readings, lambda one: one.clock_max)
     if clocks:
@@ -162,7 +163,7 @@ def _figures(readings: Sequence[Reading]) -> Iterator[str]:
 
 
 def _throttled(readings: Sequence[Reading]) -> str:
-    """What throttled the devices, with the devices' names if there are several."""
+    """Returns what throttled the devices, with the devices' names if only some were throttled."""
     reasons: dict[str, list[str]] = {}
     for reading in readings:
         for reason in reading.throttled:

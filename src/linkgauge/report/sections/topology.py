@@ -1,4 +1,5 @@
-"""A machine with the bandwidth that a run measured over each link: a picture, and a tree."""
+"""Shows a machine with the bandwidth that a run measured over each link, as a picture and as a
+tree."""
 
 from __future__ import annotations
 
@@ -38,9 +39,10 @@ from .machine import detailed_machine_blocks
 from .pci import link_entry
 
 MOST_SINGLE = 72
-"""The most devices that a picture shows one by one; of more, alike devices become one."""
+"""The most devices that a picture shows one by one. If there are more, alike devices are shown as
+one."""
 MOST_ROWS = 48
-"""The most links that a tree shows one by one; of more, alike links become one row."""
+"""The most links that a tree shows one by one. If there are more, alike links share a row."""
 _HEADS = ("", "link", Column("GB/s one way", True), Column("both ways", True), "verdict")
 _HOW = 'GB/s one way over each link; "both": in both directions at once'
 _BEST = "A link has the best figure of the cells that nothing else on their way limits."
@@ -48,7 +50,8 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """One link, or several alike: figures in bytes/s, and a word that must stand out, if any."""
+    """A link, or several equal links. `one_way` and `both` are figures in bytes/s. `word` stands
+    out in the picture."""
 
     what: Entry
     one_way: tuple[float, ...]
@@ -70,7 +73,7 @@ class _Link(msgspec.Struct, frozen=True):
 
 
 def run_blocks(judged: OneRun) -> Iterator[Block]:
-    """The machine of a run with the bandwidth of each link."""
+    """Yields the machine of a run with the bandwidth of each link."""
     run = judged.run
     yield Prose([line(named(run.machine), f", as run {run.id} measured it", mark(run.simulated))])
     found = tuple(picture_blocks(run, judged.outcome.findings))
@@ -78,14 +81,15 @@ def run_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
-    """The machine of a run as `run_blocks` shows it, and all that is known of the machine."""
+    """Yields the machine of a run as `run_blocks` shows it, and all other known facts of the
+    machine."""
     yield from run_blocks(judged)
     yield from detailed_machine_blocks(judged.run.machine)
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """A picture of the machine; none if it has only links to the network, or if there are several
-    machines."""
+    """Yields a picture of the machine. Yields nothing if the run has several machines, or if all
+    links of the machine lead to the network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:
@@ -130,8 +134,8 @@ class _MachinePicture:
         return Picture(title, says, head, *self._drawn(), tree, lines, "links")
 
     def _drawn(self) -> tuple[list[DrawnPart], list[DrawnLink]]:
-        """The parts and links to draw; if they are too many to read, alike parts are drawn as
-        one."""
+        """Returns the parts and links to draw. With too many devices to read, equal parts are drawn
+        as one."""
         places = self._topology.places
         several = sum(one.kind == "device" for one in places.values()) > MOST_SINGLE
         ends: dict[str, set[tuple[str, str, str]]] = {name: set() for name in places}
@@ -157,7 +161,8 @@ class _MachinePicture:
         return DrawnPart(place.name, label, place.kind, place.above, tone, word, level)
 
     def _tree(self) -> Iterator[_Row]:
-        """The rows of a tree: parts below each node, switches of a fabric, and direct links."""
+        """Yields the rows of the table as a tree: the parts below each node, then the switches of a
+        fabric and direct links."""
         shown = set(self._up.values())
         for top in self._topology.below(None):
             under = [*self._under(top, 0)]
@@ -188,7 +193,8 @@ class _MachinePicture:
         return Entry(place.name, tone="" if depth else "name", depth=depth), *entries
 
     def _summary(self) -> Iterator[_Row]:
-        """The rows of a summary: what is wrong, then a row for all links that are alike."""
+        """Yields the rows of the table as a summary: first what is wrong, then a row for each group
+        of equal links."""
         places = self._topology.places
         for part in self._blames:
             if isinstance(part, TopologyPlace):
@@ -242,7 +248,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 
 
 def _all(some: Sequence[_Link]) -> _Link:
-    """Several links as one, with the figures of all."""
+    """Combines several links into one, with the figures of all."""
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
     says = some[0].says if len(some) == 1 else f"{len(some)} links alike"
@@ -259,7 +265,7 @@ def _range(figures: Sequence[float]) -> str:
 
 
 def _what(joint: Joint) -> Entry:
-    """The kind of a link: `Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
+    """Returns the kind of a link: `Gen 5 x16`, `18 nvlink`, `12 of 18 nvlink`."""
     wire = joint.wires[0] if joint.wires else None
     if wire is not None and wire.kind == "pcie":
         link = wire.lower.link if wire.lower else wire.reported

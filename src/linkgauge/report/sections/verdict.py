@@ -1,5 +1,5 @@
-"""The verdict on a run: what is wrong, why, and what to do first, or that nothing is wrong; and the
-number of cells with each verdict."""
+"""Shows the verdict on a run: what is wrong, why, and what to do first, or that nothing is wrong.
+Also shows the number of cells with each verdict."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ _NO_REFERENCE = "no reference"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """The end of a command's verdict: its own `ending`, the folder that keeps the run, if any;
-    `by_doctor` if all findings are shown above, `scripted` if their remedies have just been written
-    as a script."""
+    """Additions of a command to the verdict. `ending` is the command's own verdict. `kept` is the
+    folder that keeps the run, if any. `by_doctor` means that all findings are shown above.
+    `scripted` means that the remedies were just written as a script."""
 
     ending: Ending | None = None
     kept: Path | None = None
@@ -77,9 +77,9 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """The verdict: what is wrong, why, and what to do first; the cells furthest below the expected
-    figure, and those that missed the precision; a command that shows more; and the number of cells
-    with each verdict."""
+    """Yields the verdict: what is wrong, why, and what to do first. Then come the lowest cells, the
+    cells that missed the precision, a command that shows more, and the number of cells with each
+    verdict."""
     wrong = worst_of(run, outcome, closing.ending)
     last = tuple(_numbers(run, outcome))
     if wrong is not None:
@@ -94,14 +94,15 @@ def verdict(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
 
 
 def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
-    """The verdict, but only if something is wrong that the status of no cell shows."""
+    """Yields the verdict only if something is wrong although no cell failed."""
     wrong = worst_of(run, outcome)
     if wrong is not None and outcome.code and not exit_code(run):
         yield _problem(wrong, tuple(_lowest(run)), _where(run.machine, run))
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
-    """Failures found on a run's machine that do not count as the run's."""
+    """Yields a line on failed parts of the machine that do not count for the verdict. They do not
+    count because the run did not measure them."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
@@ -111,8 +112,8 @@ def uncounted(outcome: Outcome) -> Iterator[Block]:
 def of_machine(
     machine: Machine, findings: Sequence[Finding], then: Command | None = None
 ) -> Iterator[Block]:
-    """The verdict on a machine without a run: its first failure, else its first warning, and what
-    to do; `then` is a command to type next."""
+    """Yields the verdict on a machine without a run: its first failure, else its first warning, and
+    what to do. `then` is a command to type next."""
     grave = [finding for finding in findings if finding.severity in ("fail", "warn")]
     if (wrong := worst_finding(groups_of(grave))) is not None:
         yield _problem(wrong, (), _where(machine))
@@ -124,7 +125,8 @@ def of_machine(
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
-    """The heading of a remedy: for this machine, or for the one that the figures are from."""
+    """Returns the heading above a remedy. The heading names the machine to which the remedy
+    applies: this one, or the machine of the figures."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
     return DO_FIRST if is_here else DO_THERE
 
@@ -146,9 +148,9 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """The prose before the first command, and that command. If it changes or sets something, all up
-    to the next prose, because it may have no effect without the rest. If there is only prose, the
-    first line."""
+    """Yields the first steps of a remedy: the prose before the first command, then this command. If
+    the command changes anything, yields all commands up to the next prose. If there are no
+    commands, yields the first line."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -161,7 +163,7 @@ def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
 
 
 def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | None:
-    """The command to type next; None if nothing more can be shown of the run."""
+    """Returns the command to type next, or None if nothing more can be shown of the run."""
     if closing.kept is None:
         return None
     folder = quote(str(closing.kept))
@@ -178,8 +180,8 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed: it was interrupted, or lost a part of its cells with a
-    rank."""
+    """Whether the run can be resumed. For that, the run was interrupted or lost a rank, and its
+    folder has a journal."""
     lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
     broke_off = run.finished is None or (lost and bool(run.machine.ranks))
     return broke_off and (folder / JOURNAL_FILE).exists()
@@ -198,7 +200,8 @@ def _well(run: Run, ending: Ending | None) -> Problem:
 
 
 def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    """Lines on the lowest cells, on parts that no figure shows, and on missed precision."""
+    """Yields lines on the lowest cells, on problems that the figures cannot show, and on missed
+    precision."""
     if outcome.verdict:
         yield from _lowest(run)
     unseen = [f"a loss of {outcome.unseen}"] if outcome.unseen else []
@@ -221,13 +224,14 @@ def _lowest(run: Run) -> Iterator[tuple[str, Line]]:
 
 
 def what_precision(missed: Missed) -> str:
-    """A sentence on how many cells missed the precision, and the furthest one."""
+    """Returns a sentence on how many cells missed the precision, and the cell that missed it
+    most."""
     furthest = f", furthest by {missed.cells[0]}" if missed.cells else ", without an interval"
     return f"±{missed.asked:.2%} missed by {count_of(missed.number)}{furthest}"
 
 
 def _tiles(run: Run, outcome: Outcome, ending: Ending | None = None) -> Iterator[Tile]:
-    """The number of measured cells, and the number with each verdict."""
+    """Yields the number of measured cells, and the number of cells with each verdict."""
     statuses = Counter(cell.status for _, cell in cells_of(run.results))
     measured = statuses["pass"] + statuses["fail"]
     yield Tile(f"{measured:,}" if measured else "nothing", "measured")
@@ -256,8 +260,8 @@ def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
 
 
 def _judged(run: Run) -> Iterator[Tile]:
-    """The number of cells with each verdict; ok cells whose links run below their best count
-    separately."""
+    """Yields the number of cells with each verdict. Cells that are ok on links below their best
+    speed are counted separately."""
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
     held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
@@ -273,7 +277,8 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
-    """The reasons why cells are not judged: `no reference`, or `3 too small, 2 no reference`."""
+    """Returns the reasons why cells are not judged, such as `no reference`, or `3 too small, 2 no
+    reference`."""
     cells = [cell for cell in passed if cell.verdict == "unknown"]
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
     if len(counts) == 1:
@@ -282,7 +287,7 @@ def _why_not(passed: Sequence[CellResult]) -> str:
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    """The verdict on a page, with all steps of its remedy, and every other finding."""
+    """Yields the verdict for a page, with all steps of the remedy, and all other findings."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
     reported = None if wrong is None else wrong.group
@@ -301,7 +306,7 @@ def _of_page(one: OneRun) -> Iterator[Block]:
 
 
 def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
-    """The verdict with all details of its finding."""
+    """Adds all details of the reported finding to the verdict."""
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
     said += [each for each in problem_of(reported.alike).said if each[0] != "why"]
@@ -309,7 +314,8 @@ def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
 
 
 def _first_words(run: Run, taken: Sequence[Step]) -> str:
-    """The words above the verdict's steps: the machine, unless the first step names it."""
+    """Returns the words above the verdict's steps. The words name the machine, unless the first
+    step names it."""
     if taken and isinstance(taken[0], RemedyText) and taken[0].text.startswith("On "):
         return "Do this first"
     simulated = " (SIMULATED)" if run.simulated else ""
@@ -317,7 +323,7 @@ def _first_words(run: Run, taken: Sequence[Step]) -> str:
 
 
 def _afterwards(run: Run) -> tuple[str, Line]:
-    """How to see whether the remedy helped."""
+    """Returns a line on how to see whether the remedy helped."""
     command = f"linkgauge compare {quote(title_of(run.label))} fixed"
     return "then", line(
         "measure again with ", Span("--label fixed", "strong"), "; ",
@@ -326,7 +332,8 @@ def _afterwards(run: Run) -> tuple[str, Line]:
 
 
 def _of_runs(several: SeveralRuns) -> Iterator[Block]:
-    """What is wrong with the last run of each configuration, and what to do first."""
+    """Yields a table of what is wrong with the last run of each configuration, and what to do
+    first."""
     rows = []
     for comparison in several.comparisons:
         for side in comparison.found.sides:

@@ -1,1 +1,1 @@
-"""Sentences about figures, findings and runs."""
+"""Makes sentences about figures, findings and runs."""

@@ -1,5 +1,5 @@
-"""The expectations of a result and the cells that differ, in a few lines after its matrices; and
-the verdict on several cells in a word or two."""
+"""Makes a few lines on a result's expected figures and the cells that differ. Also puts the verdict
+on several cells into words."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .sentences import first_of
 MOST = 3
 """The most expectations that are shown for a result, those of the most cells first."""
 CLEARLY = 0.9
-"""The ratio below which a difference is shown: a transfer's own share if it is below this part of
-the total's share, and a mark if the expectation is below this part of what links carry at their
-best."""
+"""The ratio below which a difference is shown. A transfer's own share is shown if it is below this
+part of the total's share. A figure is marked if its expectation is below this part of what links
+carry at their best."""
 HELD = "↓"
 """The mark of figures over links that run below their best."""
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    """The expectations of cells in these units, with their arithmetic: each once, the most frequent
-    first."""
+    """Yields the expectations of cells, with their arithmetic. Equal expectations share a line, and
+    the most frequent comes first."""
     counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
         yield plain(reason, "dim")
@@ -36,7 +36,7 @@ def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
 
 
 def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
-    """A line with the cells of this verdict, and each one's share of the expected figure."""
+    """Yields a line with the cells of this verdict, each with its share of the expected figure."""
     cells = [
         in_result(results, one, compared(one, cell))
         for one in results
@@ -49,23 +49,25 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """The text, with the benchmark's name before it if there are several benchmarks."""
+    """Returns the text. If there are several benchmarks, the text begins with the benchmark's
+    name."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
 def share_of(cell: CellResult) -> float | None:
-    """The median divided by the expected figure; None if either is unknown."""
+    """Returns the median divided by the expected figure, or None if either is unknown."""
     return cell.share(expected_of(cell))
 
 
 def expected_of(cell: CellResult) -> float | None:
-    """The figure that the cell should reach, else its upper limit; None if nothing is expected."""
+    """Returns the figure that the cell should reach, else its upper limit. None if nothing is
+    expected."""
     return None if cell.expected is None else cell.expected.figure
 
 
 def held_below(cell: CellResult) -> float | None:
-    """The figure to expect with every link at its best, if that is clearly more than the expected
-    one; else None."""
+    """Returns the figure to expect if every link ran at its best speed. None if this is not clearly
+    more than the expected figure."""
     if cell.expected is None or cell.expected.nominal is None:
         return None
     expected, nominal = cell.expected.figure, cell.expected.nominal
@@ -74,20 +76,20 @@ def held_below(cell: CellResult) -> float | None:
 
 
 def reference_of(cell: CellResult) -> float | None:
-    """The figure that the cell's share is shown of: what its links would carry at their best if
-    they run clearly below it, else the expected figure. None if nothing is expected."""
+    """Returns the reference for the cell's share. This is the expected figure or, if links run
+    clearly below their best speed, the figure at their best speed. None if nothing is expected."""
     return held_below(cell) or expected_of(cell)
 
 
 def is_held(cell: CellResult) -> bool:
-    """Whether a cell is ok, but links on its way run clearly below their best."""
+    """Whether a cell is ok although links on its path run clearly below their best speed."""
     return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
 
 
 def compared(result: Result, cell: CellResult) -> str:
-    """A cell and its share of the expected figure: `host:0 -> sim:3 43%`. If the share of one
-    transfer of a total is clearly less, the lowest one's: `others -> sim:7: sim:3 -> sim:7 by ce
-    43%`."""
+    """Returns a cell with its share of the expected figure: `host:0 -> sim:3 43%`. If one transfer
+    of a total has a clearly lower share, names the lowest transfer: `others -> sim:7: sim:3 ->
+    sim:7 by ce 43%`."""
     lowest = lowest_share(cell)
     if lowest is None:
         return place_of(result, cell)
@@ -95,8 +97,9 @@ def compared(result: Result, cell: CellResult) -> str:
 
 
 class Lowest(NamedTuple):
-    """The figure of a cell or transfer that is furthest below the expected one, in the unit of the
-    result, and its share of it; `whose` adds the transfer to the cell's name."""
+    """The cell or transfer whose figure is lowest relative to the expected one. `figure` is in the
+    unit of the result, and `share` is its share of the expected figure. `whose` adds the transfer
+    to the cell's name."""
 
     share: float
     figure: float
@@ -104,8 +107,8 @@ class Lowest(NamedTuple):
 
 
 def lowest_share(cell: CellResult) -> Lowest | None:
-    """The share of the cell's figure, or of a transfer's own if that is clearly lower; None without
-    any."""
+    """Returns the share of the cell's figure, or of the lowest transfer if its share is clearly
+    lower. None if nothing is expected."""
     share = share_of(cell)
     if share is None or cell.summary is None:
         return None
@@ -121,7 +124,8 @@ def lowest_share(cell: CellResult) -> Lowest | None:
 
 
 def _expected(cell: CellResult, unit: str) -> Iterator[str]:
-    """The expectation of a cell as one line of arithmetic; none if nothing is expected."""
+    """Yields the expectation of a cell as one line of arithmetic. Yields nothing if nothing is
+    expected."""
     expected, value = cell.expected, expected_of(cell)
     if expected is not None and value is not None:
         at_most = "at least " if cell.report.is_latency else "at most "
@@ -136,8 +140,8 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low",
 
 
 class Word(NamedTuple):
-    """A verdict in words, and its kind: `part` if some cells are judged and others are not, `held`
-    if all are ok on links that run below their best."""
+    """A verdict in words, and its kind. `part` means that only some cells are judged. `held` means
+    that all cells are ok, but on links below their best speed."""
 
     text: str
     kind: Status | Verdict | Literal["part", "held"]
@@ -152,8 +156,8 @@ def is_unjudged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """How many figures were measured, how many of these were judged, and how many of these only
-    against equal cells of the run."""
+    """A count of figures: `measured`, `judged`, and `as_peers` for those that are judged only by
+    comparison with similar cells of the run."""
 
     measured: int
     judged: int
@@ -167,8 +171,8 @@ def judged_of(run: Run) -> JudgedShare:
 
 
 def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | None:
-    """The worst verdict or status of these cells and of results without cells; None if none is
-    judged."""
+    """Returns the worst verdict or status of these cells, and of results without cells. None if no
+    cell is judged."""
     found: set[Status | Verdict] = {one.status for one in results if not one.cells}
     found |= {cell.verdict if cell.status == "pass" else cell.status for cell in cells}
     worst = next((word for word in _WORST_FIRST if word in found), None)
@@ -186,8 +190,8 @@ def word_of(results: Iterable[Result], cells: Sequence[CellResult]) -> Word | No
 
 
 def nothing_wrong(run: Run) -> Word:
-    """The word for a run without any failure. It is not "ok" if nothing was measured or nothing was
-    judged."""
+    """Returns the words for a run without any failure. The words do not claim "ok" if nothing was
+    measured or judged."""
     known = judged_of(run)
     if not known.measured:
         return Word("nothing was measured", "skip")

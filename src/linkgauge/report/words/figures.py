@@ -1,4 +1,5 @@
-"""Figures, their intervals, differences and samples in few characters; and changes in words."""
+"""Shows figures, their intervals, differences and samples in few characters, and changes in
+words."""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ _FLAT = 1.002
 
 
 def digits(value: float) -> str:
-    """The value in four digits, or in all digits before the point if there are more."""
+    """Returns the value in four digits, or with all digits before the point if there are more."""
     if value >= 1000:
         return f"{value:.0f}"
     return f"{value:#.4g}" if value else "0"
 
 
 def signed(ratio: float) -> str:
-    """A ratio as a difference: `+4.0%`, `-12.3%`, `×250`."""
+    """Returns a ratio as a difference: `+4.0%`, `-12.3%`, `×250`."""
     return f"{100 * (ratio - 1):+.1f}%" if ratio < 100 else f"×{ratio:.3g}"
 
 
 def with_reach(figure: float, low: float | None, high: float | None, unit: str) -> str:
-    """A figure with the wider half of its interval, if any: `55.40 ±0.5%`."""
+    """Returns a figure with the wider half of its interval, if any: `55.40 ±0.5%`."""
     text = digits(figure / unit_of(unit).scale)
     if low is None or high is None:
         return text
@@ -39,8 +40,8 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Figures over time as at most `most` bars between the lowest and the highest; a bar is the
-    median of several figures if there are more."""
+    """Draws figures over time as bars, scaled from the lowest to the highest figure. If there are
+    more than `most` figures, a bar is the median of several."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -56,8 +57,7 @@ BINS = 24
 
 
 def histogram(samples: Sequence[float], bins: int = BINS) -> str:
-    """Samples in intervals of equal ratio from the smallest to the largest, as a bar for each
-    relative to the highest; no bar for none. All samples are positive."""
+    """Draws a histogram of positive samples on a logarithmic axis, relative to the highest bar."""
     least, most = min(samples), max(samples)
     width = math.log(most / least) / bins
     counts = Counter(
@@ -80,7 +80,8 @@ SAME = "~"
 
 
 def said_of(group: Changed) -> str:
-    """A group of changes in words: `-17.1% (-16.9% to -18.4%) in all 28 cells with sim:0`."""
+    """Returns a group of changes in words: `-17.1% (-16.9% to -18.4%) in all 28 cells with
+    sim:0`."""
     least, most = signed(group.least), signed(group.most)
     ends = f" ({least} to {most})" if least != most else ""
     of, shared = group.of, group.shared
@@ -100,8 +101,8 @@ def said_of(group: Changed) -> str:
 
 
 def since_line(one: Since) -> str:
-    """A comparison with earlier runs in a line: `against 12 earlier runs: worse: -4.0% in all 28
-    cells with cuda:3; driver 570 → 580`."""
+    """Returns a comparison with earlier runs in a line: `against 12 earlier runs: worse: -4.0% in
+    all 28 cells with cuda:3; driver 570 → 580`."""
     said = [f"{one.largest.direction}: {said_of(one.largest)}"] if one.largest else []
     said += [f"{count_of(one.more)} more changed"] if one.more else []
     said += [f"no change is proven in {count_of(one.cells)}"] if not said else []

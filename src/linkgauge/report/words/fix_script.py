@@ -1,4 +1,5 @@
-"""All remedies as a shell script that does nothing until somebody has read and confirmed it."""
+"""Writes all remedies as a shell script. The script does nothing until a person has read and
+confirmed it."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ fi
 
 
 def fix_script(findings: Sequence[Finding], of: str) -> str:
-    """The script: each finding as a comment, then its remedy, once if several findings share it.
-    Files, and commands with placeholders, are comments, too."""
+    """Returns the script. Each finding is a comment, followed by its remedy; a remedy that several
+    findings share occurs once. Files, and commands with placeholders, are comments too."""
     lines = [_HEAD.format(of=printable(of))]
     given: dict[tuple[str, ...], str] = {}
     for alike in alike_findings(findings):

@@ -1,4 +1,4 @@
-"""Groups of findings that are shown together: findings that differ only in their subject, and the
+"""Groups findings that are shown together: findings that differ only in their subject, and the
 findings that they explain."""
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ SEVERITIES: Mapping[Severity, Tone] = {
 
 
 class FindingGroup(msgspec.Struct, frozen=True):
-    """Findings that differ only in their subject, and those that they explain, grouped likewise."""
+    """Findings that differ only in their subject (`alike`). `explained` are the findings that they
+    explain, grouped in the same way."""
 
     alike: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
@@ -32,7 +33,7 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """The findings grouped by their causes, in their order."""
+    """Groups the findings by their causes, in the order of the findings."""
     alike = list(alike_findings(findings))
     causes = {finding.name: group[0] for group in alike for finding in group}
     below: dict[Finding, list[list[Finding]]] = {}
@@ -47,7 +48,8 @@ def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
-    """The last cause in the chain of findings that explain this one."""
+    """Returns the first cause of a finding. Follows the chain of findings, each of which explains
+    the one before."""
     seen = {finding.name}
     while name := next((n for n in finding.explained_by if n in causes), None):
         finding = causes[name]
@@ -58,8 +60,8 @@ def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
 
 
 def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
-    """Groups of findings that differ only in their subject (and its address in the remedy), in
-    their order."""
+    """Yields groups of findings that differ only in subject and remedy. The groups keep the order
+    of the findings."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.check, finding.severity, finding.found, finding.why, finding.lines)
@@ -68,12 +70,12 @@ def alike_findings(findings: Iterable[Finding]) -> Iterator[list[Finding]]:
 
 
 def subjects_of(*alike: Sequence[Finding]) -> str:
-    """The first subjects of all findings, and how many more there are."""
+    """Returns the first subjects of all findings, and how many more there are."""
     return first_of([finding.subject for findings in alike for finding in findings], ", ")
 
 
 def headline(alike: Sequence[Finding]) -> Line:
-    """A finding in one line."""
+    """Returns a finding as one line."""
     first = alike[0]
     return line(
         Span(first.severity, SEVERITIES[first.severity]),

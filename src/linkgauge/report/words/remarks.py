@@ -1,4 +1,4 @@
-"""Remarks below a table of results: a line for each kind of irregularity."""
+"""Makes remarks below a table of results: a line for each kind of irregularity."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ STOLEN = 0.01
 
 
 def thread_lines(result: Result) -> Iterator[Line]:
-    """A line for each cell: how fast and how alike its threads are, and what disturbed them."""
+    """Yields a line for each cell on its threads: how fast they are, how much they differ, and what
+    disturbed them."""
     for cell in result.cells:
         if cell.counters is not None and cell.counters.threads:
             yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    """A line on the most CPU time that a hypervisor took from the threads of a cell, if it
-    matters."""
+    """Yields a line on the CPU time that a hypervisor took from threads of the cells, if the
+    highest share is large."""
     shares = [
         counters.steal / counters.seconds
         for cell in result.cells
@@ -71,9 +72,9 @@ MOST_MODES = 2
 def below_lines(
     results: Sequence[Result], *, named: bool = False, detailed: bool = False
 ) -> Iterator[Line]:
-    """All remarks below the figures of one table. `named` says that the table itself has the
-    verdict of each cell; `detailed` shows all that is known, for matrices that also show other
-    figures."""
+    """Yields all remarks below the figures of one table. `named` means that the table itself shows
+    the verdict of each cell. `detailed` shows everything that is known, for matrices that also show
+    other figures."""
     yield from _mode_lines(results, most=None if detailed else MOST_MODES)
     if not named:
         for verdict in _TELLING:
@@ -89,7 +90,8 @@ def below_lines(
 
 
 def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
-    """The remarks on one result; if `detailed`, on each cell and device."""
+    """Yields the remarks on one result. If `detailed`, yields remarks on each cell and device,
+    too."""
     if detailed:
         yield from thread_lines(result)
     else:
@@ -105,7 +107,8 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
-    """The ranges of other figures of the same cells, those of their parts first."""
+    """Yields lines with the ranges of further figures: those of named parts of the cells, then
+    those of additional matrices."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
@@ -121,7 +124,8 @@ def _ends(ascending: Sequence[str]) -> str:
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    """Lines on cells whose samples fall into two groups; the larger group is the headline."""
+    """Yields lines on cells whose samples fall into two groups (modes). The larger group determines
+    the headline figure."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     for result, cell in found[:most]:
         name = in_result(results, result, str(cell.place))
@@ -133,8 +137,8 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """A line for each status and reason, with the cells that have it, and their benchmarks if there
-    are several."""
+    """Yields a line for each status other than pass, with the reason and the cells. If there are
+    several benchmarks, the line also names the benchmarks."""
     found: dict[tuple[Status, str | None], dict[str, None]] = {}
     several = len({result.benchmark for result in results}) > 1
     for result in results:
@@ -153,7 +157,8 @@ LEAST = 17
 
 
 def round_lines(result: Result) -> Iterator[Line]:
-    """A line for each round: the number of cells, their sum, and its share of the expected sum."""
+    """Yields a line for each round of simultaneous transfers: the number of cells, the sum of their
+    figures, and its share of the expected sum."""
     rounds: dict[int, list[CellResult]] = {}
     for cell in result.cells:
         if cell.round is not None and cell.headline is not None and "->" in cell.row:

@@ -1,8 +1,8 @@
-"""Reads the lines of a remedy as commands that a shell takes as they are, prose, or files.
+"""Reads the lines of a remedy as shell commands, prose, or files.
 
-A line is a command only if each program in it is known here and nothing in it expands but the
-variables that remedies set, so that no name in a capture becomes a command. Every other line is
-prose, as is one that begins with `# `."""
+A line is a command only if this module knows each program in it, and if the shell expands nothing
+in it except the variables that remedies set. Thus no name from a captured machine becomes a
+command. Every other line is prose, including lines that begin with `# `."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _PLACEHOLDER = re.compile(r"\b(?:PORT|DEVICE|ADDRESS|NAME|SIZE|COUNT|N)\b")
 
 
 class RemedyText(msgspec.Struct, frozen=True):
-    """Prose for a person."""
+    """A line of prose for a person."""
 
     text: str
 
 
 class Command(msgspec.Struct, frozen=True):
-    """The `words` of a line for a shell, quoted, with a comment."""
+    """A command: its quoted `words` for a shell, and a comment."""
 
     words: tuple[str, ...]
     comment: str = ""
@@ -83,7 +83,7 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """The placeholders that a person has to fill in."""
+        """Returns the placeholders that a person has to fill in."""
         if self.sets:
             return ("ADDRESS",) if self.line == DEVICE else ()
         return tuple(dict.fromkeys(_PLACEHOLDER.findall(_VARIABLE.sub("", self.line))))
@@ -100,7 +100,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
-    """A file to be written, such as a unit of systemd's."""
+    """A file that a person should write, such as a systemd unit."""
 
     path: str
     lines: tuple[str, ...]
@@ -110,8 +110,8 @@ Step = RemedyText | Command | WrittenFile
 
 
 def steps(remedy: Sequence[str]) -> Iterator[Step]:
-    """Splits a remedy into steps. The lines from `[Section]` to the next comment are a file, whose
-    path is in the prose before them."""
+    """Yields the steps of a remedy. The lines from `[Section]` to the next comment are a file. The
+    prose before them has the path of the file."""
     lines, path = list(remedy), "FILE"
     while lines:
         line = lines.pop(0)
@@ -128,8 +128,8 @@ def steps(remedy: Sequence[str]) -> Iterator[Step]:
 
 
 def as_command(line: str) -> Command | None:
-    """The line as a command for a shell; None if it is prose, or might do anything but start the
-    programs known here."""
+    """Returns the line as a shell command. None if the line is prose, or might do more than start
+    the programs known here."""
     code, *said = _COMMENT.split(line, maxsplit=1)
     if code.strip() in SETTING:
         return Command(tuple(code.split()), "".join(said).strip())
@@ -151,7 +151,8 @@ def as_command(line: str) -> Command | None:
 
 
 def _started(words: Sequence[str]) -> Iterator[list[str]]:
-    """The words of each program that a line starts, the line's own first."""
+    """Splits a command line at `|` and `;`, and yields the words of each program. `sudo` is left
+    out."""
     own: list[str] = []
     for word in words:
         if word in ("|", ";"):
@@ -178,13 +179,13 @@ def _may_start(words: Sequence[str]) -> bool:
 
 
 def _is_sentence(words: Sequence[str]) -> bool:
-    """Whether three words in a row belong to a language: `run with these benchmarks once more`."""
+    """Whether three words in a row are plain words, as in `run with these benchmarks once more`."""
     plain = [bool(_PLAIN_WORD.fullmatch(word)) for word in words]
     return any(all(plain[at : at + 3]) for at in range(len(plain) - 2))
 
 
 def _quoted(words: Sequence[str]) -> list[str]:
-    """The words quoted for a shell; a lone `;` is joined to the word before it."""
+    """Returns the words quoted for a shell. A lone `;` is joined to the word before."""
     quoted: list[str] = []
     for word in words:
         if word == ";":

@@ -1,4 +1,4 @@
-"""Notes on a run besides its figures: warnings, two modes, wide intervals."""
+"""Makes notes on a run besides its figures: warnings, two modes, wide intervals."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 class Noted(NamedTuple):
-    """A sentence, and the number of cells that it concerns; None if it concerns the machine or the
-    request."""
+    """A sentence of a note, and the number of cells with the note. The number is None for a note on
+    the machine or the request."""
 
     sentence: str
     cells: int | None = None
@@ -42,9 +42,9 @@ class Noted(NamedTuple):
 
 
 def note_lines(run: Run) -> Iterator[Line]:
-    """Each warning once, with the number of its cells; warnings about sizes near a cache's are one.
-    Then the cells that missed the precision, and the faults of a simulated machine that had no
-    effect."""
+    """Yields each warning once, with the number of its cells. Then come the cells that missed the
+    precision, and simulated faults that had no effect. Warnings about sizes near a cache's size are
+    combined."""
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
@@ -52,8 +52,8 @@ def note_lines(run: Run) -> Iterator[Line]:
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
-    """Notes in few lines, without the precision: remarks that differ only in their numbers, or in
-    what follows a colon, are one."""
+    """Yields the notes in few lines, without the note on precision. Notes that differ only in
+    numbers, or after a colon, are combined."""
     kinds: dict[str, list[Noted]] = {}
     for noted in _of_cells(run):
         kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
@@ -85,7 +85,7 @@ def _shared(run: Run) -> Iterator[Noted]:
 
 
 def _subject(note: Note) -> Note:
-    """A key that is equal for notes that one sentence covers."""
+    """Returns a key that is equal for notes that can be combined in one sentence."""
     if isinstance(note, NearCache):
         return replace(note, size=0 if note.fits else note.cache)
     return note
@@ -97,7 +97,7 @@ def _sentence_of_all(notes: Sequence[Note]) -> str:
 
 
 def _idle_faults(run: Run) -> Iterator[Noted]:
-    """A note for each simulated fault that had no effect."""
+    """Yields a note for each simulated fault that had no effect."""
     if not run.simulated:
         return
     from linkgauge.backends.sim.missed import missed  # loaded for simulated runs alone
@@ -107,7 +107,8 @@ def _idle_faults(run: Run) -> Iterator[Noted]:
 
 
 def modes(cell: CellResult, unit: str) -> str:
-    """Two groups of samples in words, the larger first: `396.10 or 356.20 GB/s, 60 : 40`."""
+    """Returns two groups of samples in words, the larger first: `396.10 or 356.20 GB/s, 60 :
+    40`."""
     larger, smaller = cell.modes
     both = larger.gates + smaller.gates
     share = round(100 * larger.gates / both)
@@ -116,8 +117,9 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The requested precision, the cells that missed it with the precision that they reached, the
-    worst first, and the number of cells without an interval."""
+    """The cells that missed a precision. `asked` is the requested precision. `cells` are the cells
+    with the precision that they reached, the worst first. `unknown` is the number of cells without
+    an interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -129,7 +131,7 @@ class Missed(NamedTuple):
 
     @property
     def noted(self) -> Noted:
-        """The missed precision as a note."""
+        """Returns the missed precision as a note."""
         rest = [f"{len(self.cells) - NAMED} more"] if len(self.cells) > NAMED else []
         rest += [f"{count_of(self.unknown)} without an interval"] if self.unknown else []
         named = ", ".join((*self.cells[:NAMED], *rest))
@@ -137,7 +139,8 @@ class Missed(NamedTuple):
 
 
 def missed_precision(run: Run) -> Missed | None:
-    """The missed precision of a run; None if every cell reached it or none was requested."""
+    """Returns the missed precision of a run. None if every cell reached the precision, or if none
+    was requested."""
     if run.soak is not None:  # which measures for a time, however precise
         return None
     asked = run.settings.precision
@@ -161,7 +164,8 @@ def missed_precision(run: Run) -> Missed | None:
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """A function that names cells: by benchmark, size if it has several, and place."""
+    """Returns a function that names cells by benchmark and place. If the benchmark has several
+    sizes, the name has the size, too."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:

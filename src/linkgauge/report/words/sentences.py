@@ -1,4 +1,4 @@
-"""The sentences of notes, for people and for `warnings` in run.json."""
+"""Makes the sentences of notes, for people and for `warnings` in run.json."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED = 6
 
 
 def first_of(names: Sequence[str], separator: str = " ") -> str:
-    """The first names, and how many more there are."""
+    """Returns the first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return separator.join(names[:NAMED]) + more
 
@@ -50,7 +50,8 @@ def sentence(note: Note) -> str:
 
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
-    """The sentence on buffers of these sizes that fit in a cache or nearly do, as the note says."""
+    """Returns a sentence that warns of buffers that fit or nearly fit in a cache. `sizes` are the
+    sizes of the buffers."""
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
     how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"
@@ -66,7 +67,7 @@ NAME = "linkgauge"
 
 
 def program() -> str:
-    """The name of this program if a shell finds it, else the path that was typed:
+    """Returns the name of this program if a shell finds it, else the path that was typed:
     `.venv/bin/linkgauge`."""
     typed = sys.argv[0]
     return NAME if Path(typed).name != NAME or shutil.which(NAME) else typed

@@ -1,4 +1,4 @@
-"""The accelerators of a machine's inventory, each under all of its names."""
+"""Lists the accelerators of a machine's inventory, each with all of its names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from linkgauge.model.hardware.machine import Device, Machine
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator. `label` has its notations in all backends (`cuda:0/opencl:1`), or its PCI
-    address if no backend reaches it; `accelerator` is what its library reports."""
+    """An accelerator. `label` has its names in all backends (`cuda:0/opencl:1`), or its PCI address
+    if no backend reaches it. `accelerator` is what the vendor's library reports."""
 
     label: str
     model: str | None = None
@@ -22,8 +22,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subjects(machine: Machine) -> tuple[Subject, ...]:
-    """The accelerators, those with a library first, then those of other backends, then those of
-    none. Devices without a PCI address (a CPU that OpenCL shows) are left out."""
+    """Returns the accelerators. Accelerators that a library reports come first, then those of other
+    backends, then those that only PCI shows. A device without a PCI address (a CPU that OpenCL
+    shows) is left out."""
     found: dict[str, Subject] = {}
     listed = (one for one in machine.all_devices if one.pci)
     every: tuple[Accelerator | Device, ...] = (*machine.known.accelerators, *listed)
@@ -42,7 +43,7 @@ def subjects(machine: Machine) -> tuple[Subject, ...]:
 
 
 def spans(names: Iterable[str]) -> str:
-    """Consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
+    """Returns consecutive names as ranges: `sim:0-3, sim:7, 0000:01:00.0`."""
     runs: list[list[str]] = []
     for name in names:
         stem, number = _split(name)
@@ -58,6 +59,7 @@ def spans(names: Iterable[str]) -> str:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """The backend and index of a notation; a PCI address has no index."""
+    """Splits a name such as `cuda:0` into backend and index. For a PCI address, the index is
+    None."""
     match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
     return (match[1], int(match[2])) if match else (name, None)

@@ -1,4 +1,4 @@
-"""Chooses the worst fact about a run: a lost rank, a failure, a finding."""
+"""Chooses the worst fact about a run: a lost rank, a failure, or another finding."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run; if a finding says or explains it, the group of that finding, and
-    the findings that say it."""
+    """The worst fact about a run. `group` is the group of findings that state or explain the fact,
+    if any. `alike` are the findings that state it, and `cause` is a line on the cause."""
 
     what: Line
     group: FindingGroup | None = None
@@ -33,8 +33,8 @@ class WorstOfRun(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """The verdict of a command that judges more than cells, and its counts, which replace the
-    counts of cells."""
+    """The verdict of a command that judges more than single cells. Its `tally` replaces the counts
+    of cells."""
 
     verdict: Line
     tally: str
@@ -42,8 +42,9 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstOfRun | None:
-    """The worst fact: a lost rank, else the first failure among the findings, else the first cell
-    that failed or is low, else a bad `ending`, else the first finding; None if nothing is wrong."""
+    """Returns the worst fact about a run, or None if nothing is wrong. The order is: a lost rank,
+    the first failure among the findings, the first cell that failed or is low, a low `ending`, the
+    first finding."""
     if run.lost is not None:
         return WorstOfRun(line(Span("lost", "bad"), f": {run.lost}; the run ended there"))
     if run.soak is not None and run.soak.stopped == "temperature":
@@ -71,8 +72,8 @@ def short_verdict(run: Run, outcome: Outcome) -> str:
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
-    """The first failure, else the first finding of all, with the finding that explains it as its
-    cause."""
+    """Returns the first failure, or else the first finding. Its cause is the finding that explains
+    it."""
     said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
     worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
     if not worst:
@@ -83,7 +84,7 @@ def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
 
 
 def _worst_cell(run: Run, *, known: bool) -> Line | None:
-    """The first cell that failed or is low, and how many more there are."""
+    """Returns a line on the first cell that failed or is low, and how many more there are."""
     name = naming(run)
     broken = [(result, cell) for result, cell in cells_of(run.results) if cell.status in BROKEN]
     if broken:
@@ -99,13 +100,13 @@ def _worst_cell(run: Run, *, known: bool) -> Line | None:
 
 
 def more_of(found: Sequence[object]) -> str:
-    """The number of items besides the first, in words."""
+    """Returns the number of items after the first, in words."""
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 def lowest_cells(run: Run) -> list[tuple[float, str, str]]:
-    """The low cells: the share of the expected figure, the figure and the name of each, the lowest
-    first."""
+    """Returns the low cells, the lowest first: the share of the expected figure, the figure, and
+    the cell's name."""
     name = naming(run)
     found = [
         (low.share, f"{shown(low.figure, result.unit)} {unit_of(result.unit).shown}",

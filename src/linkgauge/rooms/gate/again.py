@@ -1,4 +1,4 @@
-"""Measures cells again for the gate, and applies limits to runs."""
+"""Measures cells again for the gate, and judges runs by limits."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT
@@ -51,19 +51,32 @@ def judge_files(asked: JudgeOptions) -> int:
     """
     from linkgauge.report.live import show_kept
 
-    run, kept, display = told_run(asked)
-    return show_kept(run, kept, display)
+    told = told_runs(asked)
+    return max(show_kept(told.run, told.kept, told.display), told.code)
 
 
-def told_run(asked: JudgeOptions) -> tuple[Run, Path | None, Display]:
-    """The run that the files tell of, where it is kept, if it is, and how it is judged. Raises
-    InputError."""
+class ToldRun(NamedTuple):
+    """The judged run of the worst host that files tell of, the file that keeps it, if any, and how
+    it is judged. `code` is the exit code of all hosts."""
+
+    run: Run
+    kept: Path | None
+    display: Display
+    code: int
+
+
+def told_runs(asked: JudgeOptions) -> ToldRun:
+    """Judges the runs of all hosts that the files tell of, and keeps them if a folder is given.
+    Raises InputError."""
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
 
-    from .judging import keep, read_given_files, run_of_texts
+    from .hosts import run_of_hosts, with_verdicts
+    from .judging import keep, read_given_files
 
-    run = run_of_texts(read_given_files(asked.files), asked.machine, asked.label)
     limits = read_limits(asked.limits) if asked.limits else ()
     display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)
-    return run, keep(display.judged(run), asked.out) if asked.out else None, display
+    texts = read_given_files(asked.files)
+    runs, code = with_verdicts(run_of_hosts(texts, asked.machine, asked.label), display.judged)
+    kept = [keep(run, asked.out) for run in runs] if asked.out else [None]
+    return ToldRun(runs[0], kept[0], display, code)

@@ -1,1 +1,1 @@
-"""Sections that compare several runs."""
+"""Holds the sections that compare several runs."""

@@ -1,4 +1,4 @@
-"""Configurations side by side, with a row for each, over all accelerators."""
+"""Shows the configurations of all accelerators in one table, with a row for each configuration."""
 
 from __future__ import annotations
 
@@ -49,14 +49,15 @@ _DIFFERENCES = line(
 
 
 def blocks(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
-    """Blocks of all configurations, and the differences between those of each accelerator."""
+    """Yields the table of all configurations, and the differences between the configurations of
+    each accelerator."""
     yield Prose([_head(one) for one in comparisons])
     yield _table(comparisons)
     yield from fact_tables(comparisons)
 
 
 def _head(one: ConfigurationComparison) -> Line:
-    """A line on a comparison: `nvidia-h200: 3 configurations against host`."""
+    """Makes a line about a comparison: `nvidia-h200: 3 configurations against host`."""
     sides = one.found.sides
     count = count_of(len(sides), "configuration")
     against = f" against {sides[0].name}" if len(sides) > 1 else ""
@@ -103,7 +104,8 @@ def _verdict(one: OneRun | None) -> Entry:
 
 
 def entry_of(cell: RunCell | None, at: int) -> Entry:
-    """A figure with its interval, and its difference from the first configuration's."""
+    """Makes a table entry of a figure with its interval, and its difference from the figure of the
+    first configuration."""
     side = cell.sides[at] if cell is not None else None
     if cell is None or side is None or side.figure is None:
         return Entry("-")
@@ -114,7 +116,8 @@ def entry_of(cell: RunCell | None, at: int) -> Entry:
 
 
 def kind_of(cell: RunCell, at: int) -> str:
-    """The kind of the difference between a configuration's figure and the first one's."""
+    """Returns `baseline` for the first configuration. For another configuration, returns how its
+    figure differs from the first: `better`, `worse`, `noise` or `not proven`."""
     if at == 0:
         return "baseline"
     one = cell.changes[at - 1]

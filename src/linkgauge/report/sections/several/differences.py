@@ -1,4 +1,4 @@
-"""Charts of each figure of an accelerator's configurations, as bars with intervals."""
+"""Shows a chart of each figure of an accelerator's configurations, as bars with intervals."""
 
 from __future__ import annotations
 

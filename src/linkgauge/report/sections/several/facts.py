@@ -1,4 +1,4 @@
-"""The differences between machines and settings of configurations."""
+"""Shows how the machines and settings of configurations differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.report.sections import Section, SeveralRuns
 
 
 def fact_tables(comparisons: Sequence[ConfigurationComparison]) -> Iterator[Block]:
-    """A table of differing facts for each accelerator that has several configurations."""
+    """Yields a table of differing facts for each accelerator that has several configurations."""
     for one in comparisons:
         labels = [label(side.name) for side in one.found.sides]
         where = label(one.accelerator) if len(comparisons) > 1 else ""
