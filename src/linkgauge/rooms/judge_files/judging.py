@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.model.documents.result import Run
 from linkgauge.model.documents.tool_run import ToolRun
@@ -72,7 +73,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         about = replace(about, assumed=(*about.assumed, said))
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
-    run = run_of(told, known, backend, about, sys.argv)
+    run = run_of(told, known, backend, about, command_line())
     judged = figures_in(run.results, told)
     if not judged:
         devices = len(run.machine.all_devices)
