@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -46,6 +47,7 @@ def product_of(model: str | None) -> Product | None:
     return found[0] if found is not None else None
 
 
+@lru_cache
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     """Returns the product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)
