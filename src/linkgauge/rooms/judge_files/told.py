@@ -100,9 +100,9 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class HostFigure(NamedTuple):
-    """The kind of a figure of a host's memory, CPUs or network: the transfers in the notation, the
-    unit's symbol, the reported value and the operation. `HostFigure` also has the names of
-    transfers with a figure each, and whether a benchmark of accelerators measures the same."""
+    """The measurement behind a figure of a host's memory, CPUs or network. `work` has the transfers
+    in the notation. `parts` names the transfers if each has its own figure. With `with_device`, a
+    benchmark of accelerators measures the same."""
 
     work: str
     unit: str = BANDWIDTH.symbol

@@ -116,7 +116,7 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(lines: Sequence[str]) -> Found | None:
-    """Reads the tree of lspci. The columns of a line's parts give its path."""
+    """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     if not any(_ROOT.match(line) for line in lines):
         return None
     used, gpus, is_switch = set[int](), dict[str, ToldGpu](), set[str]()

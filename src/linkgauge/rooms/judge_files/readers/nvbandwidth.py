@@ -113,7 +113,7 @@ _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 
 
 def _base(key: str) -> str:
-    """Returns the test's name within the name of its sum."""
+    """Returns the test's name from the name of its sum."""
     return _PART.sub("", key)
 
 
