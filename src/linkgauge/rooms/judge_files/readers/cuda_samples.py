@@ -85,8 +85,7 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
 def _peers(
     title: re.Match[str], grid: PrintedGrid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of pairs. Pairs that do not reach each other are copied over the host's
-    memory in either case."""
+    """Yields the figures of pairs. Pairs without peer access are copied over the host's memory."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
     reads = title[3] == "Reads"
     for (down, across), figure in grid.figures.items():
@@ -155,8 +154,8 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
 def _bandwidth(
     way: str, pinned: bool, figure: str, size: str, scale: float
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of copies. Those with memory that is not pinned show nothing of a link,
-    and are left out."""
+    """Yields the figures of copies. Copies with pageable memory are left out, because they do not
+    show the rate of a link."""
     if not way or not (pinned or way == _LOCAL) or len(size) > 13:
         return
     local = way == _LOCAL

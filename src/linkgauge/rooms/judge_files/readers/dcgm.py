@@ -35,7 +35,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
-    """The accelerators that are listed by their PCI device numbers."""
+    """Returns the listed accelerators, by their PCI device numbers."""
     for number, line in enumerate(lines):
         if re.search(r"(?i)gpu[ _]device[ _]ids", line):
             text = " ".join(lines[number : number + 64])

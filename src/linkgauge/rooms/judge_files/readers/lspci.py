@@ -44,7 +44,7 @@ class _Function(NamedTuple):
 
     @property
     def link(self) -> tuple[float | None, int | None, float | None, int | None]:
-        """Speed and width of the link as trained, and its maxima of both."""
+        """Returns speed and width of the link as trained, and the maxima of both."""
         found = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(self.body)}
         return *found.get("LnkSta", (None, None)), *found.get("LnkCap", (None, None))
 
@@ -92,7 +92,7 @@ def _model(name: str) -> str | None:
 
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
-    """The bridges whose buses include this function's bus, the nearest first."""
+    """Returns the bridges whose buses include this function's bus, the nearest first."""
     ranges = []
     for address, bridge in bridges.items():
         if (match := _BUSES.search(bridge.body)) is not None and address[:4] == one.address[:4]:
@@ -116,7 +116,7 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(lines: Sequence[str]) -> Found | None:
-    """Reads the tree: a line's path follows from the columns at which its parts begin."""
+    """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     if not any(_ROOT.match(line) for line in lines):
         return None
     used, gpus, is_switch = set[int](), dict[str, ToldGpu](), set[str]()
@@ -147,7 +147,7 @@ def _tree(lines: Sequence[str]) -> Found | None:
 
 
 def piece_end(line: str) -> int:
-    """The column at which the last address in a line of the tree ends."""
+    """Returns the column at which the last address in a line of the tree ends."""
     return max((match.end() for match in _PIECE.finditer(line)), default=0)
 
 

@@ -61,7 +61,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _address(text: str) -> str:
-    """The address for a text such as `0c:0.0`: bus, device and function."""
+    """Returns the PCI address for a text such as `0c:0.0`: bus, device and function."""
     bus, _, rest = text.partition(":")
     device, _, function = rest.rpartition(".") if "." in rest else (rest, "", "0")
     return (
@@ -70,8 +70,8 @@ def _address(text: str) -> str:
 
 
 def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
-    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU, because the
-    matrix does not say which CPU is near."""
+    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU. The matrix
+    does not say which CPU is near."""
     hosts = sorted({a for a, _ in grid.figures} - place.keys())
     best = dict[tuple[str, int], float]()
     for (down, across), figure in grid.figures.items():

@@ -70,8 +70,8 @@ def read(lines: Sequence[str]) -> Found | None:
 def _matrix(
     lines: Sequence[str], start: int, kind: str, size: int, both: bool
 ) -> tuple[list[ToldFigure], set[int]]:
-    """Reads a matrix of p2p. Its rows are `GPU 00 -> …`; both ways have also `<-` and `<->`, and
-    the last one is the total."""
+    """Reads a matrix of the preset p2p. Rows are `GPU 00 -> …`. Rows for both ways are also `<-`
+    and `<->`; the last one is the total."""
     figures, used, names = list[ToldFigure](), set[int](), list[str]()
     for number in range(start, min(start + 400, len(lines))):
         line = lines[number]
@@ -109,8 +109,8 @@ def _of_row(
 def _all_to_all(
     lines: Sequence[str], start: int, name: str, size: int
 ) -> tuple[list[ToldFigure], set[int]]:
-    """The rate of each pair while all copy, and what all carry together by the CPU's clock. None of
-    them if some are missing, or copies within devices run, too (no `name`)."""
+    """Returns the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
+    Returns nothing if figures are missing, or if copies within devices ran too (no `name`)."""
     used, rates, total = {start}, list[float](), 0.0
     count = 0
     for number in range(start + 1, min(start + 200, len(lines))):
@@ -137,7 +137,7 @@ def _all_to_all(
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
-    """The transfer of a test: from one memory by an executor to another."""
+    """Returns the transfer of a test: from one memory by an executor to another memory."""
     rate, size = float(match[1]), int(match[2])
     source, executor, destination = match[3] + match[4], match[5] + match[6], match[7] + match[8]
     kind = {"G": "sm", "D": "ce"}.get(match[5])
