@@ -30,9 +30,9 @@ def test_mutated(text):
     for number in range(TRIES):
         changed = mutated(content, draw).decode("utf-8", "replace")
         read = read_text(text.name, changed)
-        assert read.understood <= read.lines
+        assert all(one.understood <= one.lines for one in read)
         try:
-            run = run_of_texts([read], None, "default")
+            run = run_of_texts(read, None, "default")
             if number % 10 == 0:
                 judge(run)
         except InputError as error:

@@ -1,5 +1,5 @@
-"""Finds the path of any transfer in a machine: the memories at its ends, and the links that each of
-its legs crosses."""
+"""Finds the path of any transfer in a machine: the memories at its ends, and the links between
+them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Paths:
         self._leg = cache(self._find_leg)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a transfer in a cell of `size` bytes. `alone` means that only one
-        owner of engines takes part. Raises Unknown."""
+        """Returns the path of a transfer in a cell of `size` bytes. `alone` means that no other
+        device or node takes part. Raises Unknown if the path is unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
@@ -119,7 +119,7 @@ class Paths:
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        """Yields the reasons why the cost of crossing the host between two places is unknown."""
+        """Yields the reasons why it is unknown how much the host carries between two places."""
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):
