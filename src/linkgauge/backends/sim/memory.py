@@ -90,10 +90,12 @@ class SimBuffer:
         return min((at for at in bad if at < size), default=None)
 
     def checksum(self, size: int) -> int:
-        """Returns a checksum. Equal contents have equal checksums."""
-        data = bytes(self.window[:size])
-        words = memoryview(data + bytes(-len(data) % 8)).cast("Q")
-        total = reduce(xor, words, 0)
+        """Returns the xor of the window's 64-bit words and a hash of the rest. Equal contents have
+        equal checksums."""
+        total, words = int.from_bytes(self.window[:size], "little"), WINDOW // 8
+        while words > 1:  # one half upon the other
+            words //= 2
+            total = total >> 64 * words ^ total & (1 << 64 * words) - 1
         if size > WINDOW:
             total ^= hash(self.tail) & 0xFFFF_FFFF
             total = reduce(xor, (bits << at % 8 * 8 for at, bits in self.flipped.items()), total)

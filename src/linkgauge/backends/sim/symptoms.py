@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 
 from linkgauge.model.hardware.inventory import PciLink
@@ -104,6 +105,7 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
     return math.isclose(left, fault.rate, rel_tol=_ALIKE)
 
 
+@lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
     """Returns a speed and a width of a PCIe link. They are the lowest that still carry the fraction
     `rate` of the full rate."""

@@ -174,10 +174,8 @@ class Expectations:
         """Returns the paths of these transfers in a form that can be compared. Raises Unknown if a
         path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
-        # Only what threads copy depends on the size: small copies fit in caches.
-        by_threads = any(transfer.engine.kind == "cpu" for transfer in transfers)
-        here = size if by_threads else None, alone, tuple(trained.items())
-        known = self._shapes.setdefault(here, {})
+        sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
+        known = self._shapes.setdefault((sized, alone, tuple(trained.items())), {})
         for transfer in transfers:
             if transfer not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
