@@ -6,12 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
+import click
 import pytest
 from msgspec.structs import replace
 
 import linkgauge
+from linkgauge.api.calling import FOR_SCREEN, RENAMED
+from linkgauge.cli.main import COMMANDS, command
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.report.files import write_run
 from report.samples import RUN
@@ -36,14 +41,19 @@ def measured(tmp_path_factory):
     return linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED, out=out), out
 
 
-def test_the_examples_of_the_docs_run(capsys):
+def test_the_examples_of_the_docs_run(capsys, tmp_path, monkeypatch):
     """In their order: later ones use names of earlier ones."""
     pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
     names = {}
     for example in EXAMPLES:
         exec(compile(example, str(DOCS), "exec"), names)
     shown = capsys.readouterr().out
-    assert shown.startswith("55.")
+    assert shown.startswith("<linkgauge run 2")
+    assert "dgx-h200-8 SIMULATED, 1 benchmark, 8 cells, ok>\n0 0 5" in shown
+    assert "\n0 0 0.25\n1 {" in shown, "the slow link is a loss"
+    assert "'regression'" in shown
+    assert list(tmp_path.iterdir()) == [], "all of them say where runs are kept"
     assert "256M 13" in shown
     assert "['after', 'before'] dgx-h200-8" in shown
 
@@ -55,6 +65,44 @@ def test_docs_name_all_that_is_exported():
     assert [name for name in parameters if f"`{name}`" not in text and name != "transfers"] == []
     fields = (*linkgauge.CellRow.__struct_fields__, "value", "transfer", "sample")
     assert [name for name in fields if f"`{name}`" not in text] == []
+
+
+def test_no_function_has_the_name_of_a_module():
+    """Importing such a module would put it in the function's place."""
+    modules = {module.name for module in iter_modules(linkgauge.__path__)}
+    assert modules.isdisjoint(linkgauge.__all__)
+    import_module("linkgauge.cli.run")
+    import_module("linkgauge.rooms.gate.compare")
+    assert inspect.isfunction(linkgauge.run)
+    assert inspect.isfunction(linkgauge.compare)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "apart"),
+    [
+        ("run", "run", ()),
+        ("copy", "measure", ("transfers",)),
+        ("scale", "scale", ()),
+        ("vary", "vary", ()),
+        ("check", "check", ()),
+        ("devices", "devices", ()),
+        ("doctor", "doctor", ()),
+        ("judge", "judge_files", ()),
+        ("compare", "compare", ()),
+        ("gate", "gate", ("current",)),
+    ],
+)
+def test_a_function_takes_the_options_of_its_command(name, function, apart):
+    """So no option is forgotten, and none is invented."""
+    options = {one.name for one in command(name, COMMANDS[name]).params
+               if isinstance(one, click.Option) and one.expose_value}  # fmt: skip
+    renamed = {option: argument for argument, option in RENAMED.items()}
+    wanted = {renamed.get(one, one.removeprefix("no_")) for one in options - FOR_SCREEN}
+    given = inspect.signature(getattr(linkgauge, function)).parameters
+    taken = {one.name for one in given.values() if one.kind is one.KEYWORD_ONLY} | (
+        {"size"} & given.keys()
+    )
+    assert taken - {"say"} == wanted - {*apart}
 
 
 def test_all_that_is_exported_is_there_and_nothing_else():
@@ -111,15 +159,15 @@ class TestMeasure:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({"samples": 0}, "samples 0 must be a positive number"),
-            ({"max_time": float("nan")}, "max_time nan must be"),
+            ({"samples": 0}, "--samples 0 is too few"),
+            ({"max_time": float("nan")}, "--max-time"),
             ({"size": "many"}, "size 'many' is not understood"),
             ({"precision": "2"}, "precision"),
             ({"profile": "fast"}, "unknown profile 'fast'"),
             ({"machine": "none-such"}, "none-such"),
             (
                 {"machine": None, "faults": ["slow sim:0 rate=25%"]},
-                "faults strike only simulated machines",
+                "--fault needs a simulated machine",
             ),
             ({"transfers": "host:0 -> sim:99 by ce"}, "sim:99"),
             ({"transfers": "host:0 => sim:0"}, "host:0 => sim:0"),

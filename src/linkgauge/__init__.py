@@ -9,6 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from linkgauge.api.judging import compare as compare
+    from linkgauge.api.judging import devices as devices
+    from linkgauge.api.judging import doctor as doctor
+    from linkgauge.api.judging import gate as gate
+    from linkgauge.api.judging import judge_files as judge_files
+    from linkgauge.api.measuring import check as check
+    from linkgauge.api.measuring import measure as measure
+    from linkgauge.api.measuring import run as run
+    from linkgauge.api.measuring import scale as scale
+    from linkgauge.api.measuring import vary as vary
+    from linkgauge.api.runs import MeasuredRun as MeasuredRun
+    from linkgauge.api.runs import load as load
+    from linkgauge.api.runs import load_all as load_all
     from linkgauge.judge.findings import Finding as Finding
     from linkgauge.model.documents.result import Run as Run
     from linkgauge.model.errors import DeviceBusy as DeviceBusy
@@ -19,21 +32,21 @@ if TYPE_CHECKING:
     from linkgauge.model.errors import ResultsError as ResultsError
     from linkgauge.report.rows import CellRow as CellRow
     from linkgauge.report.rows import SampleRow as SampleRow
-    from linkgauge.rooms.notebook.api import MeasuredRun as MeasuredRun
-    from linkgauge.rooms.notebook.api import load as load
-    from linkgauge.rooms.notebook.api import load_all as load_all
-    from linkgauge.rooms.notebook.api import measure as measure
+    from linkgauge.report.tables import RowTable as RowTable
 
 __version__ = "0.1.0"
 _MODULES = {
-    "rooms.notebook.api": ("MeasuredRun", "load", "load_all", "measure"),
+    "api.judging": ("compare", "devices", "doctor", "gate", "judge_files"),
+    "api.measuring": ("check", "measure", "run", "scale", "vary"),
+    "api.runs": ("MeasuredRun", "load", "load_all"),
     "judge.findings": ("Finding",),
+    "model.documents.result": ("Run",),
     "model.errors": (
         "DeviceBusy", "InputError", "Interrupted", "LinkgaugeError", "MissingPackage",
         "ResultsError",
     ),
-    "model.documents.result": ("Run",),
     "report.rows": ("CellRow", "SampleRow"),
+    "report.tables": ("RowTable",),
 }  # fmt: skip
 __all__ = [
     "CellRow",
@@ -45,12 +58,22 @@ __all__ = [
     "MeasuredRun",
     "MissingPackage",
     "ResultsError",
+    "RowTable",
     "Run",
     "SampleRow",
     "__version__",
+    "check",
+    "compare",
+    "devices",
+    "doctor",
+    "gate",
+    "judge_files",
     "load",
     "load_all",
     "measure",
+    "run",
+    "scale",
+    "vary",
 ]
 
 

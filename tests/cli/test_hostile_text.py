@@ -93,12 +93,12 @@ def history(here):
 
 FAST = ("--machine", "m.yml", "--size", "1M", "--samples", "2")
 TABLE = [
-    *(("show", "bad", form) for form in ("", "--json", "--csv", "--matrix")),
+    *(("show", "bad", form) for form in ("", "--json", "--csv", "--sarif", "--matrix")),
     ("show", "both"),
     ("show", "both", "--json"),
     ("show", "both", "--csv"),
     ("doctor", "bad", "--fix-script", "fix.sh"),
-    ("doctor", "bad", "--json"),
+    *(("doctor", "bad", form) for form in ("--json", "--sarif")),
     ("doctor", "--machine", "m.yml"),
     *(("devices", "--machine", "m.yml", form) for form in ("", "-v", "--json", "--yaml")),
     ("devices", "--root", "host"),

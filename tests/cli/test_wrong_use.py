@@ -55,7 +55,7 @@ def kept(tmp_path_factory):
         ("run --size 1K:1G", "a sweep is 1K:1G:x2"),
         ("run --loops -1", "too few"),
         ("run --loops 99999999999999999999", "too many"),
-        ("run --dry-run --csv", "a dry run takes none: use --json"),
+        ("run --dry-run --csv", "a dry run measures nothing: use --json"),
         ("run --threads 100", "multiple of 64"),
         (f"{ON_HOST} --tune", "nothing to tune"),
         (f"{ON_HOST} --kernel bulk", "--kernel: only backend cuda"),

@@ -1,5 +1,5 @@
-"""notebooks/analysis.ipynb and docs/notebook.md: the notebook runs and shows what its text says,
-the page's picture is what it draws, and nothing but its source is kept."""
+"""notebooks/ and docs/notebook.md: the notebooks run and show what their text says, the page's
+picture is what one draws, and nothing but their source is kept."""
 
 import re
 import runpy
@@ -22,11 +22,6 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "notebooks" / "analysis.ipynb"
 PICTURE = ROOT / "docs" / "images" / "notebook-latency.svg"
 CHARTS = {"latency", "concurrency", "scaling", "comparison-chart"}
-
-
-@pytest.fixture(scope="module")
-def notebook():
-    return nbformat.read(NOTEBOOK, as_version=4)
 
 
 def command(words, **how):
@@ -54,11 +49,35 @@ def numbers(line):
     return [float(word) for word in re.findall(r"\d+\.\d+", line)]
 
 
-def test_is_a_valid_notebook_without_outputs(notebook):
+@pytest.mark.parametrize("path", sorted(NOTEBOOK.parent.glob("*.ipynb")), ids=lambda p: p.stem)
+def test_is_a_valid_notebook_without_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.id for cell in code if cell.outputs or cell.execution_count is not None] == []
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
+
+
+def test_fifteen_lines_run_plot_compare_and_gate(tmp_path, monkeypatch):
+    path = NOTEBOOK.parent / "gate.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    lines = "\n".join(cell.source for cell in cells if cell.cell_type == "code").split("\n")
+    assert sum(map(bool, lines)) == 15
+    monkeypatch.chdir(tmp_path)
+    tool = runpy.run_path(str(ROOT / "tools" / "notebook"))
+    with worker_threads():
+        values = dict(tool["shown"](path))
+    run = values["run"]
+    assert repr(run).count("\n") == 0
+    assert repr(run).endswith(", 13, …>"), repr(run)
+    page = run._repr_html_()
+    assert "fabric-links" in page
+    assert "device_to_device_memcpy_read_ce".replace("_", "_&lt;wbr&gt;") in page
+    assert "SIMULATED</text>" in tool["picture"](values["plot"])
+    assert len(values["compare"]) == 14, "all to and from GPU 2"
+    assert all("2" in name.partition("[")[2] for name in values["compare"])
+    assert values["gate"] == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_shows_charts_as_pictures_that_say_that_they_are_simulated(shown):

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import common
 from .options import Options, argument
+
+if TYPE_CHECKING:
+    from linkgauge.engine.request import RunRequest
+    from linkgauge.report.keeping import Display
 
 
 class CopyOptions(Options):
@@ -37,18 +42,29 @@ def copy(asked: CopyOptions) -> int:
         linkgauge copy "cuda:0 -> cuda:1 by ce" --size 256M
         linkgauge copy "host:0 -> cuda:0 & cuda:0 -> host:0"
     """
+    from .requests import carry_out
+
+    return carry_out(requested(asked), displayed(asked))
+
+
+def requested(asked: CopyOptions) -> RunRequest:
+    """The request that the options describe. Raises InputError."""
     from linkgauge.engine.request import Written
-    from linkgauge.report.live import Display
 
     from .options_record import request_of
-    from .requests import carry_out, engines_of, settings_of, under
+    from .requests import engines_of, settings_of, under
 
     engines = engines_of(asked.shape, asked.host_kernel)
     settings = settings_of(asked.profile, asked.size, asked.sampling, engines, asked.simulated)
     settings = under(asked.profiling, settings, asked.out)
-    request = request_of(asked, Written(asked.transfers), settings, asked.profile)
-    display = Display(
+    return request_of(asked, Written(asked.transfers), settings, asked.profile)
+
+
+def displayed(asked: CopyOptions) -> Display:
+    """How the run is judged and shown."""
+    from linkgauge.report.keeping import Display
+
+    return Display(
         asked.form, asked.utilization,
         verdict=not asked.no_verdict, matrix=True, page=not asked.no_report,
     )  # fmt: skip
-    return carry_out(request, display)

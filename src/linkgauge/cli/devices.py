@@ -55,20 +55,25 @@ def devices(asked: DevicesOptions) -> int:
         linkgauge devices --machine dgx-h200-8
         linkgauge devices --yaml > hardware.yml
     """
+    if asked.run is not None:
+        if asked.backend or asked.machine or asked.root or asked.hardware:
+            raise InputError("a run has its own machine: leave out all other options but -v")
+        return _measured(asked.run, asked.form, verbose=asked.verbose)
+    asked.form.write(MACHINE_IN_DETAIL if asked.verbose else OF_MACHINE, found_machine(asked))
+    return 0
+
+
+def found_machine(asked: DevicesOptions) -> Machine:
+    """The machine that the options name, without a run, with what a file states of it. Raises
+    InputError."""
     from linkgauge.machine.hardware import read_hardware, state
 
     backend, machine, root = asked.backend, asked.machine, asked.root
-    if asked.run is not None:
-        if backend or machine or root or asked.hardware:
-            raise InputError("a run has its own machine: leave out all other options but -v")
-        return _measured(asked.run, asked.form, verbose=asked.verbose)
     if root is not None and (machine is not None or backend):
         raise InputError("--root reads a captured machine: leave out --machine and --backend")
     stated = {} if asked.hardware is None else read_hardware(asked.hardware)
     found = survey(backend, machine) if root is None else read(open_root(root))
-    shown = found if asked.hardware is None else state(found, stated)
-    asked.form.write(MACHINE_IN_DETAIL if asked.verbose else OF_MACHINE, shown)
-    return 0
+    return found if asked.hardware is None else state(found, stated)
 
 
 def _measured(path: Path, form: Format, *, verbose: bool) -> int:

@@ -14,7 +14,10 @@ from .options import Options, argument
 from .remedies import FIX_SCRIPT, write_fixes
 
 if TYPE_CHECKING:
-    from linkgauge.judge.findings import Evidence
+    from linkgauge.judge.findings import Finding
+    from linkgauge.judge.outcome import Outcome
+    from linkgauge.model.documents.result import Run
+    from linkgauge.model.hardware.machine import Machine
     from linkgauge.report.words.remedies import Command
 
 
@@ -41,23 +44,51 @@ def doctor(asked: DoctorOptions) -> int:
         linkgauge doctor results/cpu/default/20261121T201500Z
         linkgauge doctor --machine vm-degraded
     """
-    from linkgauge.judge.doctor import diagnose, failed
-    from linkgauge.model.errors import InputError
+    from linkgauge.judge.doctor import failed
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import of_machine
 
-    root, machine = asked.root, asked.machine
-    if sum(source is not None for source in (asked.run, root, machine)) > 1:
-        raise InputError("give one of RUN, --root and --machine")
+    check_source(asked)
     if asked.run is not None:
         return _examine(asked.run, asked.fix_script, asked.form)
-    evidence = _gather(root, machine)
-    findings = diagnose(evidence)
-    write_fixes(asked.fix_script, findings, evidence.machine.simulated or "this machine")
-    then = _look_at_a_run() if root is None and machine is None else None
-    conclusion = tuple(of_machine(evidence.machine, findings, then))
-    asked.form.write(FINDINGS, Diagnosis(findings, evidence.machine.simulated, conclusion))
+    machine, findings = of_setup(asked)
+    write_fixes(asked.fix_script, findings, machine.simulated or "this machine")
+    then = _look_at_a_run() if asked.root is None and asked.machine is None else None
+    conclusion = tuple(of_machine(machine, findings, then))
+    asked.form.write(FINDINGS, Diagnosis(findings, machine.simulated, conclusion))
     return 1 if failed(findings) else 0
+
+
+def check_source(asked: DoctorOptions) -> None:
+    """Raises InputError for options that name several machines."""
+    from linkgauge.model.errors import InputError
+
+    if sum(source is not None for source in (asked.run, asked.root, asked.machine)) > 1:
+        raise InputError("give one of RUN, --root and --machine")
+
+
+def of_setup(asked: DoctorOptions) -> tuple[Machine, tuple[Finding, ...]]:
+    """The machine, as it is without a run, and the doctor's findings about it."""
+    from linkgauge.judge.doctor import diagnose
+    from linkgauge.judge.findings import Evidence
+
+    from .devices import open_root, read, survey
+
+    root = asked.root
+    machine = survey((), asked.machine) if root is None else read(open_root(root))
+    return machine, diagnose(Evidence(machine))
+
+
+def of_run(path: Path) -> tuple[Path, Run, Outcome]:
+    """The file of the run that this path names, the judged run, and its outcome with all
+    findings."""
+    from linkgauge.engine.kept.runs import one_run, read_run, run_file
+    from linkgauge.judge.outcome import outcome_of
+    from linkgauge.judge.verdict import judge
+
+    file = run_file(one_run(path))
+    run = judge(read_run(file))
+    return file, run, outcome_of(run)
 
 
 def _look_at_a_run() -> Command:
@@ -77,29 +108,14 @@ def _look_at_a_run() -> Command:
 
 def _examine(path: Path, fix_script: Path | None, form: common.FindingsFormat) -> int:
     """Shows all findings of a kept run, with its verdict. Returns the exit code."""
-    from linkgauge.engine.kept.runs import one_run, read_run, run_file
-    from linkgauge.judge.outcome import outcome_of
-    from linkgauge.judge.verdict import judge
     from linkgauge.report.live import kept_line
     from linkgauge.report.sections.findings import Diagnosis
     from linkgauge.report.sections.verdict import Closing, uncounted, verdict
 
-    file = run_file(one_run(path))
-    run = judge(read_run(file))
-    outcome = outcome_of(run)
+    file, run, outcome = of_run(path)
     write_fixes(fix_script, outcome.found, f"the machine of {file}")
     scripted = fix_script is not None
     closing = Closing(kept=file.parent, by_doctor=True, scripted=scripted)
     conclusion = (*uncounted(outcome), *verdict(run, outcome, closing), kept_line(file))
     form.write(FINDINGS, Diagnosis(outcome.found, run.machine.simulated, conclusion))
     return outcome.code
-
-
-def _gather(root: Path | None, machine: str | None) -> Evidence:
-    from linkgauge.judge.findings import Evidence
-
-    from .devices import open_root, read, survey
-
-    if root is not None:
-        return Evidence(read(open_root(root)))
-    return Evidence(survey((), machine))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from linkgauge.judge.compare.likeness import RunFigures, figures_of
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import LinkgaugeError
 
+from .sides import Say, to_stderr
+
 MOST = 50
 """The most earlier runs that are read: the latest ones."""
 _LATEST = 20
@@ -28,8 +29,9 @@ second."""
 
 def since(run: Run) -> tuple[Run, str | None]:
     """Compares a judged run with earlier runs of the history. Returns the run with the comparison,
-    and a line about it. The line is None without a comparison. Incomplete and profiled runs, and
-    runs with very many cells, are not compared."""
+    and a line about the comparison. If the comparison fails, the line says why. The line is None if
+    there are no earlier runs. Incomplete and profiled runs, and runs with very many cells, are not
+    compared, and also have no line."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -47,16 +49,16 @@ def since(run: Run) -> tuple[Run, str | None]:
 
 
 def history_of(
-    first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
+    first: Sequence[RunFigures], used: Sequence[RunFigures], say: Say = to_stderr
 ) -> list[RunFigures]:
     """Returns earlier runs of the same machine, in the same state and with the same settings. The
-    oldest run is first. The runs in `used` are left out. Prints a message if a history cannot be
+    oldest run is first. The runs in `used` are left out. Calls `say` if a history cannot be
     read."""
-    found = list(_of_folders(below, {(label_name(run.label), run.id) for run in used}))
+    found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first)
     except LinkgaugeError as error:
-        print(f"judged without the history: {error}", file=sys.stderr)
+        say(f"judged without the history: {error}")
     return earlier(first, used, found, MOST)
 
 

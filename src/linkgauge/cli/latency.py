@@ -54,7 +54,7 @@ def latency(asked: LatencyOptions) -> int:
     from linkgauge.model.errors import InputError
     from linkgauge.model.settings import EngineSettings
     from linkgauge.model.units import format_size
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     from .options_record import request_of
     from .requests import carry_out, settings_of, under

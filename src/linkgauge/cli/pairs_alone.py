@@ -7,33 +7,30 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from linkgauge.engine.controller import Observer
 from linkgauge.engine.plan import Plan
 from linkgauge.engine.session import Session
 from linkgauge.model.documents.result import Run
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Report, Transfer
-from linkgauge.report.live import LiveReport
+from linkgauge.report.keeping import Keeper
 
 PAIRS, PAIR_SIZE = "device_to_device_memcpy_write_sm", 64 << 20
 """The benchmark and the bytes with which a pair is measured alone."""
 
 
-def with_pairs(
-    run: Run,
-    session: Session,
-    plan: Plan,
-    report: LiveReport,
-    pairs: Sequence[tuple[str, str]],
-) -> Run:
-    """Measures each pair of devices alone, and returns the run with the results added."""
+def with_pairs(run: Run, session: Session, plan: Plan, observer: Observer, keeper: Keeper) -> Run:
+    """Measures each pair of devices that `keeper` doubts alone, and returns the run with the
+    results added."""
+    pairs = keeper.pairs_in_doubt(run)
     if not pairs:
         return run
-    report.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
+    observer.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
     cells = sum(len(sheet.cells) for sheet in plan)
     alone = of_pairs(pairs, run.results[0].backend)
     more = session.measure_more(
-        session.plan_of([alone], (PAIR_SIZE,), first=cells), report, report.doubts
+        session.plan_of([alone], (PAIR_SIZE,), first=cells), observer, keeper.doubts
     )
     return replace(
         run, results=(*run.results, *more.results), finished=more.finished, after=more.after

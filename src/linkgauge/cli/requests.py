@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
+import click
 from msgspec.structs import replace
 
+from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.journal import JOURNAL_FILE
+from linkgauge.engine.plan import Plan
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import Session
 from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
@@ -32,13 +36,15 @@ from linkgauge.model.settings import (
 from linkgauge.model.units import parse_fraction, parse_sizes
 from linkgauge.report.files import resumable
 from linkgauge.report.formats import PLAN
-from linkgauge.report.live import Display, LiveReport
+from linkgauge.report.keeping import Display, Keeper, Remember
+from linkgauge.report.live import LiveReport
 
 from . import common
 from .options import within
 from .pairs_alone import with_pairs
 from .simulation import simulation_of
 
+_T = TypeVar("_T")
 MOST_TEMPERATURE = 150.0
 """The highest temperature in °C that may be asked for; no accelerator works above it."""
 
@@ -138,8 +144,11 @@ def pair_sample_of(count: int | None, seed: int | None) -> PairSample | None:
 
 
 def command_line() -> tuple[str, ...]:
-    """Returns the command as it was typed, for the record."""
-    return ("linkgauge", *map(valid, sys.argv[1:]))
+    """Returns the command as it was typed, for the record. For a call of the Python API, it is the
+    command that does the same."""
+    context = click.get_current_context(silent=True)
+    words = sys.argv[1:] if context is None or context.obj is None else context.obj
+    return ("linkgauge", *map(valid, words))
 
 
 def valid(text: str) -> str:
@@ -148,12 +157,13 @@ def valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def since_earlier(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier runs, and returns the run with the comparison. Also
-    returns a line that states the comparison, or why there is none."""
+def keeper_of(
+    display: Display, kind: type[Keeper] = Keeper, remember: Remember = remember
+) -> Keeper:
+    """Returns the keeper of a run. It compares the run with earlier runs of the history."""
     from .earlier_runs import since
 
-    return since(run)
+    return kind(display, remember, since)
 
 
 def carry_out(
@@ -164,26 +174,45 @@ def carry_out(
     only_plan: bool = False,
 ) -> int:
     """Measures the request, or only shows its plan if `only_plan` is set. Returns the exit code."""
-    with opened(request, first) as session, LiveReport(display, remember, since_earlier) as report:
-        plan = session.plan(report)
-        refuse_unmatched(plan, session.machine, display.limits)
+    with opened(request, first) as session, LiveReport(keeper_of(display)) as report:
+        plan = planned(session, report, display)
         if only_plan:
             from linkgauge.report.sections.plan import dry_run
 
             display.format.write(PLAN, dry_run(plan, request.settings))
             return 0
-        try:
-            run = measured(
-                lambda: session.measure(plan, report, report.doubts), lambda: session.folder
-            )
-            run = with_pairs(run, session, plan, report, report.pairs_in_doubt(run))
-            return report.conclude(run, session.folder)
-        except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
-            if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
-                raise
-            from linkgauge.engine.kept.runs import read_run
+        return concluded(session, plan, report, report.keeper, report.conclude)
 
-            return report.conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
+
+def planned(session: Session, observer: Observer, display: Display) -> Plan:
+    """Returns the session's plan. Raises InputError for a limit that fits nothing in it."""
+    plan = session.plan(observer)
+    refuse_unmatched(plan, session.machine, display.limits)
+    return plan
+
+
+def concluded(
+    session: Session,
+    plan: Plan,
+    observer: Observer,
+    keeper: Keeper,
+    conclude: Callable[[Run, Path | None], _T],
+) -> _T:
+    """Measures the plan, and then pairs of devices that are in doubt. Returns what `conclude` makes
+    of the run and its folder. After Ctrl-C it gets what is journaled; KeyboardInterrupt is raised
+    if nothing is."""
+    try:
+        run = measured(
+            lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
+        )
+        run = with_pairs(run, session, plan, observer, keeper)
+        return conclude(run, session.folder)
+    except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
+        if session.folder is None or not (session.folder / JOURNAL_FILE).exists():
+            raise
+        from linkgauge.engine.kept.runs import read_run
+
+        return conclude(read_run(session.folder / JOURNAL_FILE), session.folder)
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:

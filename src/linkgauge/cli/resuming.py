@@ -8,12 +8,12 @@ from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.kept.resume import go_on
 from linkgauge.engine.kept.runs import latest_run, run_folders
 from linkgauge.engine.ranks.opening import resuming
-from linkgauge.history.keeping import remember
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.errors import InputError
-from linkgauge.report.live import Display, LiveReport
+from linkgauge.report.keeping import Display
+from linkgauge.report.live import LiveReport
 
-from .requests import command_line, measured, since_earlier
+from .requests import command_line, keeper_of, measured
 
 
 def resume(
@@ -25,13 +25,13 @@ def resume(
         latest = latest_run(folder)
         raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")
     with (
-        LiveReport(display, remember, since_earlier) as report,
+        LiveReport(keeper_of(display)) as report,
         resuming(folder, report, limit=timeout, wait=wait) as (workers, size),
     ):
         run = measured(
             lambda: go_on(
                 folder, given, report, workers=workers, size=size,
-                command=command_line(), wait=wait, doubts=report.doubts,
+                command=command_line(), wait=wait, doubts=report.keeper.doubts,
             ),
             lambda: folder,
         )  # fmt: skip

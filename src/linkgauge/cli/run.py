@@ -19,7 +19,7 @@ from .options import Count, Options, Time, argument, option
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
     from linkgauge.model.settings import Settings
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
 
 class RunOptions(Options):
@@ -100,20 +100,23 @@ def run(asked: RunOptions) -> int:
     from . import requests
     from .options_record import given
 
-    display, form = _display(asked), asked.form
+    display, form = displayed(asked), asked.form
     if asked.dry_run and not PLAN.has(form):
-        raise InputError(f"{form.flag} shows samples, and a dry run takes none: use --json")
+        raise InputError(
+            f"{form.flag} shows what was measured, and a dry run measures nothing: use --json"
+        )
     if asked.resume is not None:
         from .resuming import resume
 
         timeout = asked.sampling.timeout
         return resume(asked.resume, given(), display, wait=asked.wait, timeout=timeout)
-    return requests.carry_out(_request(asked), display, first=first, only_plan=asked.dry_run)
+    return requests.carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
 
 
-def _display(asked: RunOptions) -> Display:
+def displayed(asked: RunOptions) -> Display:
+    """How the run is judged and shown. Raises InputError for limits that cannot be read."""
     from linkgauge.judge.limits import read_limits
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     return Display(
         asked.form, asked.utilization, read_limits(asked.limits) if asked.limits else (),
@@ -122,7 +125,8 @@ def _display(asked: RunOptions) -> Display:
     )  # fmt: skip
 
 
-def _request(asked: RunOptions) -> RunRequest:
+def requested(asked: RunOptions) -> RunRequest:
+    """The request that the options describe. Raises InputError."""
     from linkgauge.engine.request import Selection
     from linkgauge.machine.hardware import read_hardware
 

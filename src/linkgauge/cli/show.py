@@ -53,7 +53,8 @@ def show(asked: ShowOptions) -> int:
     """
     from linkgauge.engine.kept.runs import find_run, is_run, read_run, run_file
     from linkgauge.judge.limits import read_limits
-    from linkgauge.report.live import Display, show_kept
+    from linkgauge.report.keeping import Display
+    from linkgauge.report.live import show_kept
     from linkgauge.report.reading import kept_at
 
     run, limits = find_run(asked.run, also=named("kept")), asked.limits

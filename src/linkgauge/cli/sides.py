@@ -4,9 +4,8 @@ label."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -21,27 +20,38 @@ from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import parse_fraction
 from linkgauge.report.blocks import said
 
+Say = Callable[[str], object]
+"""Takes messages for people, a line each."""
 
-def side_of(asked: Path) -> list[RunFigures]:
-    """Returns the runs of one side of a comparison. Raises InputError if there are none."""
+
+def to_stderr(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def side_of(asked: Path, say: Say = to_stderr) -> list[RunFigures]:
+    """Returns the runs of one side of a comparison. Calls `say` for each run that is left out.
+    Raises InputError if there are none."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
-    return [figures_of(run) for _, run in runs_of(asked)]
+    return [figures_of(run) for _, run in runs_of(asked, say)]
 
 
-def runs_of(asked: Path | None) -> list[tuple[Path, Run]]:
+def runs_of(asked: Path | None, say: Say = to_stderr) -> list[tuple[Path | None, Run]]:
     """Returns the runs that a path or a label names, with their paths. For a folder, returns all
-    runs in it. Raises InputError if there are none, or for a run under a profiler."""
+    runs in it, and calls `say` for each run that is left out. Raises InputError if there are none,
+    or for a run under a profiler."""
     path = find_run(asked, command="gate --baseline REF --current")
     if is_run(path):
         run = read_run(path)
         if run.is_profiled:
             raise InputError(f"{path} was measured under a profiler: its figures mean nothing")
         return [(path, run)]
-    every = usable(run_folders(path), partial(print, file=sys.stderr))
+    every = usable(run_folders(path), say)
     # Not those of some cells, which were chosen for what they were.
-    found = [(folder, run) for folder, run in every if not run.label.endswith(AGAIN)]
+    found: list[tuple[Path | None, Run]] = [
+        (folder, run) for folder, run in every if not run.label.endswith(AGAIN)
+    ]
     if not found:
         raise none_in(path)
     return found

@@ -34,7 +34,8 @@ def end_like_ctrl_c() -> Callable[[], int]:
 def undisturbed() -> Iterator[None]:
     """Ignores signals while this block runs, so that a second signal does not discard the
     results."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    is_main = threading.current_thread() is threading.main_thread()  # which alone gets signals
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING if is_main}
     try:
         yield
     finally:

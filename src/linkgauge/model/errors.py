@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import shlex
 import sys
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from .printable import printable
 
@@ -70,9 +70,14 @@ class MissingPackage(InputError, ImportError):
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
     """Ctrl-C ended a measurement of the Python API. So did SIGTERM, where it is handled like
-    Ctrl-C."""
+    Ctrl-C. `measured` is the value that the function would have returned, with what was measured
+    until then; it is None if there is nothing."""
 
     exit_code = 130
+
+    def __init__(self, message: str, measured: Any = None) -> None:
+        super().__init__(message)
+        self.measured = measured
 
 
 class NotationError(InputError):

@@ -117,6 +117,7 @@ def formats() -> dict[str, Format]:
         Format("csv", "Write CSV to stdout, and all else to stderr."),
         Format("markdown", "A table in Markdown."),
         Format("junit", "JUnit XML: a test case for each cell."),
+        Format("sarif", "SARIF 2.1.0: the findings, for code scanning and editors."),
         Format("parquet", "A Parquet file, which needs -o."),
         Format("yaml", "Write hardware.yml to stdout."),
     )
@@ -129,7 +130,7 @@ JSON = f"{_REPORT}.files:json_document"
 RUN = Document(
     "a run",
     f"{_REPORT}.live:whole_run",
-    {"json": JSON, "csv": f"{_REPORT}.files:samples_csv"},
+    {"json": JSON, "csv": f"{_REPORT}.files:samples_csv", "sarif": f"{_REPORT}.sarif:run_sarif"},
 )
 PLAN = Document("a plan", f"{_REPORT}.sections.plan:plan_blocks", {"json": JSON})
 SUMMARY = Document(
@@ -138,6 +139,7 @@ SUMMARY = Document(
         **{form: f"{_REPORT}.tables:CELLS.{form}" for form in ("json", "csv", "parquet")},
         "markdown": f"{_REPORT}.run_texts:run_markdown",
         "junit": f"{_REPORT}.run_texts:summary_junit",
+        "sarif": f"{_REPORT}.sarif:run_sarif",
     },
 )
 SAMPLES = Document(
@@ -156,7 +158,10 @@ MEASURED_IN_DETAIL = MEASURED._replace(blocks=f"{_REPORT}.sections.topology:deta
 FINDINGS = Document(
     "findings",
     f"{_REPORT}.sections.findings:diagnosis_blocks",
-    {"json": f"{_REPORT}.sections.findings:diagnosis_document"},
+    {
+        "json": f"{_REPORT}.sections.findings:diagnosis_document",
+        "sarif": f"{_REPORT}.sarif:diagnosis_sarif",
+    },
 )
 _CATALOG = f"{_REPORT}.sections.catalog"
 BENCHMARKS = Document(

@@ -3,25 +3,22 @@ that were written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import msgspec
 from rich.console import Console
 
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.interrupts import undisturbed
-from linkgauge.engine.visits import CellAt
-from linkgauge.judge.limit_checks import apply, of_other_models, refuse_unmatched
-from linkgauge.judge.limits import Objection, hold_run
-from linkgauge.judge.outcome import Outcome, doubtful, outcome_of, pairs_in_doubt
-from linkgauge.judge.verdict import Judge, judge
+from linkgauge.engine.kept.journal import RUN_FILE
+from linkgauge.judge.limit_checks import of_other_models
+from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Run
 from linkgauge.model.documents.soak import FailedVisit
-from linkgauge.model.errors import LinkgaugeError, ResultsError
+from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
@@ -30,8 +27,8 @@ from linkgauge.report.words.worst import worst_of
 
 from .blocks import Block, Prose, plain
 from .console import make_console
-from .files import write_run
-from .formats import RUN, TERMINAL, Format, formats
+from .formats import RUN, TERMINAL, formats
+from .keeping import Display, Keeper, judge_kept
 from .matrix import shown
 from .progress import failed_line, progress_bar
 from .reading import shown_as
@@ -41,49 +38,19 @@ from .sections.notes import reason_lines
 from .sections.verdict import Closing
 
 if TYPE_CHECKING:
-    from linkgauge.judge.limits import Limit
-
     from .render.drawing import Drawer
 
-Remember = Callable[[Run, Path], bool]
-Since = Callable[[Run], tuple[Run, str | None]]
 MOST_FINDINGS = 3
 """The most findings above the verdict, each in a few lines."""
 
 
-class Display(msgspec.Struct, frozen=True):
-    """The options that say how a run is shown. `format` is the output format. `utilization` adds
-    the share of hardware and CPU that each cell used. `verdict` adds what is wrong. Cells beyond
-    one of the `limits` fail, and so do cells with an `objection`. With `matrix`, each benchmark is
-    a matrix with all details. With `whole`, no benchmark is summarised. With `verbose`, every note
-    is shown. With `page`, a report is written next to the results."""
-
-    format: Format
-    utilization: bool = False
-    limits: tuple[Limit, ...] = ()
-    objection: Objection | None = None
-    verdict: bool = True
-    matrix: bool = False
-    whole: bool = False
-    verbose: bool = False
-    page: bool = False
-
-    def judged(self, run: Run, judge: Callable[[Run], Run] = judge) -> Run:
-        """Returns the run with a verdict for each cell."""
-        return apply(hold_run(judge(run), self.objection), self.limits)
-
-
 class LiveReport(Observer):
-    """Shows the progress of a run until `conclude` ends the display. `remember` is called with the
-    judged run and its folder after the files are written. `since` compares the run with earlier
-    runs, and may return a line to print."""
+    """Shows the progress of a run until `conclude` ends the display. The `keeper` judges and keeps
+    the run."""
 
-    def __init__(
-        self, display: Display, remember: Remember, since: Since = lambda run: (run, None)
-    ) -> None:
-        self._display = display
-        self._remember, self._since = remember, since
-        self.judge = Judge()
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+        self._display = keeper.display
         self._console, self._errors = make_console(), make_console(stderr=True)
         self._bar = ExitStack()
         self._progress = progress_bar(self._errors)
@@ -122,15 +89,6 @@ class LiveReport(Observer):
     def say(self, line: str) -> None:
         self._errors.print(line)
 
-    def doubts(self, run: Run) -> Collection[CellAt]:
-        """Returns the cells that would be judged low. These cells are measured once more before
-        they are called low."""
-        return doubtful(run, self.judge.verdicts) if self._display.verdict else ()
-
-    def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns the pairs of devices that look slow and so must be measured alone."""
-        return pairs_in_doubt(run, self.judge.verdicts) if self._display.verdict else ()
-
     def conclude(self, run: Run, folder: Path | None) -> int:
         """Judges the run, writes its files and shows the run. The run is shown even if the files
         cannot be written. Returns the exit code."""
@@ -142,31 +100,18 @@ class LiveReport(Observer):
 
                 # It loads while the run is judged and kept.
                 drawer = held.enter_context(Drawer())
-            run, problem, kept = self._display.judged(run, self.judge), None, None
-            run, said = (run, None) if folder is None else self._since(run)
-            try:
-                kept = None if folder is None else self._write(folder, run)
-            except ResultsError as error:
-                problem = error
-            outcome = self._outcome(run)
+            kept = self.keeper.keep(run, folder)
             console = self._errors if self._display.format.is_document else self._console
-            self._show(run, outcome, console, kept and kept.parent)
-            if problem is not None:
-                raise problem
-            if kept is not None:
+            self._show(kept.run, kept.outcome, console, kept.folder)
+            if kept.problem is not None:
+                raise kept.problem
+            if kept.folder is not None:
                 if drawer is not None:
-                    self._write_page(run, outcome, kept.parent, drawer)
-                print_blocks(console, [kept_line(kept)])
-                if self._remember(run, kept.parent) and said is not None:
+                    self._write_page(kept.run, kept.outcome, kept.folder, drawer)
+                print_blocks(console, [kept_line(kept.folder / RUN_FILE)])
+                if (said := self.keeper.remember(kept)) is not None:
                     console.print(said)
-        return outcome.code
-
-    def _outcome(self, run: Run) -> Outcome:
-        return outcome_of(run, verdict=self._display.verdict)
-
-    def _write(self, folder: Path, run: Run) -> Path:
-        """Writes the run and returns the path of its run.json. Raises ResultsError."""
-        return write_run(folder, run)
+        return kept.outcome.code
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
         """Shows the run. If the format is a document, stdout has only the document, and remarks go
@@ -191,14 +136,15 @@ class LiveReport(Observer):
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
     """Judges a kept run anew and shows it. `path` is None for a run without a file. Returns the
     exit code. Raises InputError if one of the limits matches no cell."""
-    refuse_unmatched(run.results, run.machine, display.limits)
-    run = display.judged(run)
-    outcome = outcome_of(run, verdict=display.verdict)
+    found = judge_kept(run, path, display)
+    run, outcome = found.run, found.outcome
     if display.format.is_document:
         display.format.write(RUN, run)
         return outcome.code
-    kept = path.parent if path is not None else None
-    blocks = [*run_blocks(run, outcome, display, kept), *([kept_line(path)] if path else [])]
+    blocks = [
+        *run_blocks(run, outcome, display, found.folder),
+        *([kept_line(path)] if path else []),
+    ]
     print_blocks(make_console(), blocks)
     return outcome.code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +124,10 @@ def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
     return tuple(Aspect(name, "accelerator", ((name, ".*"),)) for name in ordered)
 
 
-def page_of_run(one: OneRun) -> Page:
-    made = ((each, each.of_run(one)) for each in sections() if each.of_run is not None)
+def page_of_run(one: OneRun, only: Collection[str] = ()) -> Page:
+    """The report of a run, or if names are given `only` these sections of it."""
+    known = (each for each in sections() if not only or each.name in only)
+    made = ((each, each.of_run(one)) for each in known if each.of_run is not None)
     run = one.run
     when = f"{_times(run)} · linkgauge {run.machine.linkgauge}"
     said = sentence_of(run, one.outcome)

@@ -3,9 +3,9 @@ data frame. Parquet and pandas need the extra `analysis`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints, overload
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 from linkgauge.machine.extras import needed
 from linkgauge.model.documents.result import Run
 from linkgauge.model.printable import printable
+from linkgauge.model.units import count_of
 
 from .files import csv_text, json_document
 from .rows import CellRow, OneRun, SampleRow, cell_rows, sample_rows
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXTRA = "analysis"
+_R = TypeVar("_R", bound=Struct)
 _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
@@ -54,13 +56,22 @@ class Typed(NamedTuple):
 
     def parquet(self, one: OneRun) -> bytes:
         """Returns the table as a Parquet file."""
-        arrow, parquet = needed("pyarrow", EXTRA), needed("pyarrow.parquet", EXTRA)
-        types = self._types()
-        schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
-        file = BytesIO()
-        table = arrow.Table.from_pydict(self._columns(self.rows(one.run)), schema)
-        parquet.write_table(table, file)
+        parquet, file = needed("pyarrow.parquet", EXTRA), BytesIO()
+        parquet.write_table(self.arrow(self.rows(one.run)), file)
         return file.getvalue()
+
+    def arrow(self, rows: Iterable[Struct]) -> Any:
+        """Returns the rows as a pyarrow.Table. Absent figures are null."""
+        arrow, types = needed("pyarrow", EXTRA), self._types()
+        schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
+        return arrow.Table.from_pydict(self._columns(rows), schema)
+
+    def polars(self, rows: Iterable[Struct]) -> Any:
+        """Returns the rows as a polars.DataFrame. Absent figures are null."""
+        polars, types = needed("polars", "polars"), self._types()
+        known = {int: polars.Int64, float: polars.Float64, bool: polars.Boolean}
+        schema = {name: known.get(types[name], polars.String) for name in types}
+        return polars.DataFrame(self._columns(rows), schema=schema)
 
     def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
         """Returns the rows as a data frame. Absent figures are NaN."""
@@ -91,3 +102,47 @@ class Typed(NamedTuple):
 
 CELLS = Typed("cells", "linkgauge.summary/1", CellRow, cell_rows, judges=True)
 SAMPLES = Typed("samples", "linkgauge.samples/1", SampleRow, sample_rows)
+
+
+class RowTable(Sequence[_R]):
+    """Rows of a table, which are counted, indexed and iterated over like a tuple, or taken as a
+    whole by a library for tables."""
+
+    def __init__(self, kind: Typed, rows: Sequence[_R]) -> None:
+        self._kind, self._rows = kind, tuple(rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, which are the fields of a row."""
+        return tuple(self._kind.fields)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns a pandas data frame; absent figures are NaN. Raises MissingPackage without
+        pandas."""
+        return self._kind.frame(self._rows)
+
+    def to_polars(self) -> Any:
+        """Returns a polars.DataFrame; absent figures are null. Raises MissingPackage without
+        polars."""
+        return self._kind.polars(self._rows)
+
+    def to_arrow(self) -> Any:
+        """Returns a pyarrow.Table; absent figures are null. Raises MissingPackage without
+        pyarrow."""
+        return self._kind.arrow(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[_R]:
+        return iter(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> _R: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[_R, ...]: ...
+    def __getitem__(self, at: int | slice) -> _R | tuple[_R, ...]:
+        return self._rows[at]
+
+    def __repr__(self) -> str:
+        return f"<{count_of(len(self), 'row')} of {self._kind.name}: {', '.join(self.columns)}>"

@@ -35,7 +35,7 @@ AGAIN = "-again"
 
 def measure_again(
     run: Run,
-    path: Path,
+    path: Path | None,
     cells: Collection[CellId],
     number: int,
     out: Path,
@@ -43,9 +43,10 @@ def measure_again(
     *,
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
-    """Measures these cells of the run at `path` again, and keeps the new run below `out`. `number`
-    is the number of the repetition, from 1. Raises InputError if the run is of another machine, of
-    several ranks or under a profiler. Raises the errors of a session, too."""
+    """Measures these cells of the run at `path` (None: it is not kept) again, and keeps the new run
+    below `out`. `number` is the number of the repetition, from 1. Raises InputError if the run is
+    of another machine, of several ranks or under a profiler. Raises the errors of a session,
+    too."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:
@@ -76,9 +77,11 @@ def _drawn(settings: Settings, number: int) -> Settings:
     return replace(settings, simulation=replace(settings.simulation, draw=draw))
 
 
-def _plan_of(run: Run, path: Path) -> Plan:
+def _plan_of(run: Run, path: Path | None) -> Plan:
     """Returns the plan in the run's journal or, without a journal, a plan made from the run's
     results."""
+    if path is None:
+        return tuple(_sheets(run))
     folder = path if path.is_dir() else path.parent
     try:
         records = records_of((folder / JOURNAL_FILE).read_bytes())

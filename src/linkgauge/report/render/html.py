@@ -20,14 +20,25 @@ from linkgauge.report.words.remedies import Command, Step
 from .drawing import Drawer
 from .picture import style_of_pictures, svg_of
 
+FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
+"""The style of a page's frame, whose height a person can drag."""
 
-def html_of(page: Page, drawer: Drawer) -> str:
+
+def framed(page: Page) -> str:
+    """Returns the page as an element of another page: a frame, so that neither page can affect the
+    other. Charts are tables."""
+    content = escape(html_of(page))
+    return f'<iframe srcdoc="{content}" sandbox="allow-scripts" style="{FRAME}"></iframe>'
+
+
+def html_of(page: Page, drawer: Drawer | None = None) -> str:
     """Returns the page as HTML, with pictures that `drawer` draws. A chart that cannot be drawn is
     replaced by its table."""
     figures = [one for part in page.parts for one in part.blocks if isinstance(one, ChartFigure)]
+    drawn = [None] * len(figures) if drawer is None else drawer.draw(figures)
     pictures = {
         id(figure): None if svg is None else Markup(svg)  # noqa: S704  # cleaned in svg.py
-        for figure, svg in zip(figures, drawer.draw(figures), strict=True)
+        for figure, svg in zip(figures, drawn, strict=True)
     }
     pictures |= {
         id(one): Markup(svg_of(one))  # noqa: S704  # which escapes every text
@@ -43,7 +54,7 @@ def html_of(page: Page, drawer: Drawer) -> str:
         page=page,
         pictures=pictures,
         place=place,
-        missing=drawer.missing if figures else None,
+        missing=drawer.missing if drawer is not None and figures else None,
         style=Markup(style), style_hash=_hash(style),  # noqa: S704  # files of this package
         script=Markup(script), script_hash=_hash(script),  # noqa: S704
         version=__version__,

@@ -11,11 +11,11 @@ from linkgauge.judge.findings import Finding
 from linkgauge.judge.outcome import Outcome
 from linkgauge.model.documents.result import Run, Status
 from linkgauge.model.units import unit_of
-from linkgauge.report.blocks import TONES, Line, Span, line
+from linkgauge.report.blocks import TONES, Line, Span, line, text_of
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
 
-from .expectations import lowest_share
+from .expectations import lowest_share, nothing_wrong
 from .groups import FindingGroup, groups_of, headline
 from .run_notes import naming
 
@@ -58,6 +58,17 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
     if not failed(outcome.findings) and low is not None:
         return WorstOfRun(low, groups[0], headline(groups[0].alike)) if groups else WorstOfRun(low)
     return worst_finding(groups)
+
+
+def short_verdict(run: Run, outcome: Outcome) -> str:
+    """The verdict on a judged run in a few words: `ok`, `not judged`, or what is wrong."""
+    wrong = worst_of(run, outcome)
+    if wrong is not None:
+        return " ".join(text_of(wrong.what).split())
+    if not outcome.verdict:
+        return "not judged"
+    word = nothing_wrong(run)
+    return {"ok": "ok", "skip": word.text}.get(word.kind, "not judged")
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:

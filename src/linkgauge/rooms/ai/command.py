@@ -104,7 +104,7 @@ def ai(asked: AiOptions) -> int:
     from linkgauge.cli.requests import carry_out, settings_of, under
     from linkgauge.engine.request import Selection
     from linkgauge.model.settings import EngineSettings
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     names = names_of(asked.workloads)
     choice = choice_of(asked.choosing, asked.trace)

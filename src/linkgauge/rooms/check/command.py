@@ -20,7 +20,10 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
+    from linkgauge.cli.sides import Say
     from linkgauge.engine.request import RunRequest
+
+    from .health import HealthResult
 
 CONDITION = Document(
     "a condition", texts={"json": "linkgauge.rooms.check.health:condition_document"}
@@ -54,38 +57,53 @@ def check(asked: CheckOptions) -> int:
         linkgauge check --under 60s
         linkgauge check --machine dgx-h200-8 --devices 8 --json
     """
-    began = time.monotonic()
-    under, form = asked.under, asked.form
-    if not LEAST <= under <= MOST:
-        raise InputError(f"--under {under:g}s: give 5 s to 24 h")
-    wanted = asked.devices
-    with ending(began + under, form), tempfile.TemporaryDirectory(
-        prefix="linkgauge-check-", ignore_cleanup_errors=True
-    ) as folder:  # fmt: skip
-        from linkgauge.cli.sides import side_of
-        from linkgauge.judge.limit_checks import refuse_unmatched
-        from linkgauge.judge.limits import read_limits
+    began, form = time.monotonic(), asked.form
+    with ending(began + time_of(asked), form):
+        result = checked(asked, began)
         from linkgauge.report.console import make_console
         from linkgauge.report.render.terminal import styled
 
+        from .health import condition_line
+
+        if form.is_document:
+            form.write(CONDITION, result)
+        # One line, however long.
+        make_console(stderr=form.is_document).print(styled(condition_line(result)))
+    return 0 if result.health.is_healthy else 1
+
+
+def checked(asked: CheckOptions, began: float, say: Say | None = None) -> HealthResult:
+    """Measures and judges this node, as the options say. The time is counted from `began`, of the
+    monotonic clock. `say` takes messages for people (None: they go to stderr). Raises
+    InputError."""
+    under = time_of(asked)
+    with tempfile.TemporaryDirectory(
+        prefix="linkgauge-check-", ignore_cleanup_errors=True
+    ) as folder:
+        from linkgauge.cli.sides import side_of, to_stderr
+        from linkgauge.judge.limit_checks import refuse_unmatched
+        from linkgauge.judge.limits import read_limits
+
         from .bounded import measure_within, task_of
-        from .health import HealthResult, condition_line, health_of
+        from .health import HealthResult, health_of
 
         limits = read_limits(asked.limits) if asked.limits else ()
-        before = side_of(asked.baseline) if asked.baseline else ()
+        before = side_of(asked.baseline, say or to_stderr) if asked.baseline else ()
         request = _request(asked, Path(folder) / "runs")
         task = task_of(request, began + under - _reserve(under))
         bounded = measure_within(task, Path(folder))
         if bounded.run is not None and not bounded.missing:
             refuse_unmatched(bounded.run.results, bounded.run.machine, limits)
         longest = request.settings.timeout or under
-        health = health_of(bounded, limits, before, wanted, longest)
-        checked = HealthResult(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-        if form.is_document:
-            form.write(CONDITION, checked)
-        # One line, however long.
-        make_console(stderr=form.is_document).print(styled(condition_line(checked)))
-    return 0 if health.is_healthy else 1
+        health = health_of(bounded, limits, before, asked.devices, longest)
+    return HealthResult(health, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
+
+def time_of(asked: CheckOptions) -> float:
+    """Returns the seconds that the check may take. Raises InputError for too few or too many."""
+    if not LEAST <= asked.under <= MOST:
+        raise InputError(f"--under {asked.under:g}s: give 5 s to 24 h")
+    return asked.under
 
 
 def _reserve(seconds: float) -> float:

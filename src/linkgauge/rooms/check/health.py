@@ -55,6 +55,12 @@ class Health(msgspec.Struct, frozen=True):
     def is_healthy(self) -> bool:
         return self.reason == "LinksHealthy"
 
+    @property
+    def message(self) -> str:
+        """The worst problem in one line. For a healthy node, a summary of what was measured."""
+        text = " ".join(printable(_cause(self)).split())[:MOST_MESSAGE]
+        return f"{text} SIMULATED" if self.run is not None and self.run.simulated else text
+
 
 _AIM = Aim(0.01, 0.05, 0.1)
 
@@ -173,20 +179,14 @@ def condition_of(checked: HealthResult) -> NodeCondition:
     """Returns the node condition of a check. Its status is `True` if the node is healthy."""
     health, at = checked.health, checked.at
     status: Literal["True", "False"] = "True" if health.is_healthy else "False"
-    return NodeCondition(TYPE, status, health.reason, message(health), at, at)
+    return NodeCondition(TYPE, status, health.reason, health.message, at, at)
 
 
 def condition_line(checked: HealthResult) -> Line:
     """Returns the verdict as a line: `ok: 9 cells measured in 3.2 s`."""
     health = checked.health
     word = Span("ok", "good") if health.is_healthy else Span("not ok", "bad")
-    return line(word, f": {message(health)}")
-
-
-def message(health: Health) -> str:
-    """Returns the worst problem in one line. For a healthy node, summarises what was measured."""
-    text = " ".join(printable(_cause(health)).split())[:MOST_MESSAGE]
-    return f"{text} SIMULATED" if health.run is not None and health.run.simulated else text
+    return line(word, f": {health.message}")
 
 
 def _cause(health: Health) -> str:

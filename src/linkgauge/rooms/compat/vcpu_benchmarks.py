@@ -19,14 +19,13 @@ from typing import Literal
 import msgspec
 
 from linkgauge.benchmarks.collectives import LEAST
-from linkgauge.cli.requests import since_earlier
+from linkgauge.cli.requests import keeper_of
 from linkgauge.cli.tool import Where, helpful, show
 from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, size_of
 from linkgauge.engine.kept.folder import checked_label
 from linkgauge.engine.profiles import PROFILES
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import opened, survey
-from linkgauge.history.keeping import remember
 from linkgauge.judge.vendor import AMD, NVIDIA
 from linkgauge.machine.packages import Manager, package_manager
 from linkgauge.model.documents.result import exit_code
@@ -35,7 +34,8 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.operations.collective import CollectiveChoice
 from linkgauge.model.settings import Settings
 from linkgauge.report.formats import TERMINAL, formats
-from linkgauge.report.live import Display, LiveReport
+from linkgauge.report.keeping import Display
+from linkgauge.report.live import LiveReport
 from linkgauge.report.reading import page_of
 from linkgauge.report.render.drawing import Drawer
 from linkgauge.report.render.writing import REPORT_FILE, check_name, write_page
@@ -221,9 +221,9 @@ def run_benchmark(arguments: Sequence[str], where: Where) -> int:
     )
     with (
         opened(request) as session,
-        LiveReport(Display(formats()[TERMINAL], matrix=True), remember, since_earlier) as report,
+        LiveReport(keeper_of(Display(formats()[TERMINAL], matrix=True))) as report,
     ):
-        measured = session.measure(session.plan(report), report, report.doubts)
+        measured = session.measure(session.plan(report), report, report.keeper.doubts)
         report.conclude(measured, session.folder)
         if session.folder is not None:
             place = quote(str(session.folder.parent.parent))

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 PREFIX = "linkgauge_"
+END = b"# EOF\n"
+"""The last line of OpenMetrics."""
 
 
 class Families:
@@ -50,12 +52,16 @@ class Families:
         for one in states:
             self.add(name, float(one == state), *labels, one)
 
-    def text(self) -> bytes:
-        """Returns all families in text format 0.0.4."""
+    def text(self, *, is_open: bool = False) -> bytes:
+        """Returns all families in text format 0.0.4 or, if `is_open`, as OpenMetrics without its
+        last line, END."""
         client = needed("prometheus_client", "exporter")
         registry = client.CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([family for family, _ in self._found.values() if family.samples]))
-        return bytes(client.generate_latest(registry))
+        if not is_open:
+            return bytes(client.generate_latest(registry))
+        openmetrics = needed("prometheus_client.openmetrics.exposition", "exporter")
+        return bytes(openmetrics.generate_latest(registry)).removesuffix(END)
 
 
 class _Fixed:
@@ -89,7 +95,7 @@ _LIVE_KINDS = {0x02: "network", 0x03: "accelerator", 0x06: "bridge", 0x0B: "acce
           0x12: "accelerator"}  # fmt: skip
 
 
-def live_text(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> bytes:
+def of_machine(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> Families:
     """Returns the metrics of a machine's current readings."""
     families = Families()
     _declare_pci(families)
@@ -102,7 +108,7 @@ def live_text(host: str, simulated: bool, seen: Iterable[InventoryReading]) -> b
             _add_function(families, own, function, above.get(function.parent or ""))
         for device in one.devices:
             _add_device(families, own, device)
-    return families.text()
+    return families
 
 
 def _declare_pci(families: Families) -> None:
@@ -252,7 +258,7 @@ _KINDS = {
 }
 
 
-def result_text(results: Results) -> bytes:
+def of_results(results: Results) -> Families:
     """Returns the metrics of results. Ages are not included, because they change all the time."""
     families = Families()
     _add_runs(families, results)
@@ -273,7 +279,7 @@ def result_text(results: Results) -> bytes:
             values = (figure.value, figure.expected, figure.nominal)
             for kind, value in zip(_KINDS, values, strict=True):
                 families.add(f"cell_{kind}{FIGURES[figure.unit][0]}", value, *own)
-    return families.text()
+    return families
 
 
 def _labels(run: ShownRun) -> tuple[str, str, str]:

@@ -12,31 +12,70 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from threading import Lock
 from typing import Any, NamedTuple
 
 import linkgauge
+from linkgauge.machine.extras import needed
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import InventoryReading
 
-from .families import Families, add_ages, live_text, result_text
+from .families import END, Families, add_ages, of_machine, of_results
 from .machine import PATIENCE, MachineSource, PeriodicReader, Say, TimedReading
 from .results import Results, ResultSource
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-class _Part(NamedTuple):
-    """A part of the page, as text and compressed by gzip. Parts can be joined in both forms."""
+class PageForm(NamedTuple):
+    """The form of a page: OpenMetrics or text format 0.0.4, packed by gzip or plain."""
 
-    plain: bytes
-    packed: bytes
+    is_open: bool = False
+    packed: bool = False
+
+    @property
+    def content_type(self) -> str:
+        return OPEN_TYPE if self.is_open else CONTENT_TYPE
 
 
-def _part(text: bytes) -> _Part:
-    return _Part(text, gzip.compress(text, 6, mtime=0))
+PLAIN = PageForm()
+
+
+def form_for(accept: str, encoding: str) -> PageForm:
+    """The form of the page for what a client's headers accept, as prometheus-client reads them."""
+    choose = needed("prometheus_client.exposition", "exporter").choose_encoder
+    kind = choose(accept)[1]
+    is_open = kind.startswith(OPEN_TYPE.partition(";")[0])
+    return PageForm(is_open, "gzip" in encoding)
+
+
+class _Part:
+    """A part of the page, which is written once in each form that is asked for. Parts can be joined
+    in every form."""
+
+    def __init__(self, make: Callable[[], Families]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._written: dict[PageForm, bytes] = {}
+        self.text(PLAIN)
+
+    def text(self, form: PageForm) -> bytes:
+        with self._lock:
+            if form not in self._written:
+                plain = PageForm(form.is_open)
+                if plain not in self._written:
+                    self._written[plain] = self._make().text(is_open=form.is_open)
+                if form.packed:
+                    self._written[form] = _packed(self._written[plain])
+            return self._written[form]
+
+
+def _packed(text: bytes) -> bytes:
+    return gzip.compress(text, 6, mtime=0)
 
 
 class _Written(NamedTuple):
@@ -46,7 +85,7 @@ class _Written(NamedTuple):
     part: _Part
 
 
-_NOTHING = _Written(Results(), _part(b""))
+_NOTHING = _Written(Results(), _Part(Families))
 
 
 class _Writer:
@@ -59,7 +98,7 @@ class _Writer:
     def read(self) -> _Written:
         results = self._source.read()
         if results is not self._last.results:
-            self._last = _Written(results, _part(result_text(results)))
+            self._last = _Written(results, _Part(partial(of_results, results)))
         return self._last
 
 
@@ -70,32 +109,31 @@ class MetricsPage:
         self._machine = machine
         self._results = PeriodicReader("results", _Writer(results).read, results.period, say)
         self._lock = threading.Lock()
-        self._of_machine: tuple[tuple[int, ...], _Part] = (), _part(b"")
+        self._of_machine: tuple[tuple[int, ...], _Part] = (), _Part(Families)
 
-    def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
-        """Returns the current metrics. If `packed`, they are compressed by gzip. Waits at most
-        `patience` seconds in all for new readings. Readings that take longer keep their last
-        values."""
+    def text(self, patience: float = PATIENCE, form: PageForm = PLAIN) -> bytes:
+        """Returns the current metrics in a form. Waits at most `patience` seconds in all for new
+        readings. Readings that take longer keep their last values."""
         readers = self._readers(patience)
         results = self._results.taken()
         readings: dict[str, TimedReading[Any]] = {"results": results}
         readings |= {reader.name: reader.taken() for reader in readers}
-        of_machine = [readings[reader.name] for reader in readers]
+        seen = [readings[reader.name] for reader in readers]
         written = results.value or _NOTHING
-        own = _own_text(written.results, readings)
+        own = _own(written.results, readings).text(is_open=form.is_open)
+        own += END if form.is_open else b""
         with self._lock:
-            kept = written.part, self._kept_machine(of_machine)
-        if packed:
-            return b"".join([*(part.packed for part in kept), _part(own).packed])
-        return b"".join([*(part.plain for part in kept), own])
+            kept = written.part, self._kept_machine(seen)
+        last = _packed(own) if form.packed else own
+        return b"".join([*(part.text(form) for part in kept), last])
 
     def _kept_machine(self, readings: list[TimedReading[InventoryReading]]) -> _Part:
         versions = tuple(one.version for one in readings)
         if self._of_machine[0] != versions:
             machine = self._machine
             found = [one.value for one in readings if one.value is not None]
-            text = live_text(machine.host, machine.simulated, found)
-            self._of_machine = versions, _part(text)
+            make = partial(of_machine, machine.host, machine.simulated, found)
+            self._of_machine = versions, _Part(make)
         return self._of_machine[1]
 
     def _readers(self, patience: float) -> list[PeriodicReader[InventoryReading]]:
@@ -113,7 +151,7 @@ class MetricsPage:
         return asked
 
 
-def _own_text(results: Results, readings: Mapping[str, TimedReading[Any]]) -> bytes:
+def _own(results: Results, readings: Mapping[str, TimedReading[Any]]) -> Families:
     families = Families()
     families.gauge("exporter_info", "Always 1.", ("version",))
     families.add("exporter_info", 1.0, linkgauge.__version__)
@@ -124,7 +162,7 @@ def _own_text(results: Results, readings: Mapping[str, TimedReading[Any]]) -> by
         families.add("source_age_seconds", one.age, name)
         families.add("source_stale", float(one.stale), name)
     add_ages(families, results, time.time())
-    return families.text()
+    return families
 
 
 # Serves the page over HTTP, however many clients there are and however slow they are.
@@ -217,9 +255,8 @@ class MetricsServer(ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
-        """Listens at the address. `page` returns the page; its argument says whether to compress
-        the page."""
+    def __init__(self, address: Address, page: Callable[[PageForm], bytes]) -> None:
+        """Listens at the address. `page` returns the page in a form."""
         self.page = page
         self.connections = _Connections()
         try:
@@ -261,8 +298,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
-            packed = "gzip" in self.headers.get("Accept-Encoding", "")
-            self._answer(200, CONTENT_TYPE, self.server.page(packed), packed=packed)
+            accepted = (self.headers.get(name, "") for name in ("Accept", "Accept-Encoding"))
+            form = form_for(*accepted)
+            page = self.server.page(form)
+            self._answer(200, form.content_type, page, packed=form.packed)
         elif path == "/":
             self._answer(200, "text/html; charset=utf-8", _INDEX)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from linkgauge.cli.sides import Say
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.kept.again import measure_again
 from linkgauge.judge.limit_checks import apply, refuse_unmatched
@@ -13,7 +14,6 @@ from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.result import Run
 from linkgauge.model.units import count_of
-from linkgauge.report.console import make_console
 from linkgauge.report.files import write_run
 
 
@@ -30,14 +30,19 @@ def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
 
 
 def measured_again(
-    of: tuple[Path, Run], cells: Collection[CellId], times: int, out: Path, *, wait: bool
+    of: tuple[Path | None, Run],
+    cells: Collection[CellId],
+    times: int,
+    out: Path,
+    say: Say,
+    *,
+    wait: bool,
 ) -> Iterator[Run]:
-    """Measures these cells of the run at this path again, `times` times, and yields each new run.
-    Each run is kept below `out`. Raises KeyboardInterrupt after Ctrl-C, but keeps finished runs."""
-    console = make_console(stderr=True)
+    """Yields `times` new runs with these cells of the run at this path (None: it is not kept); each
+    new run is kept below `out`. Raises KeyboardInterrupt after Ctrl-C; finished runs stay."""
     path, first = of
     for number in range(1, times + 1):
-        console.print(f"measuring {count_of(len(cells))} in doubt again ({number}/{times})")
+        say(f"measuring {count_of(len(cells))} in doubt again ({number}/{times})")
         run, folder = measure_again(first, path, cells, number, out, Observer(), wait=wait)
         if folder is not None:
             write_run(folder, judge(run))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,13 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
-    from linkgauge.judge.compare.likeness import Runs
+    from linkgauge.cli.sides import Say
+    from linkgauge.judge.compare.gate import GateDocument
+    from linkgauge.judge.compare.likeness import RunFigures, Runs
+    from linkgauge.model.documents.result import Run
+
+BaselineAndRuns = tuple["list[RunFigures]", "list[tuple[Path | None, Run]]"]
+"""The runs of a baseline, and the runs to judge, with the paths of those that are kept."""
 
 MOST_AGAIN = 100
 
@@ -87,42 +94,16 @@ def gate(asked: GateOptions) -> int:
         linkgauge gate --baseline before --current after --rerun 2
         linkgauge gate --baseline before --junit -o gate.xml"""
     from linkgauge.cli import streams
-    from linkgauge.cli.earlier_runs import history_of
-    from linkgauge.cli.sides import aim_of, only, refuse_unlike, runs_of, side_of
-    from linkgauge.judge.compare.gate import hold, suspects
-    from linkgauge.judge.compare.likeness import figures_of
-    from linkgauge.judge.limits import read_limits
+    from linkgauge.cli.sides import runs_of, side_of
     from linkgauge.report.files import write_asked
     from linkgauge.report.formats import TERMINAL, formats
 
-    from .again import all_limited, limited, measured_again
     from .words import gate_annotations
 
     form, output = asked.form, asked.output
-    times = asked.rerun or 0
-    if times > MOST_AGAIN:
-        raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
     if output is not None and not form.is_document:
         raise InputError("-o FILE: of which format? Give --json, --csv, --markdown or --junit, too")
-    aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
-    bounds = read_limits(asked.limits) if asked.limits else ()
-    before, kept = side_of(asked.baseline), runs_of(asked.current)
-    after: Runs = [figures_of(all_limited(run, bounds)) for _, run in kept]
-    if not asked.force:
-        refuse_unlike(before, after)
-    before, after = only(before, patterns), only(after, patterns)
-    history = [] if asked.no_history else only(history_of(before, [*before, *after]), patterns)
-    held = partial(
-        hold, before,
-        history=history, aim=aim, force=asked.force, allow_blind=asked.allow_blind,
-    )  # fmt: skip
-    found = held(after)
-    doubts = suspects(found) if times else ()
-    if doubts:
-        last = max(kept, key=lambda one: one[1].started)
-        runs = measured_again(last, doubts, times, asked.out, wait=asked.wait)
-        more = [figures_of(limited(run, bounds), again=True) for run in runs]
-        found = held([*after, *only(more, patterns)], again=(len(doubts), times))
+    found = held(asked, lambda: (side_of(asked.baseline), runs_of(asked.current)))
     if output is not None:
         write_asked(output, form.document(GATE, found))
         form = formats()[TERMINAL]
@@ -132,3 +113,42 @@ def gate(asked: GateOptions) -> int:
         for line in gate_annotations(found):
             streams.command(line, stream)
     return found.code
+
+
+def held(
+    asked: GateOptions, read: Callable[[], BaselineAndRuns], say: Say | None = None
+) -> GateDocument:
+    """The gate's judgement, as the options say, of the runs that `read` gives after the options are
+    checked. Cells in doubt are measured again. `say` takes messages for people (None: they go to
+    stderr). Raises InputError for unlike runs."""
+    from linkgauge.cli.earlier_runs import history_of
+    from linkgauge.cli.sides import aim_of, only, refuse_unlike, to_stderr
+    from linkgauge.judge.compare.gate import hold, suspects
+    from linkgauge.judge.compare.likeness import figures_of
+    from linkgauge.judge.limits import read_limits
+
+    from .again import all_limited, limited, measured_again
+
+    say, times = say or to_stderr, asked.rerun or 0
+    if times > MOST_AGAIN:
+        raise InputError(f"--rerun {times} is too many: give at most {MOST_AGAIN}")
+    aim, patterns = aim_of(asked.significance, asked.min_loss, asked.detect), asked.benchmark
+    bounds = read_limits(asked.limits) if asked.limits else ()
+    before, kept = read()
+    after: Runs = [figures_of(all_limited(run, bounds)) for _, run in kept]
+    if not asked.force:
+        refuse_unlike(before, after)
+    before, after = only(before, patterns), only(after, patterns)
+    history = [] if asked.no_history else only(history_of(before, [*before, *after], say), patterns)
+    judge = partial(
+        hold, before,
+        history=history, aim=aim, force=asked.force, allow_blind=asked.allow_blind,
+    )  # fmt: skip
+    found = judge(after)
+    doubts = suspects(found) if times else ()
+    if not doubts:
+        return found
+    last = max(kept, key=lambda one: one[1].started)
+    runs = measured_again(last, doubts, times, asked.out, say, wait=asked.wait)
+    more = [figures_of(limited(run, bounds), again=True) for run in runs]
+    return judge([*after, *only(more, patterns)], again=(len(doubts), times))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli.help_text import OUTPUT, PRECISION, RUNS, WHAT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.model.errors import InputError
 from linkgauge.report.formats import Document, Format
+
+if TYPE_CHECKING:
+    from linkgauge.cli.sides import Say
+    from linkgauge.judge.compare.likeness import RunFigures
+    from linkgauge.judge.compare.run_comparison import RunComparison
 
 _SECTIONS, _WORDS = f"{__package__}.sections", f"{__package__}.words"
 COMPARED = Document(
@@ -54,18 +60,30 @@ def compare(asked: CompareOptions) -> int:
         linkgauge compare before after
         linkgauge compare before after --benchmark 'host_*'
         linkgauge compare baseline.json after --json"""
-    from linkgauge.cli.earlier_runs import history_of
-    from linkgauge.cli.sides import aim_of, only, side_of
-    from linkgauge.judge.compare.run_comparison import compare_runs
-    from linkgauge.judge.compare.side_tests import Sides
+    from linkgauge.cli.sides import side_of
 
     if len(asked.runs) < 2:
         raise InputError("compare what? Give two runs or more: linkgauge compare before after")
-    sides = [only(side_of(path), asked.benchmark) for path in asked.runs]
-    names = [str(path) for path in asked.runs]
-    aim = aim_of(asked.significance, "0", asked.detect)
-    every = [run for side in sides for run in side]
-    history = [] if asked.no_history else only(history_of(sides[0], every), asked.benchmark)
-    found = compare_runs(Sides(names, sides, history), aim)
+    found = compared(asked, [(str(path), side_of(path)) for path in asked.runs])
     asked.form.write(EVERY_CELL if asked.whole else COMPARED, found)
     return 0 if any(found.compared) else 4
+
+
+def compared(
+    asked: CompareOptions, given: Sequence[tuple[str, Sequence[RunFigures]]], say: Say | None = None
+) -> RunComparison:
+    """The comparison, as the options say, of sides with their names. `say` takes messages for
+    people (None: they go to stderr)."""
+    from linkgauge.cli.earlier_runs import history_of
+    from linkgauge.cli.sides import aim_of, only, to_stderr
+    from linkgauge.judge.compare.run_comparison import compare_runs
+    from linkgauge.judge.compare.side_tests import Sides
+
+    patterns = asked.benchmark
+    sides = [only(runs, patterns) for _, runs in given]
+    aim = aim_of(asked.significance, "0", asked.detect)
+    every = [run for side in sides for run in side]
+    history = (
+        [] if asked.no_history else only(history_of(sides[0], every, say or to_stderr), patterns)
+    )
+    return compare_runs(Sides([name for name, _ in given], sides, history), aim)

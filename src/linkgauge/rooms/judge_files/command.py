@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import OUTPUT, WHAT
 from linkgauge.cli.options import Options, argument, option
+
+if TYPE_CHECKING:
+    from linkgauge.model.documents.result import Run
+    from linkgauge.report.keeping import Display
 
 
 class JudgeOptions(Options):
@@ -44,8 +49,27 @@ def judge_files(asked: JudgeOptions) -> int:
         linkgauge judge nccl.log --machine "8 x H100 SXM"
         kubectl logs job/nccl-tests | linkgauge judge -
     """
+    from linkgauge.report.live import show_kept
+
+    told = told_runs(asked)
+    return max(show_kept(told.run, told.kept, told.display), told.code)
+
+
+class ToldRun(NamedTuple):
+    """The judged run of the worst host that files tell of, the file that keeps it, if any, and how
+    it is judged. `code` is the exit code of all hosts."""
+
+    run: Run
+    kept: Path | None
+    display: Display
+    code: int
+
+
+def told_runs(asked: JudgeOptions) -> ToldRun:
+    """Judges the runs of all hosts that the files tell of, and keeps them if a folder is given.
+    Raises InputError."""
     from linkgauge.judge.limits import read_limits
-    from linkgauge.report.live import Display, show_kept
+    from linkgauge.report.keeping import Display
 
     from .hosts import run_of_hosts, with_verdicts
     from .judging import keep, read_given_files
@@ -55,4 +79,4 @@ def judge_files(asked: JudgeOptions) -> int:
     texts = read_given_files(asked.files)
     runs, code = with_verdicts(run_of_hosts(texts, asked.machine, asked.label), display.judged)
     kept = [keep(run, asked.out) for run in runs] if asked.out else [None]
-    return max(show_kept(runs[0], kept[0], display), code)
+    return ToldRun(runs[0], kept[0], display, code)

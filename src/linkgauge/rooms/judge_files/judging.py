@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
+from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.model.documents.result import Run
 from linkgauge.model.documents.tool_run import ToolRun
@@ -38,7 +39,8 @@ measure."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
-    """Everything that the readers find in the files; `-` is stdin. Raises InputError."""
+    """Returns all figures and facts in the files; `-` is stdin. Raises InputError if a file cannot
+    be read."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
     read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
@@ -53,8 +55,8 @@ def _from_stdin() -> list[ReadText]:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """The run that the texts describe. Raises InputError if they have no figures, or describe no
-    machine by which the figures could be judged."""
+    """Returns the run that the texts describe. Raises InputError if the texts have no figures, or
+    if `machine` cannot be read."""
     logs = [log for text in texts for log in text.logs]
     told = [figure for log in logs for figure in log.figures if 0 < figure.figure < _MOST]
     if not told:
@@ -72,7 +74,7 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         about = replace(about, assumed=(*about.assumed, said))
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
-    run = run_of(told, known, backend, about, sys.argv)
+    run = run_of(told, known, backend, about, command_line())
     judged = figures_in(run.results, told)
     if not judged:
         devices = len(run.machine.all_devices)
@@ -84,8 +86,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 
 def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
-    """Extends the tool's run to as many equal hosts as its ranks need, if the texts describe only
-    one of them."""
+    """Returns the tool's run with this number of equal hosts, and with the assumption that all are
+    alike."""
     names = tuple(f"host{number}" for number in range(hosts))
     said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
     return replace(about, hosts=names, assumed=(*about.assumed, said))
@@ -111,7 +113,7 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
 def _described(
     texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
 ) -> Described:
-    """The machine: as it was given with `--machine`, completed from the texts."""
+    """Returns the machine of `--machine`, completed from the texts."""
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
     if machine is not None:
@@ -166,6 +168,6 @@ def _tells(facts: Facts) -> bool:
 
 
 def keep(run: Run, out: Path) -> Path:
-    """Keeps a judged run like any other run; returns the path of its run.json."""
+    """Writes a judged run to a folder like any other run, and returns the path of its run.json."""
     folder = create_run_folder(out, accelerator_of(run.machine), run.label, run.started)
     return write_run(folder, replace(run, id=folder.name))

@@ -1,4 +1,4 @@
-"""Offers kept runs in Python and as tables."""
+"""Writes kept runs as tables."""
 
 from linkgauge.registry import Room
 

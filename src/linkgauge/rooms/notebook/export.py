@@ -25,7 +25,7 @@ class ExportOptions(Options):
 
 
 def export(asked: ExportOptions) -> int:
-    """Write a stored run as CSV, JSON, Markdown, JUnit or Parquet.
+    """Write a stored run as CSV, JSON, Markdown, JUnit, SARIF or Parquet.
 
     A row stands for a cell, or with --samples for a raw sample. Exits with 0 however the run
     ended: `linkgauge show` exits with the code of the run.
@@ -40,7 +40,7 @@ def export(asked: ExportOptions) -> int:
     from linkgauge.report.reading import judged
 
     if not asked.form.is_document:
-        raise InputError("give a format: --csv, --json, --markdown, --junit or --parquet")
+        raise InputError("give a format: --csv, --json, --markdown, --junit, --sarif or --parquet")
     found = judged(read_run(one_run(asked.run, "export")))
     document = SAMPLES if asked.samples else SUMMARY
     if asked.output is None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from linkgauge.cli import common
 from linkgauge.cli.help_text import WHAT
 from linkgauge.cli.options import Options, argument, option
 from linkgauge.report.formats import JSON, Document, Format
+
+if TYPE_CHECKING:
+    from linkgauge.engine.request import RunRequest
 
 # What the room's command writes and keeps.
 
@@ -72,16 +75,23 @@ def scale(asked: ScaleOptions) -> int:
         linkgauge scale alltoall --gpus 1,2,4,8 --size 64M
         linkgauge scale --machine fat-tree-64 --nodes 1,2,4,64
     """
+    from linkgauge.report.keeping import Display
+
+    from .carrying_out import carry_out
+
+    return carry_out(requested(asked), Display(asked.form, page=not asked.no_report))
+
+
+def requested(asked: ScaleOptions) -> RunRequest:
+    """The request that the options describe. Raises InputError."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
     from linkgauge.model.operations.collective import COLLECTIVE_NAMES
     from linkgauge.model.settings import EngineSettings
-    from linkgauge.report.live import Display
 
     from .benchmarks import ScalingBenchmark
-    from .carrying_out import carry_out
 
     gpus, nodes = asked.gpus, asked.nodes
     if gpus is not None and nodes is not None:
@@ -93,10 +103,8 @@ def scale(asked: ScaleOptions) -> int:
         raise InputError(f"unknown collective {asked.collective!r}{near}")
     engines = EngineSettings()
     settings = settings_of("standard", asked.size, asked.sampling, engines, asked.simulated)
-    request = request_of(
-        asked, ScalingBenchmark(name, counts, nodes is not None), settings, "standard"
-    )
-    return carry_out(request, Display(asked.form, page=not asked.no_report))
+    what = ScalingBenchmark(name, counts, nodes is not None)
+    return request_of(asked, what, settings, "standard")
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:

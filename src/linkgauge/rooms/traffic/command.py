@@ -69,7 +69,7 @@ def traffic(asked: TrafficOptions) -> int:
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import carry_out, engines_of, settings_of
     from linkgauge.model.units import parse_size
-    from linkgauge.report.live import Display
+    from linkgauge.report.keeping import Display
 
     from .benchmarks import StagedTraffic, make_pieces, objection
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from linkgauge.engine.controller import now
+from linkgauge.engine.controller import Observer, now
 from linkgauge.engine.interrupts import Interrupts, undisturbed
 from linkgauge.engine.kept.folder import create_run_folder
 from linkgauge.engine.kept.runs import VARY_FILE
@@ -106,39 +107,56 @@ def check_rounds(rounds: int, significance: str) -> float:
     return alpha
 
 
+class MeasuredRounds(NamedTuple):
+    """The runs of all rounds, the comparison of their settings, and the file that keeps it, if
+    any. `end` is what ended the rounds early: Ctrl-C or an error."""
+
+    taken: Sequence[RoundRun]
+    variation: Variation
+    kept: Path | None
+    end: BaseException | None
+
+
 def carry_out(asked: RoundsRequest, form: Format) -> int:
-    """Measures the rounds and compares the settings. Returns the exit code of the worst run, or 4
-    if nothing could be compared."""
-    started, taken = now(), list[RoundRun]()
+    """Measures the rounds and shows how the settings compare. Returns the exit code of the worst
+    run, or 4 if nothing could be compared."""
     errors = make_console(stderr=True)
-    end: BaseException | None = None
     with LiveRounds(errors, asked.rounds * len(asked.variants)) as live:
-        try:
-            plans = plan_all(asked.variants, live)
-            for one in measure_rounds(asked, plans, live):
-                with Interrupts() as interrupts, interrupts.held():
-                    taken.append(one)
-                    _keep(one, live)
-                first_round = len(taken) == len(asked.variants)
-                if first_round and not can_compare(taken, len(asked.variants)):
-                    break
-        except (KeyboardInterrupt, LinkgaugeError) as reason:
-            end = reason
+        found = measure_and_compare(asked, live)
+    with undisturbed():
+        form.write(VARIATION, found.variation)
+        console = errors if form.is_document else make_console()
+        if found.kept is not None:
+            console.print(f"results: {found.kept}")
+    if found.end is not None:
+        raise found.end
+    return _code(found.taken, found.variation)
+
+
+def measure_and_compare(asked: RoundsRequest, observer: Rounds) -> MeasuredRounds:
+    """Measures the rounds, compares the settings, and keeps all of it. What ended the rounds is
+    raised if it came before the first run was measured."""
+    started, taken = now(), list[RoundRun]()
+    end: BaseException | None = None
+    try:
+        plans = plan_all(asked.variants, observer)
+        for one in measure_rounds(asked, plans, observer):
+            with Interrupts() as interrupts, interrupts.held():
+                taken.append(one)
+                _keep(one, observer)
+            first_round = len(taken) == len(asked.variants)
+            if first_round and not can_compare(taken, len(asked.variants)):
+                break
+    except (KeyboardInterrupt, LinkgaugeError) as reason:
+        end = reason
     if end is not None and not taken:
         raise end
     with undisturbed():
         variation = _compared(asked, taken, started, whole=end is None)
-        kept = _write(asked, taken, variation)
-        form.write(VARIATION, variation)
-        console = errors if form.is_document else make_console()
-        if kept is not None:
-            console.print(f"results: {kept}")
-    if end is not None:
-        raise end
-    return _code(taken, variation)
+        return MeasuredRounds(taken, variation, _write(asked, taken, variation), end)
 
 
-def _keep(taken: RoundRun, live: LiveRounds) -> None:
+def _keep(taken: RoundRun, live: Observer) -> None:
     if taken.folder is not None:
         run = judge(taken.run)
         write_run(taken.folder, run)

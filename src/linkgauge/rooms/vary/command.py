@@ -16,6 +16,8 @@ from linkgauge.report.formats import JSON, Document, Format
 if TYPE_CHECKING:
     from linkgauge.engine.request import Selection, Written
 
+    from .rounds import RoundsRequest
+
 # What the room's command writes and keeps.
 
 _SECTIONS = "linkgauge.rooms.vary.sections"
@@ -120,11 +122,18 @@ def vary(asked: VaryOptions) -> int:
     if asked.experiment is not None:
         return carry_out_named(asked.experiment, asked.form)
 
+    from .carrying_out import carry_out
+
+    return carry_out(requested(asked), asked.form)
+
+
+def requested(asked: VaryOptions) -> RoundsRequest:
+    """The request that the options describe, without a named experiment. Raises InputError."""
     from linkgauge.cli.options_record import request_of
     from linkgauge.cli.requests import settings_of
     from linkgauge.model.settings import EngineSettings
 
-    from .carrying_out import carry_out, check_rounds
+    from .carrying_out import check_rounds
     from .rounds import RoundsRequest
     from .settings import variants_of
 
@@ -135,8 +144,7 @@ def vary(asked: VaryOptions) -> int:
     request = request_of(asked, what, settings, asked.profile, backends=backends)
     given = {f"--{name.replace('_', '-')}": values for name, values in vars(asked.varied).items()}
     variants = variants_of(given, request)
-    comparison = RoundsRequest(variants, asked.rounds, alpha, asked.prepare, request)
-    return carry_out(comparison, asked.form)
+    return RoundsRequest(variants, asked.rounds, alpha, asked.prepare, request)
 
 
 def _what(asked: VaryOptions) -> tuple[Selection | Written, tuple[str, ...]]:

@@ -4,7 +4,7 @@ answers one question. Users could also type this command line."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import click
@@ -86,15 +86,28 @@ def carry_out_named(name: str, form: Format) -> int:
     """Shows the command line of an experiment, and carries it out."""
     if name == LIST:
         return _list_all()
-    context = click.get_current_context()
-    words = expanded(name, dict(_given(context)), context.params["machine"])
+    words = words_of(name)
     console = make_console(stderr=form.is_document)
     console.print(Text(EXPERIMENTS[name].question, "bold"))
     console.print(Text(shlex.join(("linkgauge", "vary", *words))))
     console.print()
-    command = context.command
-    with command.make_context(context.info_name, list(words), parent=context.parent) as own:
-        return int(command.invoke(own))
+    with typed(words) as context:
+        return int(context.command.invoke(context))
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of the experiment's command line, with the options of the current command. Raises
+    InputError as `expanded` does."""
+    context = click.get_current_context()
+    return expanded(name, dict(_given(context)), context.params["machine"])
+
+
+def typed(words: Sequence[str]) -> click.Context:
+    """The context of the current command with these words as its command line."""
+    context = click.get_current_context()
+    return context.command.make_context(
+        context.info_name, list(words), parent=context.parent, obj=context.obj
+    )
 
 
 def expanded(

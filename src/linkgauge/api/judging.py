@@ -1,0 +1,161 @@
+"""Functions that judge what is there: `devices`, `doctor`, `judge_files`, `compare` and `gate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from linkgauge.cli.sides import runs_of, side_of
+from linkgauge.judge.compare.likeness import RunFigures, figures_of
+from linkgauge.judge.findings import Finding
+from linkgauge.model.documents.result import Run
+from linkgauge.model.errors import InputError
+
+from .calling import LOG, Say, asked, takes
+from .keywords import (
+    CompareKeywords,
+    DevicesKeywords,
+    DoctorKeywords,
+    GateKeywords,
+    JudgeKeywords,
+    StrPath,
+)
+from .runs import MeasuredRun, view_of
+
+if TYPE_CHECKING:
+    from linkgauge.judge.compare.gate import GateDocument
+    from linkgauge.judge.compare.run_comparison import RunComparison
+    from linkgauge.model.hardware.machine import Machine
+
+Side = MeasuredRun | StrPath
+"""A run in memory, or what a command takes: a run's file or folder, a folder of runs, a baseline or
+a label."""
+
+
+@takes(DevicesKeywords)
+def devices(run: Side | None = None, **options: Unpack[DevicesKeywords]) -> Machine:
+    """Returns this machine, a simulated or captured one, or the machine of a run, as `linkgauge
+    devices` does: memories, PCI functions, links (bytes a second) and what could not be read.
+    Raises InputError for a machine or run that cannot be read."""
+    from linkgauge.cli.devices import DevicesOptions, found_machine
+    from linkgauge.engine.kept.runs import one_run, read_run
+
+    if isinstance(run, MeasuredRun):
+        return run.run.machine
+    with asked("devices", DevicesOptions, () if run is None else (run,), options) as given:
+        if given.run is None:
+            return found_machine(given)
+        if any(options.values()):
+            raise InputError("a run has its own machine: leave out all options")
+        return read_run(one_run(given.run, command="devices")).machine
+
+
+@takes(DoctorKeywords)
+def doctor(run: Side | None = None, **options: Unpack[DoctorKeywords]) -> tuple[Finding, ...]:
+    """Returns what is wrong with this machine, with a simulated or captured one, or with what a run
+    recorded, as `linkgauge doctor` does: each finding with its severity, reason and remedy. Raises
+    InputError for a machine or run that cannot be read."""
+    from linkgauge.cli.doctor import DoctorOptions, check_source, of_run, of_setup
+
+    if isinstance(run, MeasuredRun):
+        return run.outcome.found
+    with asked("doctor", DoctorOptions, () if run is None else (run,), options) as given:
+        check_source(given)
+        return of_setup(given)[1] if given.run is None else of_run(given.run)[2].found
+
+
+@takes(JudgeKeywords)
+def judge_files(
+    paths: StrPath | Sequence[StrPath], **options: Unpack[JudgeKeywords]
+) -> MeasuredRun:
+    """Judges the figures of another tool's output, as `linkgauge judge` does. `paths` are its
+    output, and texts that tell of the machine; `machine` names the machine where they do not (`8 x
+    H100 SXM`). Of the outputs of several hosts, the worst host's run is returned. The run is kept
+    below `out`, or nowhere if that is None (the default). Raises InputError if there are no
+    figures, or no machine to judge them by."""
+    from linkgauge.report.keeping import judge_kept
+    from linkgauge.rooms.judge_files.command import JudgeOptions, told_runs
+
+    names = (paths,) if isinstance(paths, str | PathLike) else tuple(paths)
+    with asked("judge", JudgeOptions, names, options) as given:
+        told = told_runs(given)
+        return view_of(judge_kept(told.run, told.kept, told.display))
+
+
+@takes(CompareKeywords)
+def compare(
+    *runs: Side | Sequence[Side], say: Say = LOG, **options: Unpack[CompareKeywords]
+) -> RunComparison:
+    """Compares runs cell by cell, as `linkgauge compare` does; the first side is the baseline. A
+    side of several runs (a folder, a sequence) shows how much runs vary.
+
+    `significance` is the rate of comparisons with a false difference, `detect` the loss to say the
+    number of runs for, both fractions or text (`1%`). Figures are in the SI unit that each cell
+    names, differences are ratios. Raises InputError for fewer than two sides, and for a side
+    without runs."""
+    from linkgauge.rooms.gate.compare import CompareOptions, compared
+
+    if len(runs) < 2:
+        raise InputError("compare what? Give two runs or more")
+    names = _names(runs)
+    with asked("compare", CompareOptions, names, options) as given:
+        sides = zip(names, runs, strict=True)
+        return compared(given, [(name, _side(one, say)) for name, one in sides], say)
+
+
+@takes(GateKeywords)
+def gate(
+    current: Side | Sequence[Side] | None = None,
+    *,
+    baseline: Side | Sequence[Side],
+    say: Say = LOG,
+    **options: Unpack[GateKeywords],
+) -> GateDocument:
+    """Says whether a run (default: the latest of this machine) has lost against a baseline, as
+    `linkgauge gate` does. The result's `code` is 0 if nothing was lost, 1 after a loss, and 3 if
+    cells are inconclusive; `cells` has the verdict of each.
+
+    Fractions (`significance`, `min_loss`, `detect`) are numbers or text (`3%`). Raises InputError
+    for unlike machines or settings, unless `force` is set, and for sides without runs; with
+    `rerun`, which measures cells in doubt again, also what `run` raises."""
+    from linkgauge.rooms.gate.command import GateOptions, held
+
+    (name,) = _names((baseline,))
+    with asked("gate", GateOptions, (), {"baseline": name, **options}) as given:
+        return held(given, lambda: (_side(baseline, say), _runs(current, say)), say)
+
+
+def _side(side: Side | Sequence[Side], say: Say) -> list[RunFigures]:
+    if isinstance(side, MeasuredRun):
+        return [figures_of(side.run)]
+    if isinstance(side, str | PathLike):
+        return side_of(Path(side), say)
+    return [figures for one in side for figures in _side(one, say)]
+
+
+def _runs(side: Side | Sequence[Side] | None, say: Say) -> list[tuple[Path | None, Run]]:
+    if isinstance(side, MeasuredRun):
+        return [(side.folder, side.run)]
+    if side is None or isinstance(side, str | PathLike):
+        return runs_of(None if side is None else Path(side), say)
+    return [run for one in side for run in _runs(one, say)]
+
+
+def _names(sides: Sequence[Side | Sequence[Side]]) -> list[str]:
+    """The names of the sides, each once: a run in memory has its label, or its number if another
+    has that."""
+    found = [_name(side) for side in sides]
+    return [
+        name if found.count(name) == 1 else f"{name} ({number})"
+        for number, name in enumerate(found, 1)
+    ]
+
+
+def _name(side: Side | Sequence[Side]) -> str:
+    if isinstance(side, MeasuredRun):
+        return side.run.label
+    if isinstance(side, str | PathLike):
+        return str(Path(side))
+    return ", ".join(dict.fromkeys(map(_name, side)))

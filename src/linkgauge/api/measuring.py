@@ -1,0 +1,163 @@
+"""Functions that measure: `run`, `measure`, `scale`, `vary` and `check`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from linkgauge.cli.requests import concluded, keeper_of, planned
+from linkgauge.engine.interrupts import undisturbed
+from linkgauge.engine.ranks.opening import opened
+from linkgauge.engine.request import RunRequest
+from linkgauge.history.keeping import remember
+from linkgauge.model.documents.result import Run
+from linkgauge.model.errors import Interrupted
+from linkgauge.report.formats import TERMINAL, formats
+from linkgauge.report.keeping import Display, Keeper, Kept
+
+from .calling import LOG, Say, asked, takes
+from .keywords import CheckKeywords, CopyKeywords, RunKeywords, ScaleKeywords, VaryKeywords
+from .progress import ProgressLine
+from .runs import MeasuredRun, view_of
+
+if TYPE_CHECKING:
+    from linkgauge.model.documents.scaling import Scaling
+    from linkgauge.model.documents.variation import Variation
+    from linkgauge.rooms.check.health import Health
+    from linkgauge.rooms.vary.rounds import RoundsRequest
+
+
+@takes(RunKeywords)
+def run(*benchmarks: str, say: Say = LOG, **options: Unpack[RunKeywords]) -> MeasuredRun:
+    """Measures benchmarks and keeps the run, as `linkgauge run` does; without names, all benchmarks
+    of the profile.
+
+    Options are the command's, with its defaults; times are in seconds or text (`2m`), sizes in
+    bytes or text (`64M`), fractions numbers or text (`1%`). The run is kept below `out` (default:
+    `results`), or nowhere if that is None. `say` takes messages for people.
+
+    A benchmark that cannot be measured here becomes a result with its status and reason. Raises
+    InputError for options that the command refuses, DeviceBusy while another run measures a device,
+    and ResultsError if nothing can be kept. After Ctrl-C, what was measured is kept, and
+    Interrupted is raised with it."""
+    from linkgauge.cli.run import RunOptions, displayed, requested
+
+    with asked("run", RunOptions, benchmarks, options) as given:
+        return view_of(_measured(requested(given), _keeper(displayed(given), say), say))
+
+
+@takes(CopyKeywords)
+def measure(
+    transfers: str,
+    size: str | int | None = None,
+    *,
+    say: Say = LOG,
+    **options: Unpack[CopyKeywords],
+) -> MeasuredRun:
+    """Measures transfers now, all at the same time, as `linkgauge copy` does.
+
+    `transfers` are in the notation (`host:0 -> cuda:0 by ce & cuda:0 -> host:0 by ce`), `size` is
+    in bytes, or text such as `256M` or a sweep. Other options are the command's, in units as for
+    `run`. The run is kept below `out`, or nowhere if that is None (the default).
+
+    A transfer that cannot be carried out here becomes a cell with its status and reason. Raises as
+    `run` does."""
+    from linkgauge.cli.copy import CopyOptions, displayed, requested
+
+    with asked("copy", CopyOptions, (transfers,), {"size": size, **options}) as given:
+        return view_of(_measured(requested(given), _keeper(displayed(given), say), say))
+
+
+@takes(ScaleKeywords)
+def scale(
+    collective: str | None = None, *, say: Say = LOG, **options: Unpack[ScaleKeywords]
+) -> Scaling:
+    """Measures a collective on more and more devices, as `linkgauge scale` does, and returns how it
+    scales: for each number of devices the figures by size (seconds, and bytes a second), the knee
+    and its cause. Options are the command's, in units as for `run`; `gpus` and `nodes` are text:
+    `1,2,4`. The run is kept with its `scale.json`. Raises as `run` does."""
+    from linkgauge.rooms.scale.carrying_out import ScalingKeeper
+    from linkgauge.rooms.scale.command import ScaleOptions, requested
+    from linkgauge.rooms.scale.scaling import scaling_of
+
+    names = () if collective is None else (collective,)
+    with asked("scale", ScaleOptions, names, options) as given:
+        request = requested(given)
+        keeper = _keeper(Display(formats()[TERMINAL]), say, ScalingKeeper)
+        return scaling_of(_measured(request, keeper, say).run)
+
+
+@takes(VaryKeywords)
+def vary(*benchmarks: str, say: Say = LOG, **options: Unpack[VaryKeywords]) -> Variation:
+    """Measures the same benchmarks, or transfers, under several settings, as `linkgauge vary` does,
+    and returns the comparison of their figures (in the SI unit that each cell names).
+
+    A setting (`memory`, `streams`, `engine` …) has several values, the first of which is the
+    baseline; `experiment` names one of the command's experiments. Options are the command's, in
+    units as for `run`; all runs are kept. Raises as `run` does, and LinkgaugeError if `prepare`
+    fails."""
+    from linkgauge.cli.options import filled
+    from linkgauge.rooms.vary.command import VaryOptions, requested
+    from linkgauge.rooms.vary.experiments import typed, words_of
+
+    with asked("vary", VaryOptions, benchmarks, options) as given:
+        if given.experiment is None:
+            return _varied(requested(given), say)
+        with typed(words_of(given.experiment)) as context:
+            expanded = filled(VaryOptions, context.params)
+            vars(expanded)["out"] = given.out
+            return _varied(requested(expanded), say)
+
+
+@takes(CheckKeywords)
+def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
+    """Measures for a moment and says whether this node is fit for work, as `linkgauge check` does,
+    within the time `under` (seconds, or text; 60 s by default).
+
+    The result's `is_healthy` is the answer, `reason` the word of a node condition, and `run` the
+    judged run. Raises InputError for options that the command refuses."""
+    from linkgauge.rooms.check.command import CheckOptions, checked
+
+    began = time.monotonic()
+    with asked("check", CheckOptions, (), options) as given:
+        return checked(given, began, say).health
+
+
+def _keeper(display: Display, say: Say, kind: type[Keeper] = Keeper) -> Keeper:
+    return keeper_of(display, kind, partial(remember, say=say))
+
+
+def _measured(request: RunRequest, keeper: Keeper, say: Say) -> Kept:
+    """Measures the request, and judges and keeps the run. Raises Interrupted if it is not whole."""
+
+    def conclude(run: Run, folder: Path | None) -> Kept:
+        with undisturbed():
+            kept = keeper.keep(run, folder)
+            if kept.problem is not None:
+                raise kept.problem
+            if (since := keeper.remember(kept)) is not None:
+                say(since)
+        return kept
+
+    with opened(request) as session, ProgressLine(say) as line:
+        plan = planned(session, line, keeper.display)
+        kept = concluded(session, plan, line, keeper, conclude)
+    if kept.run.finished is None:
+        where = f"; measured cells are kept in {kept.folder}" if kept.folder else ""
+        raise Interrupted(f"interrupted{where}", view_of(kept))
+    return kept
+
+
+def _varied(request: RoundsRequest, say: Say) -> Variation:
+    from linkgauge.rooms.vary.carrying_out import measure_and_compare
+
+    with ProgressLine(say) as line:
+        found = measure_and_compare(request, line)
+    if isinstance(found.end, KeyboardInterrupt):
+        where = f"; what was compared is kept in {found.kept}" if found.kept else ""
+        raise Interrupted(f"interrupted{where}", found.variation) from found.end
+    if found.end is not None:
+        raise found.end
+    return found.variation

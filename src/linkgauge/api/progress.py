@@ -1,0 +1,71 @@
+"""The progress of a measurement for people: messages, and in IPython a line that is overwritten."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
+from linkgauge.model.documents.variation import Setting
+from linkgauge.model.printable import printable
+from linkgauge.rooms.vary.rounds import Rounds
+
+from .calling import Say
+
+WIDTH = 79
+EVERY = 0.1
+"""The least seconds between two lines."""
+
+
+def is_watched() -> bool:
+    """Whether IPython runs this code, as a kernel of a notebook or in a terminal."""
+    shell: Any = sys.modules.get("IPython")
+    return shell is not None and shell.get_ipython() is not None
+
+
+class ProgressLine(Rounds):
+    """Passes messages on, and while IPython runs this code keeps a line on stdout up to date. As a
+    context manager it removes its line whatever happens."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._shows = is_watched()
+        self._setting, self._at = "", -EVERY
+        self._done = self._planned = self._width = 0
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._show("")
+
+    def prepares(self, setting: Setting, number: int) -> None:
+        self._setting = f"round {number + 1}, {setting}: "
+        self._done = self._planned = 0
+
+    def planned(self, visits: int) -> None:
+        self._planned = self._done + visits
+
+    def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
+        if self._shows and time.monotonic() - self._at >= EVERY:
+            self._at = time.monotonic()
+            at = f"{self._done + 1} of {max(self._planned, self._done + 1)}"
+            self._show(f"{self._setting}{at}: {spoken(sheet, cell)}")
+
+    def finished(self, _cell: CellResult, /) -> None:
+        self._done += 1
+
+    def say(self, line: str) -> None:
+        self._show("")
+        self._say(line)
+
+    def _show(self, text: str) -> None:
+        """Shows the text in place of the line, which nothing remains of."""
+        if self._shows and (text or self._width):
+            text = printable(text)[:WIDTH]
+            end = "" if text else "\r"
+            sys.stdout.write(f"\r{text:<{self._width}}{end}")
+            sys.stdout.flush()
+            self._width = len(text)
