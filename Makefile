@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 3
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run dist try-dist deb man test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
+.PHONY: run dist try-dist deb try-deb man test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
@@ -35,6 +35,10 @@ try-dist: $(DEV)
 # A Debian package in dist/, for the release of Debian or Ubuntu that this machine has.
 deb:
 	tools/deb
+
+# Installs it into an empty Debian, as far as the machine lets this user, and measures there.
+try-deb:
+	tools/try-deb
 
 # Man pages of all commands in build/man, made from their help: man -l build/man/linkgauge-run.1
 man: $(STAMP)
