@@ -1,11 +1,14 @@
 """The Python API, and the examples of docs/api.md."""
 
 import inspect
+import json
 import re
 import signal
 import subprocess
 import sys
 import time
+import types
+from html import unescape
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -15,9 +18,11 @@ import pytest
 from msgspec.structs import replace
 
 import linkgauge
+from command_kit import called
 from linkgauge.api.calling import FOR_SCREEN, RENAMED
 from linkgauge.cli.main import COMMANDS, command
 from linkgauge.engine.kept.journal import JOURNAL_FILE
+from linkgauge.judge.outcome import Outcome
 from linkgauge.report.files import write_run
 from report.samples import RUN
 
@@ -31,7 +36,9 @@ try:
     )
 except linkgauge.Interrupted as error:
     print(error)
+    print(error.measured)
 """
+OUTCOME = Outcome(0)
 SIMULATED = {"size": "64M", "samples": 6, "machine": "dgx-h200-8"}
 
 
@@ -187,8 +194,136 @@ class TestMeasure:
                 assert running.poll() is None
             running.send_signal(signal.SIGINT)
             said, _ = running.communicate(timeout=60)
-        assert said == f"interrupted; measured cells are kept in {found[0].parent}\n"
-        assert linkgauge.load(found[0]).run.finished is None
+        first, second = said.splitlines()
+        assert first == f"interrupted; measured cells are kept in {found[0].parent}"
+        assert second.startswith(f"<linkgauge run {found[0].parent.name}: dgx-h200-8 SIMULATED, ")
+        assert linkgauge.load(found[0].parent).run.finished is None
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"sample": 6}, "unexpected keyword argument 'sample', did you mean 'samples'"),
+            ({"json": True}, "unexpected keyword argument 'json'"),
+            ({"wait": 1}, "--wait is True or False"),
+            ({"size": True}, "--size takes a value"),
+        ],
+    )
+    def test_what_is_no_option_is_an_error_of_the_caller(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            linkgauge.run("device_local_copy", **options)
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda: linkgauge.run("device_local_cpy"),
+            lambda: linkgauge.run("-v", machine="ppu-8"),
+            lambda: linkgauge.run(blocks="many", machine="ppu-8"),
+            lambda: linkgauge.run(label="../x", machine="ppu-8"),
+            lambda: linkgauge.check(under=1),
+            lambda: linkgauge.compare("none-such"),
+            lambda: linkgauge.compare("none-such", "other"),
+            lambda: linkgauge.gate(baseline="none-such"),
+            lambda: linkgauge.doctor("none-such", machine="dgx-h200-8"),
+            lambda: linkgauge.devices("none-such", machine="dgx-h200-8"),
+            lambda: linkgauge.judge_files([]),
+            lambda: linkgauge.judge_files("/proc/self/status"),
+            lambda: linkgauge.scale("all_reduc"),
+            lambda: linkgauge.vary(),
+            lambda: linkgauge.vary(experiment="list"),
+        ],
+    )
+    def test_what_a_command_refuses_is_an_input_error(self, call, tmp_path, monkeypatch, capfd):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(linkgauge.InputError):
+            call()
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_run_names_the_command_that_does_the_same(self, measured):
+        run, out = measured
+        own = ("--size=64M", "--samples=6", "--machine=dgx-h200-8", f"--out={out}")
+        program, name, *words = run.run.command
+        assert (program, name) == ("linkgauge", "copy")
+        assert {*words} == {*own, "host:0 -> sim:0 by ce"}
+
+
+class TestCommands:
+    """Functions give what their commands show."""
+
+    def test_devices_and_doctor(self, measured, capsys):
+        _, out = measured
+        (folder,) = out.glob("*/copy/*")
+        assert linkgauge.devices(folder) == linkgauge.devices(linkgauge.load(folder))
+        found = [finding.name for finding in linkgauge.doctor(machine="vm-degraded")]
+        shown = json.loads(called("doctor", "--machine", "vm-degraded", "--json").stdout)
+        assert found == [f"{one['check']} of {one['subject']}" for one in shown["findings"]]
+        assert linkgauge.doctor(folder) == linkgauge.doctor(linkgauge.load(folder))
+
+    def test_judge_files(self):
+        log = Path(__file__).parent / "data/judge/logs/p2p-two-rtx-a6000-like.txt"
+        run = linkgauge.judge_files(log, machine="2 x RTX A6000")
+        shown = called("judge", log, "--machine", "2 x RTX A6000", "--json")
+        assert run.exit_code == shown.returncode
+        assert len(run.cells) == sum(
+            len(one["cells"]) for one in json.loads(shown.stdout)["results"]
+        )
+        assert run.folder is None
+
+    def test_sides_may_be_runs_paths_and_several(self, measured):
+        run, out = measured
+        (folder,) = out.glob("*/copy/*")
+        for side in (folder, out, [run, run], [folder, run]):
+            found = linkgauge.compare(run, side, history=False)
+            assert found.cells[0].sides[0].figure == found.cells[0].sides[1].figure
+            assert len({one.name for one in found.sides}) == 2
+
+    def test_vary_by_a_named_experiment(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        how = {"size": "1M", "samples": 2, "rounds": 8, "machine": "ppu-8", "out": None}
+        varied = linkgauge.vary("host_to_device_memcpy_ce", experiment="pinned", **how)
+        assert [setting.values["--memory"] for setting in varied.settings] == ["pinned", "pageable"]
+        assert {one.folder for one in varied.runs} == {None}
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestNotebook:
+    def test_a_run_is_one_line_and_never_calls_ok_what_was_not_judged(self, measured):
+        run, _ = measured
+        assert (
+            repr(run)
+            == f"<linkgauge run {run.run.id}: dgx-h200-8 SIMULATED, 1 benchmark, 1 cell, ok>"
+        )
+        tiny = linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED | {"size": "64"})
+        assert repr(tiny).endswith(", 1 cell, not judged>")
+        nothing = linkgauge.measure("sim:0 -> sim:1 by sim:2.ce", **SIMULATED)
+        assert repr(nothing).endswith(", 1 cell, nothing was measured>")
+
+    def test_hostile_text_is_harmless(self):
+        name = '<script>alert(1)</script>\x1b[31m\n"><img src=x>'
+        results = [replace(one, benchmark=name, title=name) for one in RUN.results]
+        run = linkgauge.MeasuredRun(replace(RUN, results=tuple(results), id=name), OUTCOME)
+        assert not re.search(r"[\x00-\x1f]", repr(run))
+        page = run._repr_html_()
+        assert page.startswith("<iframe srcdoc=")
+        assert page.count("<") == 2, "all of the page is the value of an attribute"
+        inside = unescape(page)
+        assert "<script>alert" not in inside
+        assert "<img" not in inside
+
+    def test_a_line_shows_progress_where_ipython_runs_and_nowhere_else(self, monkeypatch, capfd):
+        linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED)
+        assert capfd.readouterr() == ("", "")
+        shell = types.SimpleNamespace(get_ipython=lambda: object())
+        monkeypatch.setitem(sys.modules, "IPython", shell)
+        said = []
+        linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED, say=said.append)
+        shown, errors = capfd.readouterr()
+        assert errors == ""
+        line, blank = shown.removeprefix("\r").removesuffix("\r").split("\r")
+        assert line == "1 of 1: copy host:0 -> sim:0"
+        assert blank == " " * len(line)
+        assert said == []
 
 
 class TestLoad:
@@ -207,6 +342,43 @@ class TestLoad:
         with pytest.warns(UserWarning, match="left out: .*damaged"):
             (run,) = linkgauge.load_all(tmp_path)
         assert run.run.id == RUN.id
+
+
+class TestTables:
+    @pytest.fixture
+    def figures(self, tmp_path):
+        return linkgauge.load(write_run(tmp_path, RUN)).figures
+
+    def test_is_a_sequence_of_rows(self, figures):
+        assert len(figures) == len([*figures]) > 1
+        assert figures[0] == next(iter(figures))
+        assert figures[:2] == tuple(figures)[:2]
+        assert repr(figures).startswith(f"<{len(figures)} rows of cells: run, label, benchmark")
+
+    def test_arrow_has_the_rows_types_and_absent_values(self, figures):
+        arrow = pytest.importorskip("pyarrow")
+        table = figures.to_arrow()
+        assert tuple(table.column_names) == figures.columns == linkgauge.CellRow.__struct_fields__
+        assert table.column("figure").to_pylist() == [row.figure for row in figures]
+        assert table.schema.field("size").type == arrow.int64()
+        assert table.schema.field("simulated").type == arrow.bool_()
+
+    def test_polars_has_the_rows_types_and_absent_values(self, figures):
+        reason = "polars takes 180 MB: set-up leaves it out"
+        polars = pytest.importorskip("polars", reason=reason)
+        frame = figures.to_polars()
+        assert tuple(frame.columns) == figures.columns
+        assert frame["figure"].to_list() == [row.figure for row in figures]
+        assert frame["n"].dtype == polars.Int64
+        assert frame["reason"].dtype == polars.String
+
+    @pytest.mark.parametrize(
+        ("package", "extra"), [("pandas", "analysis"), ("polars", "polars"), ("arrow", "analysis")]
+    )
+    def test_without_its_package_the_extra_is_named(self, figures, monkeypatch, package, extra):
+        monkeypatch.setitem(sys.modules, package.replace("arrow", "pyarrow"), None)
+        with pytest.raises(linkgauge.MissingPackage, match=rf"'linkgauge\[{extra}\]'"):
+            getattr(figures, f"to_{package}")()
 
 
 class TestPandas:
