@@ -149,8 +149,8 @@ class Bed:
         self.benchmarks = benchmarks(draw)
         self.samples = draw.choice((9, 14, 21))
 
-    def run(self, *faults: str, apart: bool = False) -> Evidence:
-        """What there is to judge by, as the doctor gets it."""
+    def run(self, *faults: str, apart: bool = False, judged: bool = True) -> Evidence:
+        """What there is to judge by, as the doctor gets it; or only what was measured."""
         simulation = Simulation(self.machine, self.text, faults)
         sizes = SIZES[:1] if apart else SIZES
         settings = Settings(sizes, samples=self.samples, timeout=0.4, simulation=simulation)
@@ -168,7 +168,8 @@ class Bed:
             )  # fmt: skip
             run = execute((opened,), worker, lambda record: None, Silent())
             after = run.after if isinstance(worker, Supervisor) else worker.look(("sim",))
-        return evidence_of(judge(msgspec.structs.replace(scrubbed(run), after=after)))
+        run = msgspec.structs.replace(scrubbed(run) if faults else run, after=after)
+        return evidence_of(judge(run) if judged else run)
 
 
 def scrubbed(run: Run) -> Run:
@@ -214,7 +215,7 @@ def trial(kind: str, place: str, machine: str, number: int) -> Drawn | None:
         bed = Bed(machine, draw)
         if place == "switch" and not bed.hardware.switches:
             return None
-        healthy = bed.run(apart=kind in STRIKES)
+        healthy = bed.run(apart=kind in STRIKES, judged=False)
         touched = bed.names.touched(healthy)
         cells = sum(1 for _ in healthy.cells())
         names = [

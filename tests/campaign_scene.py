@@ -62,7 +62,7 @@ class Scene:
         self.kinds = kinds
         self._dice = dice
         self._apart = any(kind in STRIKES for kind in kinds)
-        self.healthy = self.bed.run(apart=self._apart)
+        self.healthy = self.bed.run(apart=self._apart, judged=False)
         self._touched = self.bed.names.touched(self.healthy)
         self._cells = sum(1 for _ in self.healthy.cells())
         self._by_place = {
@@ -101,7 +101,8 @@ class Scene:
     def run(self, faults: Sequence[str]) -> Evidence:
         key = tuple(faults)
         if key not in self._runs:
-            self._runs[key] = self.bed.run(*key, apart=self._apart)
+            whole = len(key) == len(self.kinds)  # of the others, only what changed counts
+            self._runs[key] = self.bed.run(*key, apart=self._apart, judged=whole)
         return self._runs[key]
 
     @property

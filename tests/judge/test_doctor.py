@@ -261,7 +261,7 @@ def test_every_finding_has_a_row_in_the_documentation():
         ("judge", "doctor", (r'(?:[Ff]inding|_unmeasured|_outcome|_bent)\(\s*"([a-z-]+)"',),
          {"fail", "warn", "note", "unknown"}),
         ("rooms/vm/checks", "vm",
-         (r'Finding\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
+         (r'(?:Finding|_refusal)\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
     ):  # fmt: skip
         paths = (here / "src/linkgauge" / folder).rglob("*.py")
         sources = [path.read_text() for path in paths]

@@ -26,7 +26,7 @@ RIGHT = {
     "preferred-memnode": {("note", "memory-policy"), *BARE},
 }
 SAYS = {
-    "wide": "50% of accesses are remote if its nodes give alike",
+    "wide": "50% of accesses are remote if each node gives the same share",
     "one-socket-two-cells": "<topology sockets='2' cores='2' threads='2'/>",
     "tcg": "without KVM",
     "emulator-far": "runs on node 1; the vCPUs are on node 0",

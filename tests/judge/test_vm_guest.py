@@ -353,6 +353,15 @@ def test_a_link_that_rests_while_nothing_uses_it_is_no_fault():
     assert not [each for each in found if each.check == "link-speed"]
 
 
+@pytest.mark.parametrize(("kind", "found"), [("DMA", 1), ("identity", 0)])
+def test_an_iommu_of_the_guest_that_translates(kind, found):
+    files = {"sys/kernel/iommu_groups/0/type": f"{kind}\n".encode()}
+    root = tree(bus=guest_bus(CARD), files=files)
+    findings = compare(domain(devices=ONE_CARD), root, "guest").findings
+    assert sum(one.check == "iommu" for one in findings) == found
+    assert not [one for one in compare(domain(), root, "guest").findings if one.check == "iommu"]
+
+
 POOL = {0: {2 << 20: (9, 9)}}
 OTHER = "pci0000:00/0000:00:04.0/0000:02:00.0"
 

@@ -143,6 +143,17 @@ def test_what_is_found_beside_other_things(xml, root, wrong):
     assert found(xml, root) >= wrong
 
 
+def test_an_io_thread_on_a_node_without_vcpus_and_memory():
+    far = tune(more="<iothreadpin iothread='1' cpuset='9'/>")
+    assert the("emulator-far", well(far, pages=THREAD)).about == "IO thread 1"
+    assert "emulator-far" not in {one.check for one in judged(well(pages=THREAD)).findings}
+
+
+def test_pages_of_which_the_host_has_no_pool_are_counted_for_its_command_line():
+    (line,) = the("huge-pages", well(pages=PAGE)).remedy
+    assert "hugepagesz=16M hugepages=512 " in line
+
+
 @pytest.mark.parametrize(
     ("check", "severity", "xml", "root"),
     [

@@ -114,16 +114,22 @@ NOISE = (
 )
 
 
+@pytest.fixture(scope="module")
+def plain(printed):
+    """The figures of the text alone."""
+    machine, text, _ = printed
+    return [cell.samples for _, cell in _figures(text, machine)[1]]
+
+
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.sampled_from(PREFIXES), st.booleans(), st.sampled_from(("\n", "\r\n")), st.lists(
     st.sampled_from(NOISE), max_size=3))  # fmt: skip
-def test_what_stands_around_changes_nothing(printed, prefix, coloured, end, noise):
+def test_what_stands_around_changes_nothing(printed, plain, prefix, coloured, end, noise):
     machine, text, _ = printed
     lines = [*noise, *text.splitlines(), *noise]
     if coloured:
         lines = [f"\x1b[32m{line}\x1b[0m" for line in lines]
     around = end.join(prefix + line for line in lines)
-    plain = [cell.samples for _, cell in _figures(text, machine)[1]]
     assert [cell.samples for _, cell in _figures(around, machine)[1]] == plain

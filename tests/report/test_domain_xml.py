@@ -26,13 +26,14 @@ def test_what_stands_beside_the_pins_stays(tmp_path):
     assert [pin.get("vcpu") for pin in tune.findall("vcpupin")] == ["0", "1"]
 
 
-def test_the_cpu_keeps_its_model_and_features(tmp_path):
-    cpu = "<cpu mode='custom'><model>EPYC</model><feature policy='disable' name='x'/></cpu>"
+@pytest.mark.parametrize(("model", "has_threads"), [("Opteron_G5", False), ("EPYC", True)])
+def test_the_cpu_keeps_its_model_and_features(tmp_path, model, has_threads):
+    cpu = f"<cpu mode='custom'><model>{model}</model><feature policy='disable' name='x'/></cpu>"
     made = printed(tmp_path, cpu)["cpu"]
-    assert [child.tag for child in made] == ["model", "topology", "feature", "feature"]
-    topology = made.find("topology")
-    assert [topology.get(name) for name in ("sockets", "dies", "cores", "threads")] == [*"1112"]
-    assert made.findall("feature")[1].attrib == {"policy": "require", "name": "topoext"}
+    assert [child.tag for child in made][:3] == ["model", "topology", "feature"]
+    assert made.find("topology").attrib == {"sockets": "1", "cores": "1", "threads": "2"}
+    added = [one.attrib for one in made.findall("feature")[1:]]
+    assert added == ([] if has_threads else [{"policy": "require", "name": "topoext"}])
 
 
 @pytest.mark.parametrize("more", ["", " placement='auto'"])

@@ -27,7 +27,7 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file at once, so that processes that write the same file do not disturb each other.
+    """Writes a file so that other processes see either the old or the new content, never a part.
     Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)

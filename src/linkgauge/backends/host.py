@@ -1,12 +1,11 @@
-"""Backend `host`: threads of the native core move bytes between the memories of NUMA nodes.
+"""Backend `host`: threads of this machine's CPUs move bytes between the memories of NUMA nodes.
 
-Memories: `host:N` (pinned: prefaulted and mlocked), `host:N/pageable`, `host:N/huge`; by their
-pages `host:N/base` (never in huge ones), `host:N/thp`, `host:N/hugetlb`; by policy
-`host:N/preferred`, `host:N/interleave`, `host:N/weighted`. Engine:
-`cpu*K`, K threads each pinned to a CPU of the owner's node, started together at a barrier. Between
-the caches of two CPUs (`cpu:N`), a thread on each bounces a line. One thread chases pointers. From
-`null` to `null`, threads search prime numbers or multiply matrices.
-"""
+The memories are `host:N` (pinned: prefaulted and mlocked), `host:N/pageable` and `host:N/huge`.
+`/base`, `/thp` and `/hugetlb` choose the kind of pages; `/base` has no huge pages. `/preferred`,
+`/interleave` and `/weighted` choose the placement policy. The engine `cpu*K` is K threads, each
+pinned to a CPU of its node; all start together. Between two CPUs (`cpu:N`), a cache line bounces. A
+pointer chase has one thread. Transfers from `null` to `null` search prime numbers or multiply
+matrices."""
 
 from __future__ import annotations
 
@@ -56,8 +55,8 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class HostBuffer(NodeMemory):
-    """Memory of a host node. `cache` is the size of the last cache; figures of larger buffers are
-    the memory's, not the cache's."""
+    """A buffer in the memory of a host node. It also knows the size of the node's last-level cache,
+    because figures of small buffers are those of the cache."""
 
     def __init__(
         self, memory: Memory, size: int, node: Node, cpus: Sequence[int], nodes: Sequence[int]
@@ -69,8 +68,8 @@ class HostBuffer(NodeMemory):
         self._cache = node.last_level_cache or 0
 
     def touched(self) -> None:
-        """Reads again in which pages the buffer lies. Raises Unsupported if the pages' size is not
-        that of the memory's kind."""
+        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
+        not."""
         huge = min(self.pages.huge_bytes(), self.size)
         self.placed = msgspec.structs.replace(self.placed, huge_bytes=huge)
         for reason in native.not_of_pages(native.KINDS[self.memory.kind], huge, self.size):
@@ -87,14 +86,13 @@ class HostBuffer(NodeMemory):
             yield from native.unevenly(self.placed, nodes)
 
     def near_cache(self) -> Iterator[NearCache]:
-        """Yields a note if the buffer is too small to measure the memory alone."""
+        """Yields a note if the buffer is so small that the caches affect the figure."""
         if self.size < BEYOND * self._cache:
             yield NearCache(self.size, self._cache, BEYOND)
 
 
 class HostGroup:
-    """Copies by threads. One team of native threads starts at a barrier and is timed by a monotonic
-    clock."""
+    """Copies by threads. All threads start together, and each reads the clock itself."""
 
     most_loops = 1 << 30
 
@@ -132,9 +130,8 @@ class HostGroup:
 
 
 class PingPongGroup(Gated):
-    """A cache line that bounces between threads on two CPUs. A sample is a lap of `loops` round
-    trips. A lap lasts about 1000 times as long as reading the clock, and only a thousandth of a
-    timer tick."""
+    """A cache line that bounces between threads on two CPUs. A sample is `loops` round trips. It
+    lasts about 1000 times as long as reading the clock."""
 
     pace = Pace(seconds=2e-5, loops=1, laps=32, steps=2)
 
@@ -142,7 +139,7 @@ class PingPongGroup(Gated):
         self._cpus = transfer.source.index or 0, transfer.destination.index or 0
 
     def wait(self) -> Timing:
-        """Waits for all round trips. Raises BackendError if the number of bounces is wrong."""
+        """Waits until all round trips are done. Raises BackendError if their number is wrong."""
         loops, laps = self.pass_gate()
         with native_errors("bounce a cache line"):
             times, bounces, counts = _native.ping_pong(*self._cpus, loops, laps)
@@ -155,8 +152,8 @@ class PingPongGroup(Gated):
 
 
 class HostBackend(Offering):
-    """Host memories and threads. `nodes` are the NUMA nodes with memory. `kernels` chooses the code
-    that moves the bytes."""
+    """The memories and CPU threads of this machine. `nodes` are the NUMA nodes with memory.
+    `kernels` chooses the code that moves the bytes."""
 
     name = "host"
     carried = ("copy", "chase", "ping-pong", "primes", "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
@@ -221,8 +218,8 @@ class HostBackend(Offering):
         return native.checksum(_address(buffer), size, self._all_cpus)
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns a group that sends requests to a server. Raises Unsupported for workloads of a
-        device."""
+        """Returns a group that sends requests to a server. Raises Unsupported for workloads that
+        need a device."""
         group: Group = operation("host.workload")(workload)
         return group
 
@@ -255,8 +252,8 @@ class HostBackend(Offering):
         return HostGroup([self._job(*pair) for pair in zip(copies, placed, strict=True)])
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> HostGroup:
-        """Makes a group for a pointer chase. Prepares the cycle and the caches, and measures the
-        full rate of the threads that load the memory."""
+        """Returns a group for a pointer chase. Also prepares the pointers and the caches, and
+        measures the full rate of the threads that load the memory."""
         host_chase.check(copies)
         placed = host_chase.place(copies, self._nodes)
         first, others = copies[0], list(zip(copies[1:], placed[1:], strict=True))
@@ -293,8 +290,8 @@ class HostBackend(Offering):
             return _native.Job(op, *ends, size, seed, cpus, copy.endless, kernel, rate=rate)
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns the CPUs of each copy's threads. Copies on one node take the node's CPUs in turn.
-        Copies without a number of threads share the CPUs evenly."""
+        """Returns the CPUs for the threads of each copy. Copies on the same node take the node's
+        CPUs in turn. Copies without a number of threads share the CPUs evenly."""
         owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
         turns = {node: cycle(self._nodes[node].cpus) for node in set(owners)}
         placed = []
@@ -308,8 +305,8 @@ class HostBackend(Offering):
 
 
 def _op(transfer: Transfer, work: ArrayWork | None = None) -> _native.Op:
-    """Returns the threads' operation: the operation on arrays, if any. Otherwise the ends of the
-    transfer decide: read, write or copy."""
+    """Returns the operation of a copy's threads: that of `work` if given, otherwise read, write or
+    copy."""
     if work is not None:
         return _native.Op[work.kind.upper()]
     if transfer.source.is_null:
@@ -329,5 +326,5 @@ def _near_cache(copy: Copy) -> Iterator[NearCache]:
 
 
 def _address(buffer: Buffer | None) -> int:
-    """Returns the buffer's address, or 0 for the `null` end of a pure read or write."""
+    """Returns the buffer's address, or 0 without a buffer."""
     return buffer.address if isinstance(buffer, Addressed) else 0

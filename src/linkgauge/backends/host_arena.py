@@ -1,4 +1,4 @@
-"""Host memory on which kernels take turns, larger or smaller than the caches."""
+"""Host memory for comparing kernels. The memory is either larger or smaller than the caches."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from linkgauge import _native
 from .host_search import Paces
 
 BEYOND = 4
-"""The factor by which memory exceeds the caches, if so much memory is available."""
+"""Large memory is this many times as large as the caches, if so much is available."""
 SHARE = 4
 """The memory takes at most 1/SHARE of the available memory."""
 WITHIN = 4
-"""Memory within the caches takes 1/WITHIN of the caches, and at most WITHIN_MOST bytes a thread."""
+"""Small memory takes 1/WITHIN of the caches, and at most WITHIN_MOST bytes per thread."""
 WITHIN_MOST = 4 << 20
 LEAST_WINDOW = 1 << 20
-"""The least bytes that a thread moves in a turn, if the memory is so large."""
+"""The smallest number of bytes that a thread moves in a turn."""
 ROUGH_WINDOW = 8 << 20
-"""The bytes that a thread moves in the first estimate."""
+"""The number of bytes that a thread moves for the first estimate."""
 _SEED = 7
 (_ONE,) = struct.unpack("=Q", struct.pack("=d", 1.0))
-"""The word that kernels write: a floating-point number, because other kernels compute with the
-word. A small integer would be a denormal number, with which computing takes 30 times as long."""
+"""The word that kernels write. It is the floating-point number 1, because other kernels compute
+with it. Denormal numbers would make computing 30 times as slow."""
 _PAGE = 4096
 
 
 class NativeArena:
-    """Memory on `node` that threads on `cpus` move. Each kernel moves a window of the memory.
-    `beyond` makes the memory larger than the caches. Raises OSError if the memory cannot be
-    allocated."""
+    """Memory in which kernels are compared. `cpus` are the threads' CPUs. Each kernel moves a part
+    of the memory, called a window. `beyond` makes the memory larger than the caches. Raises OSError
+    if the memory cannot be allocated."""
 
     def __init__(
         self, node: int | None, cpus: Sequence[int], available: int | None, *, beyond: bool
@@ -74,15 +74,14 @@ class NativeArena:
         return paces
 
     def _rough_pace(self, op: _native.Op, job: _native.Job) -> float:
-        """Returns the seconds per byte, measured on one window because the whole memory may have
-        gigabytes."""
+        """Returns a first estimate of the seconds per byte, measured on one window."""
         window = min(ROUGH_WINDOW * len(self._cpus), job.size) // _PAGE * _PAGE
         (took,) = _native.race(job, [_native.default_kernel(op, True)], window, self._window)
         return took / window
 
     def _job(self, op: _native.Op) -> _native.Job:
-        """Returns the job of an operation. A copy goes from one half of the memory to the other, a
-        triad from the first two thirds to the last third."""
+        """Returns the job of an operation. A copy goes from one half of the memory to the other. A
+        triad goes from the first two thirds to the last third."""
         half, third = self._size // 2, self._size // 3 // _PAGE * _PAGE
         base = self._memory.address
         ends = {

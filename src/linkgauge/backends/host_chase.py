@@ -1,8 +1,8 @@
-"""Pointer chases by a host thread, alone or while other threads load the memory.
+"""A pointer chase by a host thread, alone or while other threads load the memory.
 
-The chased memory holds one random cycle of pointers, one pointer in each cache line. The copies of
-the other threads are endless. Each moves bytes at a share of its full rate, given by the load of
-its transfer."""
+The memory has one pointer in each cache line. The pointers form a random cycle through all lines.
+The other threads copy until the chase ends, each at a share of its full rate. The `load` of a
+transfer is this share."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from .host import HostBuffer
 
 HOPS = 1 << 14
-"""Accesses of one loop: 16 to 20 µs in the fastest caches, a thousand times the clock's reading."""
+"""The number of accesses in one loop. They take at least 16 µs, a thousand times as long as reading
+the clock."""
 PACE = Pace(loops=1, steps=HOPS)
 RATE_RUNS, RATE_SECONDS = 4, 0.02
-"""The runs that determine a full rate, and the seconds of all runs but the first."""
+"""The number of runs that determine a full rate, and the seconds of a run."""
 
 
 def check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is a chase by a host thread and all other copies
-    load memory."""
+    """Raises Unsupported unless the first copy is a pointer chase, and all others only load the
+    memory."""
     chase = copies[0].transfer
     if chase.load != FULL_LOAD:
         raise Unsupported(f"{chase}: a chase has no load: write host:0 -> null by cpu*1")
@@ -43,8 +44,8 @@ def check(copies: Sequence[Copy]) -> None:
 
 
 def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, ...]]:
-    """Returns the CPUs of each copy's threads; no two threads share a CPU. Raises Unsupported if
-    there are too few CPUs."""
+    """Returns the CPUs for the threads of each copy. No two threads share a CPU. Raises Unsupported
+    if a node has too few CPUs."""
     owners = [copy.transfer.engine.owner.index or 0 for copy in copies]
     counts = [1, *(copy.transfer.engine.count or 1 for copy in copies[1:])]
     needed: Counter[int] = Counter()
@@ -62,8 +63,8 @@ def place(copies: Sequence[Copy], nodes: Mapping[int, Node]) -> list[tuple[int, 
 
 
 def link(buffer: HostBuffer, size: int, seed: int, cpu: int) -> None:
-    """Lays a cycle of pointers through the buffer, unless the buffer still has one. Raises
-    BackendError if the cycle does not lead through all lines."""
+    """Writes a cycle of pointers into the buffer, unless it already has one. Raises BackendError if
+    the cycle misses a cache line."""
     if buffer.cycle == size:
         return
     with native_errors("link pointers"):
@@ -80,8 +81,8 @@ def chase_job(copy: Copy, address: int, cpu: int) -> _native.Job:
 
 
 def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
-    """Returns the bytes/s of each job while all jobs run: the highest of several runs. In the first
-    run, the first job takes `warm_up` loops, which brings the caches into the state of a chase."""
+    """Returns the full rate of each job in bytes/s while all jobs run. It is the highest rate of
+    several runs. In the first run, the first job has `warm_up` loops to fill the caches."""
     most = [0.0] * len(jobs)
     loops = warm_up
     with native_errors("load the memory"), closing(_native.Team(jobs)) as team:
@@ -98,6 +99,5 @@ def rates(jobs: Sequence[_native.Job], warm_up: int) -> list[float]:
 
 
 def warm_up_loops(size: int, cache: int) -> int:
-    """Returns the number of loops that a chase needs until the last-level cache holds as many lines
-    as possible."""
+    """Returns the number of loops after which a pointer chase has filled the last-level cache."""
     return math.ceil(min(size, cache) / _native.LINK / HOPS)

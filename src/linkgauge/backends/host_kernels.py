@@ -1,9 +1,9 @@
-"""Chooses the kernel that moves the bytes of a host job: the kernel set by the user, the fastest
-measured kernel, or a default.
+"""Chooses the code (kernel) with which host threads move bytes. It is the user's choice, the
+fastest measured kernel, or a default.
 
-The fastest kernel depends on the CPU (by a factor of four), on the number of threads (one or all),
-and on whether the data fit into the caches. The search runs once on each machine, and the result is
-stored. Each run that uses a stored kernel tests the kernel again."""
+The fastest kernel depends on the CPU, on the number of threads (one or all), and on whether the
+data fit into the caches. A search runs once on each machine, and its result is stored. Later runs
+test a stored kernel again before they use it."""
 
 from __future__ import annotations
 
@@ -37,35 +37,34 @@ OPS = (
     _native.Op.SCALE,
     _native.Op.TRIAD,
 )
-"""The operations whose kernels are searched."""
+"""The operations for which kernels are searched."""
 _LIKE = {_native.Op.ADD: _native.Op.TRIAD}
-"""Operations that move the same bytes in the same way as another operation, and use the kernel
-chosen for the other operation."""
+"""Operations that use the kernel of another operation, because both move bytes in the same way."""
 SEARCH_SECONDS = 4.0
-"""Duration of a full search; only its last turn may overrun."""
+"""Seconds of a full search. Only its last turn may overrun."""
 BEYOND_SHARE = 0.7
-"""Share of SEARCH_SECONDS for kernels beyond the caches: their turns take longer."""
+"""The share of SEARCH_SECONDS for data larger than the caches, which take longer."""
 CHECK_SECONDS = 0.06
 
 Remembered = dict[str, tuple[str, str]]
-"""The best and the second best kernel, by case name."""
+"""The best and the second best kernel for each case."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A kernel, and the reason why it was chosen."""
+    """A kernel, with the reason why it was chosen."""
 
     kernel: str
     why: str
 
 
 def name_of(op: _native.Op) -> str:
-    """Returns the operation's name: `read`, `copy`, `triad` …"""
+    """Returns the name of an operation, such as `read`, `copy` or `triad`."""
     return op.name.lower()
 
 
 class Regime(msgspec.Struct, frozen=True):
-    """The conditions on which the choice of a kernel depends. `crowd` means that all threads of a
-    node run, not one. `beyond` means that the data exceed the caches."""
+    """The conditions for which a kernel is chosen. `crowd` says that all threads of a node run, not
+    just one. `beyond` says that the data are larger than the caches."""
 
     crowd: bool
     beyond: bool
@@ -79,27 +78,27 @@ EVERYWHERE = tuple(Regime(*both) for both in product((False, True), repeat=2))
 
 
 def regime_of(op: _native.Op, cpus: Sequence[int], size: int) -> Regime:
-    """Returns the regime of a job. Data that fit into the last-level caches of the job's CPUs count
-    as within the caches. Two or more threads count as all threads, because two already reach the
-    limit of the memory."""
+    """Returns the conditions of a job. Two threads already count as all threads, because two nearly
+    reach the limit of the memory."""
     touched = size * ARRAYS[f"peak-{name_of(op)}"].counted
     return Regime(len(cpus) > 1, touched > _native.last_level_cache(cpus))
 
 
 def linear(op: _native.Op) -> Chosen:
-    """Returns the kernel with linear accesses, as in STREAM, even if another kernel is faster."""
+    """Returns the kernel with linear accesses, as in STREAM. It is used even if another kernel is
+    faster."""
     return Chosen(_native.linear_kernel(op), "linear with ordinary stores, as STREAM's loop")
 
 
 class Kernels:
-    """The default kernel of each operation. The kernel `forced` replaces the default of every
-    operation that has a kernel of this name."""
+    """The default kernels. If the user sets a kernel, `forced` is its name; operations without this
+    kernel use their default."""
 
     def __init__(self, forced: str | None = None) -> None:
         self._forced = forced
 
     def prepare(self) -> None:
-        """Does slow work before the time of a cell begins to count. By default does nothing."""
+        """Does slow work before any time is measured. By default there is nothing to do."""
 
     def choose(self, op: _native.Op, cpus: Sequence[int], size: int) -> Chosen:
         if self._forced in _native.kernels(op):
@@ -111,7 +110,7 @@ class Kernels:
 
 
 class RememberedKernels(Kernels):
-    """The fastest kernels of earlier runs, from `file`. Nothing is measured."""
+    """The fastest kernels that earlier runs stored in `file`. Nothing is measured."""
 
     def __init__(self, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -126,8 +125,8 @@ CourseOf = Callable[[Regime], Arena]
 
 
 class MeasuredKernels(Kernels):
-    """The fastest kernels, measured on this machine and stored in `file`. `course_of` opens the
-    memory for the search."""
+    """The fastest kernels, which are measured on this machine and stored in `file`. `course_of`
+    returns the memory for measuring."""
 
     def __init__(self, course_of: CourseOf, file: Path, forced: str | None = None) -> None:
         super().__init__(forced)
@@ -138,7 +137,7 @@ class MeasuredKernels(Kernels):
         self._measured: set[tuple[Regime, _native.Op]] = set()
 
     def prepare(self) -> None:
-        """Searches for the best kernels unless they are stored."""
+        """Loads the stored kernels. Searches for the best kernels if some are not stored."""
         if self._is_ready:
             return
         self._is_ready = True
@@ -151,7 +150,7 @@ class MeasuredKernels(Kernels):
             store(self._file, self._known)
 
     def _measure(self, where: Regime, until: float) -> None:
-        """Searches for the fastest kernel of each operation on this memory."""
+        """Searches for the fastest kernel of each operation, until the time `until`."""
         self._measured.update((where, op) for op in OPS)
         with suppress(OSError), closing(self._course_of(where)) as course:
             for done, op in enumerate(OPS):
@@ -169,8 +168,7 @@ class MeasuredKernels(Kernels):
         return Chosen(known[0], "chosen on this machine")
 
     def _check(self, where: Regime, ops: Sequence[_native.Op]) -> None:
-        """Compares the best kernel with the second best and the safe kernels again. Repeats the
-        search if another kernel is faster."""
+        """Compares a stored kernel with its closest rivals. Searches again if a rival is faster."""
         self._measured.update((where, op) for op in ops)
         before = dict(self._known)
         with suppress(OSError), closing(self._course_of(where)) as course:
@@ -190,19 +188,19 @@ class MeasuredKernels(Kernels):
 
 
 def _safe(op: _native.Op, where: Regime) -> tuple[str, str]:
-    """Returns two kernels that are fast on nearly every CPU: the default kernel, and the kernel
-    with linear accesses."""
+    """Returns two kernels that are fast on nearly every CPU: the default, and the one with linear
+    accesses."""
     return _native.default_kernel(op, where.beyond), _native.linear_kernel(op)
 
 
 def _share(where: Regime) -> float:
-    """Returns the share of the search's time that a regime takes."""
+    """Returns the share of the search's time for these conditions."""
     return (BEYOND_SHARE if where.beyond else 1 - BEYOND_SHARE) / 2
 
 
 def load(file: Path) -> Remembered:
-    """Returns the stored kernels that this CPU can run, or an empty result if the file is missing
-    or cannot be decoded."""
+    """Returns the stored kernels that this CPU can run. Returns an empty result if the file cannot
+    be read."""
     known = cache.load(file, Remembered)
     return {
         where.case(op): known[where.case(op)]
@@ -212,14 +210,14 @@ def load(file: Path) -> Remembered:
 
 
 def store(file: Path, known: Remembered) -> None:
-    """Writes the file if possible. Without the file, the next run searches again."""
+    """Writes the kernels to the file. If this fails, the next run searches again."""
     with suppress(OSError):
         cache.store(file, known)
 
 
 def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None) -> Path:
-    """Returns the file of stored kernels. The file's name depends on the processor, its microcode,
-    the hypervisor, and the number of threads."""
+    """Returns the path of the file with stored kernels. Its name depends on the processor, the
+    microcode, the hypervisor and the number of threads."""
     made = revision(read_text(root, "proc/cpuinfo") or "")
     beneath = hypervisor(root)[0] or "no hypervisor"
     words = f"host {cpu_model(root) or ''} {made} {beneath} {threads} threads"
@@ -227,8 +225,8 @@ def remembered_file(threads: int, root: Root = ROOT, folder: Path | None = None)
 
 
 def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
-    """Returns the kernels for a run with these settings on these nodes. The node with the most CPUs
-    represents all nodes."""
+    """Returns the kernels for a run. If kernels must be measured, the node with the most CPUs is
+    used."""
     node = max(nodes, key=lambda node: len(node.cpus))
     if not engines.host_tuned or not node.cpus:
         return Kernels(engines.host_kernel)
@@ -245,7 +243,7 @@ def kernels_of(engines: EngineSettings, nodes: Sequence[Node]) -> Kernels:
 
 
 def check_kernel(name: str) -> None:
-    """Raises InputError if this CPU runs no kernel of this name."""
+    """Raises InputError if this CPU has no kernel of this name."""
     known = list(dict.fromkeys(kernel for op in OPS for kernel in _native.kernels(op)))
     if name not in known:
         otherwise = f": this CPU runs {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""Products of matrices by numpy's BLAS, for machines without a GPU."""
+"""Matrix products by numpy's BLAS library, for machines without a GPU."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from linkgauge.model.operations.operation import (
 from .protocol import Gated, Pace, Timing
 
 _OWN: OperationName = "matmul-fp32"
-"""The product that every BLAS has: single precision."""
+"""The product that every BLAS library can compute: single precision."""
 
 
 class HostProducts(Gated):
-    """Products of matrices by the BLAS. A loop is one product A · B of matrices of N(0, 1) numbers,
-    in one call, with the threads of all transfers' engines. A transfer's seconds are the time that
-    its own threads alone would take, so that rates add up. The BLAS creates the threads, which may
-    run on any CPU of the process."""
+    """Matrix products by numpy's BLAS library. A loop is one product A · B of random numbers,
+    computed by the threads of all transfers together. The seconds of a transfer are those that its
+    own threads would take alone, so that rates add up. The threads belong to the library and may
+    run on any CPU."""
 
     on_host = True
     pace = Pace()
@@ -76,7 +76,7 @@ class HostProducts(Gated):
         return wrong_sum(len(found), row, block, *sums)
 
     def _folded(self, matrix: Any) -> Any:
-        """Returns the signed sums of each group of `BLOCK` columns of a matrix."""
+        """Returns the sums over groups of `BLOCK` columns. Each column has a random sign."""
         firsts = range(0, len(matrix), BLOCK)
         return self._numpy.add.reduceat(matrix * self._signs, list(firsts), axis=1)
 
@@ -94,8 +94,8 @@ class HostProducts(Gated):
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Returns numpy, and the thread pools of numpy's libraries. Raises Unsupported with the remedy
-    if a package is missing."""
+    """Returns numpy, and an object that controls the threads of its libraries. Raises Unsupported
+    with the remedy if a package is missing."""
     try:
         pools = import_module("threadpoolctl")
         return import_module("numpy"), pools.ThreadpoolController()

@@ -1,4 +1,4 @@
-"""Host memory as buffers for every backend. Threads of the host fill and compare the buffers."""
+"""Buffers in host memory, for all backends. Host threads fill and compare them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .protocol import Pattern
 
 
 def usable_cpus() -> list[int]:
-    """Returns the numbers of the CPUs that this process may use."""
+    """Returns the CPUs that this process may use."""
     return sorted(os.sched_getaffinity(0))
 
 
 class ByThreads:
-    """Base of buffers at a host `address`. Threads on `cpus` fill and compare the buffers."""
+    """A buffer in host memory. Threads on `cpus` fill and compare it."""
 
     address: int
     cpus: Sequence[int]
 
     def at(self) -> AbstractContextManager[int]:
-        """Returns a context manager that yields the address of the buffer's bytes."""
+        """Returns a context manager that yields the buffer's address."""
         return nullcontext(self.address)
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -44,9 +44,9 @@ class ByThreads:
 
 
 class NodeMemory(ByThreads):
-    """Memory of the native core on `node` (None: anywhere). The CPUs `cpus` touch the memory first
-    (none: all usable CPUs). `alone` says that there is no other node. Raises the errors of
-    native.allocate."""
+    """A buffer that the native core allocates on a NUMA node. With `node` None it may be anywhere.
+    The CPUs `cpus` touch the memory first. `alone` says that the machine has no other node. Raises
+    the same errors as `native.allocate`."""
 
     def __init__(
         self,
@@ -75,12 +75,11 @@ class NodeMemory(ByThreads):
 # Where in its allocation a device's buffer begins: drawn, so that runs show what addresses do.
 
 _SHIFT, _SHIFT_STEP = 64 << 20, 2 << 20
-"""A device buffer starts at a random multiple of the step, up to _SHIFT, within its allocation. The
-driver gives every process the same addresses, and addresses affect the speed of copies. Without the
-shift, runs would agree with each other but hide the spread of the device."""
+"""A device buffer begins at a random offset in its allocation: a multiple of the step, up to
+_SHIFT. Addresses affect the speed of copies, and the driver gives every process the same ones.
+Without the offset, runs would therefore hide how much the device's speed varies."""
 
 
 def shift_within(size: int) -> int:
-    """Returns a random offset in bytes, at which a device's buffer of `size` bytes begins in its
-    allocation."""
+    """Returns a random offset in bytes, at which a device's buffer begins in its allocation."""
     return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP

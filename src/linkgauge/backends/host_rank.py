@@ -1,5 +1,4 @@
-"""Pinned memory of a rank's own host, on the node of the rank's CPUs. Ranks without devices measure
-with this memory."""
+"""The host memory of a rank that has no device. The memory is pinned and near the rank's CPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from .protocol import Buffer, Pattern
 
 
 class HostRank:
-    """The host's memory as used by rank `rank`. `driver` names the library that moves the bytes."""
+    """The host memory of a rank. `driver` names the library that moves the bytes."""
 
     def __init__(self, rank: int, driver: str) -> None:
         self.rank, self._driver = rank, driver
@@ -26,7 +25,7 @@ class HostRank:
         self.home = Memory("host", self._node.index)
 
     def devices(self) -> tuple[Device, ...]:
-        """Returns the memory as the rank's only device."""
+        """Returns the host memory as the only device."""
         node = self._node
         free = node.memory_available or node.memory_total or 0
         device = Device(
@@ -42,7 +41,7 @@ class HostRank:
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> NodeMemory:
         """Allocates host memory. Raises AllocationError if memory is short, and Unsupported if the
-        memory cannot be placed as required."""
+        memory cannot be placed on its node."""
         return NodeMemory(self.home, size, self._node.index, self._alone, self.cpus)
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:

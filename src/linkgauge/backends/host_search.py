@@ -1,10 +1,9 @@
-"""Finds the fastest of several kernels. The kernels take turns, and after each round the slower
-half is dropped.
+"""Finds the fastest of several kernels. They take turns, and after each round the slower half is
+dropped.
 
-Other load on a shared host makes some turns slower and none faster. Kernels therefore run in many
-short turns, in random order. The lower quartile of a kernel's turns decides its rank. With two
-threads on two busy CPUs, hardly half of the turns run undisturbed, and a median would compare the
-disturbances."""
+Other programs on the machine make some turns slower, but none faster. Kernels therefore run in many
+short turns, in random order. A kernel is judged by the lower quartile of its turns. On busy CPUs,
+the median would often be a disturbed turn."""
 
 from __future__ import annotations
 
@@ -16,19 +15,18 @@ from typing import Protocol
 from linkgauge import _native
 
 Paces = Mapping[str, Sequence[float]]
-"""Seconds per byte of each turn, by kernel."""
+"""The seconds per byte of each turn, by kernel."""
 
 TURNS = 5
 FINAL_TURNS = 15
-"""The turns of each kernel in the last round."""
+"""The number of turns of each kernel in the last round."""
 FINALISTS = 2
 FEW = 4
-"""When at most this many kernels are left, narrower variants of these kernels join."""
+"""If at most this many kernels are left, their narrower variants join the search."""
 REVERSED_WINS = 12
 REVERSED_BY = 1.02
-"""The least median ratio with which the second best kernel replaces the best kernel. In addition,
-it must win so many turns that equal kernels would do so in only 2 % of sign tests. With a lower
-ratio the choice hardly matters."""
+"""The second best kernel replaces the best if it is faster by this factor in the median. It must
+also win so many turns that chance is unlikely (2 % in a sign test)."""
 
 
 class Arena(Protocol):
@@ -37,7 +35,7 @@ class Arena(Protocol):
     def take_turns(
         self, op: _native.Op, kernels: Sequence[str], turns: int, seconds: float
     ) -> Paces:
-        """Runs `turns` turns of each kernel, in about `seconds` altogether."""
+        """Runs each kernel `turns` times. `seconds` is the approximate time for all turns."""
         ...
 
     def close(self) -> None: ...
@@ -46,14 +44,13 @@ class Arena(Protocol):
 def search(
     course: Arena, op: _native.Op, kernels: Sequence[str], safe: Sequence[str], seconds: float
 ) -> tuple[str, ...]:
-    """Returns the finalists, best first, after a search of about `seconds`.
+    """Returns the best kernels, best first. `seconds` is the approximate time of the search.
 
-    The kernels in `safe` are good on nearly every CPU and stay until the last round. A kernel that
-    came so far by luck must still beat them.
+    The kernels in `safe` are good on nearly every CPU. They stay until the last round, so that a
+    kernel that was only lucky must still beat them.
 
-    The last round takes half of the time, and earlier rounds share the rest equally. So the
-    comparison gets better as fewer kernels remain. Kernels that differ only in vector width hardly
-    differ in speed. The widest kernels run first, and narrower variants of the best join later."""
+    The last round takes half of the time. Kernels that differ only in vector width have about the
+    same speed. Only the widest run at first, and narrower variants of the best join later."""
     field = _widest(kernels)
     absent = [kernel for kernel in kernels if kernel not in field]
     last = seconds / 2
@@ -71,7 +68,7 @@ def search(
 
 
 def is_reversed(course: Arena, op: _native.Op, best: str, second: str, seconds: float) -> bool:
-    """Whether the second best kernel is now clearly faster than the best kernel."""
+    """Whether the second best kernel is now clearly faster than the best."""
     paces = course.take_turns(op, (best, second), FINAL_TURNS, seconds)
     ratios = [one / other for one, other in zip(paces[best], paces[second], strict=True)]
     wins = sum(ratio > 1 for ratio in ratios)
@@ -87,16 +84,16 @@ def lower_quartile(paces: Sequence[float]) -> float:
 
 
 _UNITS = ("avx512", "avx2")
-"""Vector units, of which a CPU may have several; the widest first."""
+"""Vector units, the widest first."""
 
 
 def _family(kernel: str) -> str:
-    """Returns the kernel's name without the vector unit."""
+    """Returns the name of a kernel without its vector unit."""
     return "-".join(part for part in kernel.split("-") if part not in _UNITS)
 
 
 def _widest(kernels: Sequence[str]) -> list[str]:
-    """Returns the widest kernel of each family."""
+    """Returns the kernels with the widest vectors among variants of the same kernel."""
     widest = {_family(kernel): kernel for kernel in kernels if _UNITS[0] not in kernel}
     widest |= {_family(kernel): kernel for kernel in kernels if _UNITS[0] in kernel}
     return list(widest.values())

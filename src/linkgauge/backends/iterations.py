@@ -1,4 +1,4 @@
-"""Makes repeated C calls in the native core, and times each iteration separately."""
+"""Repeats C calls in the native core, and times each repetition."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from linkgauge.model.errors import Unsupported
 from .protocol import MOST_LAPS, Buffer, Gated, Pace, Timing
 
 Call = tuple[int, Sequence[int]]
-"""The address of a C function that returns 0 on success, and the function's arguments."""
+"""The address of a C function, and its arguments. The function returns 0 on success."""
 Named = tuple[str, Sequence[int]]
-"""A C function by its name, and its arguments."""
+"""The name of a C function, and its arguments."""
 _NANO = 1e-9
 WARM_UPS = 8
-"""The number of iterations before the timed iterations. The first iterations wake parts that were
-idle behind the gate."""
+"""The number of iterations before the timed ones. They wake hardware that was idle."""
 _MOST = 512
-"""The most iterations of a visit. All visits together have enough iterations for the 99.9th
-percentile."""
+"""The largest number of iterations in a round of samples. All rounds together have enough for the
+99.9th percentile."""
 
 
 def address_of(library: ctypes.CDLL, function: str) -> int:
@@ -31,15 +30,19 @@ def address_of(library: ctypes.CDLL, function: str) -> int:
 
 
 def single_iterations(steps: int) -> Pace:
-    """Returns a pace whose samples are single iterations. Each iteration has `steps` latencies."""
+    """Returns the pace of a group whose samples are single iterations. `steps` is the number of
+    latencies in an iteration."""
     return Pace(seconds=0.0, loops=1, laps=MOST_LAPS, most=_MOST, steps=steps)
 
 
 class IteratedGroup(Gated):
-    """A group that makes `calls` in their order, timed by the host. A loop is one iteration, which
-    has `steps` latencies. `begin` is called first, with the number of iterations that follow.
-    `error_of` makes an exception from the result of a call and the call's place. `made` owns the
-    resources of the calls; close() closes `made`."""
+    """A group that repeats C calls, timed by the host. A loop makes all `calls` once, and has
+    `steps` latencies.
+
+    `begin` is called first, with the number of iterations that follow.
+    `error_of` returns an exception; its arguments are the result of the failed call and the call's
+    index.
+    `made` owns the resources of the calls, and is closed with the group."""
 
     def __init__(
         self,
@@ -56,8 +59,8 @@ class IteratedGroup(Gated):
         self.pace = single_iterations(steps)
 
     def wait(self) -> Timing:
-        """Makes the calls. Raises the exception from `error_of` for the first failed call, and
-        Unsupported if the clock is too coarse to time single iterations."""
+        """Makes the calls. Raises the exception from `error_of` if a call fails, and Unsupported if
+        the clock is too coarse for single iterations."""
         loops, laps = self.pass_gate()
         count = WARM_UPS + loops * laps
         self._begin(count)
@@ -75,23 +78,23 @@ class IteratedGroup(Gated):
 
 
 class Queue:
-    """Base of the queues of a device. Each method returns C functions, which the native core calls
-    repeatedly with no Python in between. A backend overrides the methods for the operations that it
-    carries out."""
+    """A queue of a device. Each method returns the C calls of one operation. The native core
+    repeats these calls without Python. A backend overrides the methods of operations that it can
+    carry out."""
 
     def address_of(self, name: str) -> int:
-        """Returns the address of a function that one of the methods below names."""
+        """Returns the address of a C function. `name` is a name from the other methods' calls."""
         raise NotImplementedError
 
     def error_of(self, name: str, status: int) -> Exception:
-        """Returns the exception for a function's result other than 0."""
+        """Returns the exception for a failed call. `status` is the function's result."""
         raise NotImplementedError
 
     def enter(self) -> None:
-        """Prepares the calling thread for the calls."""
+        """Prepares this thread for making the calls."""
 
     def copy(self, destination: Buffer | None, source: Buffer | None, size: int) -> Iterator[Named]:
-        """Returns the calls that enqueue a copy."""
+        """Returns the calls that start a copy."""
         raise NotImplementedError
 
     def sync(self) -> Iterator[Named]:
@@ -103,7 +106,7 @@ class Queue:
         raise NotImplementedError
 
     def event(self) -> Iterator[Named]:
-        """Returns the calls that record an event on an empty queue and wait for the event."""
+        """Returns the calls that record an event on an empty queue, and wait for it."""
         raise NotImplementedError
 
     def graph_launch(self) -> Iterator[Named]:
@@ -111,13 +114,13 @@ class Queue:
         raise NotImplementedError
 
     def doorbell(self) -> Iterator[Named]:
-        """Returns the calls that launch a kernel which stores a number in the host's memory, and
-        wait until the host sees the number."""
+        """Returns the calls that launch a kernel and wait until the host sees a number that the
+        kernel stores."""
         raise NotImplementedError
 
 
 def iterated(queue: Queue, named: Sequence[Named], steps: int, made: ExitStack) -> IteratedGroup:
-    """Returns a group of calls on a queue. An iteration has `steps` latencies."""
+    """Returns a group that repeats calls on a queue. An iteration has `steps` latencies."""
     calls = [(queue.address_of(name), words) for name, words in named]
 
     def error_of(status: int, failed: int) -> Exception:

@@ -1,4 +1,4 @@
-"""Wraps the native core for backends: host memory, contents of memory, and translated errors."""
+"""Allocates, fills and compares host memory by the native core, and translates its errors."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ KINDS = {
     STAGING: Kind.PINNED,
     **dict.fromkeys(POLICIES, Kind.PINNED),
 }
-"""The native core's allocations, by the kinds of host memory in the notation."""
+"""The native core's names for the kinds of host memory."""
 _LOCKED = (Kind.PINNED, Kind.HUGE)
 _IN_HUGE_PAGES = (Kind.HUGE, Kind.TRANSPARENT, Kind.POOL)
 HUGE_PAGE = 2 << 20
 _UNEVEN = 0.1
-"""The greatest difference between the nodes' shares of interleaved memory, in addition to one huge
-page."""
+"""The largest accepted difference between the nodes' shares of interleaved memory, apart from one
+huge page."""
 
 
 @contextmanager
 def native_errors(call: str) -> Iterator[None]:
-    """Turns errors into BackendError: threads that cannot start, missing CPUs, and calls out of
-    order."""
+    """Turns errors of the native core into BackendError."""
     try:
         yield
     except (OSError, RuntimeError, ValueError, MemoryError) as error:
@@ -58,13 +57,12 @@ def allocate(
     cpus: Sequence[int],
     nodes: Sequence[int] = (),
 ) -> tuple[_native.Memory, Placement]:
-    """Allocates host memory on `node` (None: anywhere), or spread over `nodes`. The CPUs `cpus`
-    touch the memory. Returns the memory with its actual placement.
+    """Allocates host memory on `node`, or spread over `nodes`. With `node` None it may be anywhere.
+    The CPUs `cpus` touch the memory first. Returns the memory and its actual placement.
 
-    Raises AllocationError if memory is short. Raises Unsupported if memory cannot be placed as its
-    kind requires; on a node that is `alone`, placement always succeeds. Raises Unsupported also if
-    there is no pool of huge pages, if huge memory is not entirely in huge pages, or if base memory
-    is partly in huge pages."""
+    Raises AllocationError if memory is short. Raises Unsupported if the memory's placement or its
+    pages are not what its kind requires. `alone` says that the machine has no other node, so that
+    the placement is not checked."""
     policy = POLICIES.get(memory.kind, Policy.BIND)
     if kind == Kind.POOL:
         _check_pool(size, node)
@@ -89,7 +87,7 @@ def allocate(
 
 
 def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: bool) -> Iterator[str]:
-    """Yields the reasons why memory does not match its kind."""
+    """Yields the reasons why the memory is not of its kind."""
     if native.bind_error is not None and not alone:
         if memory.kind in POLICIES:
             since = " (Linux 6.9 has this policy)" if memory.kind == "weighted" else ""
@@ -101,8 +99,8 @@ def _not_as_asked(native: _native.Memory, memory: Memory, kind: Kind, alone: boo
 
 
 def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
-    """Yields a reason if memory does not lie in pages of its kind. `huge` is the number of bytes in
-    huge pages."""
+    """Yields a reason if the memory does not have the pages of its kind. `huge` is the number of
+    its bytes that are in huge pages."""
     if kind in _IN_HUGE_PAGES and huge < size:
         how = "allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled: madvise)"
         if kind != Kind.TRANSPARENT:
@@ -114,8 +112,7 @@ def not_of_pages(kind: Kind, huge: int, size: int) -> Iterator[str]:
 
 
 def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
-    """Raises Unsupported if the pool of huge pages (of the node, or in total) is too small for
-    `size` bytes."""
+    """Raises Unsupported if the pool of huge pages is too small for `size` bytes."""
     pool = f"hugepages-{HUGE_PAGE >> 10}kB/nr_hugepages"
     places = [f"{NODES}/node{node}/hugepages/{pool}", f"sys/kernel/mm/hugepages/{pool}"]
     counts = (number(read_text(root, place)) for place in places)
@@ -130,8 +127,8 @@ def _check_pool(size: int, node: int | None, root: Root = ROOT) -> None:
 
 
 def node_of(address: int, size: int) -> int | None:
-    """Returns the number of the node that has most of the pages, or None if the kernel does not
-    report where pages are."""
+    """Returns the NUMA node that has most of the pages, or None if the kernel does not show
+    this."""
     return _most(_native.nodes_of(address, size))
 
 
@@ -140,7 +137,7 @@ def _most(pages: Mapping[int, int]) -> int | None:
 
 
 def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
-    """Yields a warning if memory that is to be interleaved over `nodes` is distributed unevenly."""
+    """Yields a warning if interleaved memory is not spread evenly over `nodes`."""
     pages = placement.nodes
     if not pages:
         return
@@ -153,7 +150,7 @@ def unevenly(placement: Placement, nodes: Sequence[int]) -> Iterator[str]:
 
 
 def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
-    """Yields a warning if host memory lies on the wrong node."""
+    """Yields a warning if host memory is on the wrong node."""
     if memory.kind in SPREAD:
         return
     if memory.is_host and placement.node not in (None, memory.index):
@@ -163,7 +160,8 @@ def misplaced(memory: Memory, placement: Placement) -> Iterator[str]:
 def fill(
     address: int, size: int, pattern: Pattern, seed: int, inverted: bool, cpus: Sequence[int]
 ) -> None:
-    """Writes a pattern, or its complement, with one thread on each of `cpus`."""
+    """Writes a pattern into memory, with one thread on each of `cpus`. `inverted` inverts all
+    bits."""
     with native_errors("fill"):
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 
@@ -171,13 +169,13 @@ def fill(
 def first_mismatch(
     address: int, size: int, pattern: Pattern, seed: int, cpus: Sequence[int]
 ) -> int | None:
-    """Returns the offset of the first byte that differs from a pattern, or None if all bytes
-    agree."""
+    """Returns the offset of the first byte that differs from a pattern, or None if all are
+    right."""
     with native_errors("compare"):
         return _native.first_mismatch(address, size, seed, _native.Pattern(pattern), cpus)
 
 
 def checksum(address: int, size: int, cpus: Sequence[int]) -> int:
-    """Returns the xor of all 64-bit words. The last word is filled up with zero bytes."""
+    """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
     with native_errors("checksum"):
         return _native.checksum(address, size, cpus)

@@ -1,4 +1,4 @@
-"""Converts numbers of NCCL's types to bytes and back, and reduces numbers, without a device."""
+"""Converts numbers of NCCL's types to bytes and back. Also reduces numbers without a device."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _FORMATS: dict[NumberName, str] = {
     "int8": "b", "uint8": "B", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
     "half": "e", "float": "f", "double": "d",
 }  # fmt: skip
-"""The numbers that `struct` knows, by their format characters."""
+"""The number types that Python's `struct` knows, with their format characters."""
 _EIGHT_BITS: dict[NumberName, tuple[int, int]] = {"f8e4m3": (4, 3), "f8e5m2": (5, 2)}
-"""The bits of the exponent and of the fraction, for numbers of eight bits."""
+"""The 8-bit number types, with the bits of the exponent and of the fraction."""
 
 
 def decode(name: NumberName, data: bytes) -> Sequence[float]:
-    """Returns the numbers that these bytes encode."""
+    """Returns the numbers in these bytes."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return [table[byte & 127] * (-1 if byte >> 7 else 1) for byte in data]
@@ -34,8 +34,8 @@ def decode(name: NumberName, data: bytes) -> Sequence[float]:
 
 
 def encode(name: NumberName, values: Iterable[float]) -> bytes:
-    """Returns the bytes of numbers that are not negative. In 8-bit types, a number beyond the
-    largest becomes the largest. In other types, digits that do not fit are cut off."""
+    """Returns numbers as bytes. The numbers must not be negative. In 8-bit types, a number that is
+    too large becomes the largest one. In other types, digits that do not fit are cut off."""
     if name in _EIGHT_BITS:
         table = _table(name)
         return bytes(min(bisect_left(table, value), len(table) - 1) for value in values)
@@ -47,8 +47,8 @@ def encode(name: NumberName, values: Iterable[float]) -> bytes:
 
 
 def combine(reduction: Reduction, ranks: Sequence[Sequence[float]]) -> list[float]:
-    """Returns the reduction of all ranks' numbers, index by index. In `mulsum`, the numbers of
-    every odd rank count twice (kernels/content.cuh)."""
+    """Returns the reduction of the ranks' numbers, element by element. In `mulsum`, the numbers of
+    odd ranks count twice (kernels/content.cuh)."""
     if reduction == "mulsum":
         ranks = [[(1 + rank % 2) * n for n in own] for rank, own in enumerate(ranks)]
     return list(map(_REDUCED[reduction], zip(*ranks, strict=True)))
@@ -66,7 +66,7 @@ _REDUCED: dict[Reduction, Callable[[Sequence[float]], float]] = {
 
 @cache
 def _table(name: NumberName) -> tuple[float, ...]:
-    """Returns the non-negative numbers of an 8-bit type, in the order of their bits."""
+    """Returns all non-negative numbers of an 8-bit type, in the order of their bits."""
     exponent, mantissa = _EIGHT_BITS[name]
     bias = (1 << exponent - 1) - 1
     found = []

@@ -1,9 +1,9 @@
-"""The primitives that a backend offers. Operations use these primitives, and are written once for
-all backends.
+"""The base class of backends. Its methods are primitives, from which all operations are made.
 
-A backend lists in `carried` the operations that it carries out, and overrides the primitives of
-these operations. `protocol.Backend` describes devices, memory and refusals of a backend. Adding a
-vendor's library takes one file; docs/vendor.md has an example."""
+A backend lists its operations in `carried`, and overrides the primitives that they need. The
+operations themselves are the same for all backends. `protocol.Backend` describes the rest of a
+backend: devices, memory and refusals. A new vendor's library takes one file; docs/vendor.md has an
+example."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class Offering:
-    """Base of backends. A primitive that is not overridden raises an error with the name of the
-    missing primitive. The `copies` given to a primitive already have buffers.
-    `protocol.Backend.prepare` describes the groups that primitives return."""
+    """The base class of backends. A primitive without a default raises NotImplementedError, unless
+    the backend overrides it. The `copies` that a primitive receives already have buffers.
+    `protocol.Backend.prepare` explains the groups that primitives return."""
 
     name: str
     carried: Collection[OperationName] = ()
-    """The operations that the backend carries out, apart from collectives."""
+    """The operations that the backend can carry out, without collectives."""
     collects: bool = False
-    """Whether the backend carries out collectives."""
+    """Whether the backend can carry out collectives."""
     has_own_arrays = True
-    """Whether kernels work on arrays in the memory of their own devices."""
+    """Whether the arrays of an operation must be in the memory of the device that uses them."""
 
     def carries(self, does: Operation) -> bool:
-        """Whether the backend carries out the operation for at least some copies."""
+        """Whether the backend can carry out the operation at all."""
         return self.collects if does.collective is not None else does.name in self.carried
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -49,11 +49,11 @@ class Offering:
         return prepare(self, copies, named(operation))
 
     def begin(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Discards the remarks on the last prepared group."""
+        """Prepares the backend for a new group. Remarks on the last group are discarded."""
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Returns a group of copies, or of operations on arrays, that start together behind a gate.
-        By default, a queue and a thread carry out each copy, timed by the host's clock."""
+        """Returns a group of copies, or of operations on arrays, that start together. By default,
+        each copy has its own queue and thread, and the host's clock measures the time."""
         works: list[Worked] = []
         with ExitStack() as opened:
             for copy in copies:
@@ -65,18 +65,18 @@ class Offering:
         return group
 
     def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
-        """Returns the group combined with `loads`: copies that load the same links while the group
-        runs. Raises Unsupported if the backend cannot load links."""
+        """Returns the group with `loads` added. These are copies that load the same links while the
+        group runs. Raises Unsupported if the backend cannot do this."""
         if loads:
             raise Unsupported("latencies are measured one at a time")
         return group
 
     def queue(self, owner: Memory, made: ExitStack) -> Queue:
-        """Returns a queue of a device."""
+        """Returns a queue of a device. `made` owns its resources."""
         raise NotImplementedError
 
     def returning(self, copy: Copy) -> Group:
-        """Returns a group of round trips. Each iteration makes the copy and a copy back."""
+        """Returns a group of round trips. A loop makes the copy and a copy back."""
         source, destination = copy.source, copy.destination
         with ExitStack() as made:
             queue = self.queue(copy.transfer.engine.owner, made)
@@ -85,48 +85,48 @@ class Offering:
             return iterated(queue, (*there, *back), 2, made.pop_all())
 
     def chasing(self, copies: Sequence[Copy], does: Operation) -> Group:
-        """Returns a group of a pointer chase through the source of the first copy. The other copies
-        load the memory."""
+        """Returns a group for a pointer chase through the source of the first copy. All other
+        copies load the memory."""
         raise NotImplementedError
 
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[Computing | None, Group, Group, Group]:
-        """Returns a kernel of the first copy's device, and three groups: the kernel alone, the
-        other copies alone, and both together. The kernel's duration can be fitted to the copies.
-        `made` closes everything."""
+        """Returns a kernel that computes on the first copy's device, and three groups. The groups
+        are the kernel alone, the other copies alone, and both together. `made` owns the
+        resources."""
         raise NotImplementedError
 
     def multiplying(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Group, ProductBuffers | None]:
-        """Returns a group of products of matrices, and the product that is checked."""
+        """Returns a group of matrix products, and the product to check."""
         raise NotImplementedError
 
     def enqueuing(self, copy: Copy) -> Group:
-        """Returns a group that times how long the host takes to enqueue a copy, while a gate holds
-        the device back."""
+        """Returns a group that times how long the host takes to enqueue a copy. The copy itself
+        waits at a gate (start signal)."""
         raise NotImplementedError
 
     def bouncing(self, copy: Copy) -> Group:
-        """Returns a group of flags that bounce between the ends of a copy."""
+        """Returns a group in which flags bounce between the two ends of a copy."""
         raise NotImplementedError
 
     def exchanging(self, copy: Copy) -> Group:
-        """Returns a group of a cache line that bounces between the ends of a copy."""
+        """Returns a group in which a cache line bounces between the two ends of a copy."""
         raise NotImplementedError
 
     def threads(self, copies: Sequence[Copy]) -> list[tuple[int, ...]]:
-        """Returns the CPUs of each copy's threads."""
+        """Returns the CPUs for the threads of each copy."""
         raise NotImplementedError
 
     def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """Returns a group of a collective. Each copy is a rank's part."""
+        """Returns a group for a collective. `copies` has one transfer for each rank."""
         raise NotImplementedError
 
 
 class Filled(Buffer, Protocol):
-    """A buffer that writes and compares its own contents."""
+    """A buffer that can fill itself and compare its contents."""
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None: ...
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None: ...
@@ -138,19 +138,19 @@ _Group = TypeVar("_Group", bound=Group)
 
 
 def own(buffer: Buffer | None, kind: type[_Kind], name: str) -> _Kind:
-    """Returns the buffer as a buffer of backend `name`. Raises BackendError for a buffer of another
-    backend."""
+    """Checks that the buffer belongs to the backend `name`, and returns it. Raises BackendError
+    otherwise."""
     if not isinstance(buffer, kind):
         raise BackendError("prepare", f"{buffer!r} is not a buffer of the {name} backend")
     return buffer
 
 
 class Filling(Offering, Generic[_Kind]):
-    """Base of backends whose buffers fill themselves."""
+    """The base class of backends whose buffers can fill themselves."""
 
     def own(self, buffer: Buffer | None) -> _Kind:
-        """Returns the buffer as a buffer of this backend. Raises BackendError for a buffer of
-        another backend."""
+        """Checks that the buffer belongs to this backend, and returns it. Raises BackendError
+        otherwise."""
         raise NotImplementedError
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -164,7 +164,7 @@ class Filling(Offering, Generic[_Kind]):
 
 
 class Holding(Filling[_Kind]):
-    """Base of backends that, when closed, close open groups and free remaining buffers."""
+    """The base class of backends that free everything when they are closed."""
 
     def __init__(self) -> None:
         self._buffers: weakref.WeakSet[_Kind] = weakref.WeakSet()
@@ -179,8 +179,8 @@ class Holding(Filling[_Kind]):
         return group
 
     def close(self) -> None:
-        """Closes groups, then frees buffers. The order matters, because work behind a closed gate
-        still uses the buffers."""
+        """Closes all groups, and then frees all buffers. The order matters, because work that waits
+        at a gate still uses the buffers."""
         for group in list(self._groups):
             group.close()
         for buffer in list(self._buffers):

@@ -1,20 +1,20 @@
-"""The protocol of a backend: devices, buffers, groups of transfers behind a gate.
+"""The interface of backends: devices, buffers, and groups of transfers that start together.
 
-For each cell, the engine calls a backend in this order:
+For each measured cell, a backend is called in this order:
 
     refusal(transfer)              a reason, before anything is allocated
     allocate(memory, size, …)      buffers, which later cells reuse
     fill(buffer, …)                a pattern in the source, its complement in the destination
     prepare(copies, operation)     a Group; then, for each sample,
-        arm(loops, laps)               everything is enqueued, behind a closed gate
-        open()                         the gate: all transfers start together
-        wait()                         the Timing
-    first_mismatch(buffer, …)      every byte compared
+        arm(loops, laps)               all work is enqueued behind a gate (start signal)
+        open()                         the gate opens, and all transfers start
+        wait()                         returns the Timing
+    first_mismatch(buffer, …)      every byte is compared
     close()
 
-Allocating, gating and verifying are separate calls, because the ranks of a cell meet in between. A
-backend raises BackendError for native errors, AllocationError if memory is short, and Unsupported
-if the machine cannot carry out a call."""
+If a cell has several ranks, they wait for each other between these calls. A backend raises
+AllocationError if memory is short, Unsupported if the machine cannot do something, and BackendError
+for other failures."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Pattern(IntEnum):
     0xD1B54A32D192ED03) · 0x9E3779B97F4A7C15, then x ^= x >> 29, modulo 2^64."""
 
     WORDS = 0
-    """Word i of the formula at place i."""
+    """Each word as the formula says."""
     CONSTANT = 1
-    """Word 0 at all places, as a pure write stores."""
+    """Word 0 everywhere, as after a pure write."""
     SPLIT = 2
-    """Odd chunks hold WORDS, even chunks the complement, as in both buffers after a `<->`."""
+    """Odd chunks are WORDS, even chunks are inverted: both buffers after a `<->` are like this."""
     NUMBERS = 3
     """64-bit floating-point numbers, 1 + (x >> 16) / 2^48; sums and triples of these are exact."""
     SCALED = 4
@@ -58,7 +58,7 @@ class Pattern(IntEnum):
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether the pattern consists of floating-point numbers, for operations on arrays."""
+        """Whether the pattern consists of floating-point numbers."""
         return self >= Pattern.NUMBERS
 
 
@@ -67,11 +67,11 @@ RESULTS: Mapping[str, Pattern] = {
     "add": Pattern.ADDED,
     "triad": Pattern.TRIAD,
 }
-"""The patterns that operations on arrays leave in their destination, by kind."""
+"""The patterns in the destination after operations on arrays, by operation."""
 
 
 def seed_of(word: int) -> int:
-    """Returns the seed whose word 0 is `word`: the inverse of Pattern's formula."""
+    """Returns the seed for which `word` is the first word of a pattern."""
     x = word
     for _ in range(2):  # each round corrects 29 more bits; the highest 29 already are
         x = word ^ x >> 29
@@ -80,7 +80,7 @@ def seed_of(word: int) -> int:
 
 
 class Buffer(Protocol):
-    """Memory that a backend allocated."""
+    """Memory that a backend has allocated."""
 
     @property
     def memory(self) -> Memory: ...
@@ -94,23 +94,22 @@ class Buffer(Protocol):
 
 @runtime_checkable
 class Addressed(Protocol):
-    """A buffer at a fixed address in this process. Engines of other backends may use it, too."""
+    """A buffer at a fixed address in this process. Other backends can use it, too."""
 
     @property
     def address(self) -> int: ...
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A transfer with its buffers: `size` bytes of each, filled from `seed`. A `null` end has no
-    buffer. The source of an operation on two arrays has twice the size. An `interference` copy only
-    has to run longer than the first copy of its group. An `endless` copy (by host threads, or as
-    the load of a latency) runs until the other copies have ended, or until wait() if there are no
-    others. The seconds of an endless copy are the time that all loops would take. A `tracked` copy
-    also reports progress within a launch that carries out all loops.
+    """A transfer with its buffers. A `null` end has no buffer.
 
-    `warm_ups` is the number of loops before the clock starts. With None, the backend chooses, and
-    all warm-ups end before any copy of the group starts. With a number, as in nvbandwidth, the copy
-    does not wait for the warm-ups of other copies. Only backend cuda uses a given number."""
+    `size` is the number of bytes to move. If an operation reads two arrays, both are in `source`.
+    `interference` marks a copy that only has to run longer than the first copy of its group.
+    `endless` marks a copy that runs until the other copies have ended, or until wait() if it is
+    alone. Its seconds are those that all loops would take. `tracked` asks for the progress of the
+    copy, even if one launch does all loops. `warm_ups` is the number of loops before the clock
+    starts; the backend `cuda` alone uses it. None lets the backend choose, and copies then wait for
+    each other's warm-ups."""
 
     transfer: Transfer
     source: Buffer | None
@@ -124,11 +123,12 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """The seconds that all loops of each copy took. `span` runs from the first start to the last
-    end. `checksums` has the xor of the 64-bit words that a pure read saw in the last loop, None for
-    other copies. `progress` has the start of each copy and the end of each lap, in seconds since
-    the gate opened; without distinct laps, only start and end. `counters` covers all threads, if
-    the backend counts events."""
+    """The times of a group in seconds. `seconds` is the time of all loops, for each copy.
+
+    `span` is the time from the first start to the last end.
+    `checksums` has the xor of the 64-bit words that the last loop of a pure read saw, else None.
+    `progress` has each copy's start and the end of each lap, counted from the opening of the gate.
+    `counters` has the CPU events of all threads, if they were counted."""
 
     seconds: tuple[float, ...]
     span: float
@@ -138,17 +138,17 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 MOST_LAPS = 64
-"""Most laps behind one gate."""
+"""The largest number of laps behind one gate."""
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How to sample a group. A sample lasts at least `seconds` and has at least `loops` loops. If a
-    cell reports its first copy, up to `laps` samples may follow each other behind one gate. For a
-    `sustained` total, all copies run together for several loops of the slowest copy in each sample.
-    A loop has `steps`, such as the accesses of a pointer chase: a latency is the time of one step,
-    a rate is in steps per second. A visit takes at most `most` samples. Beyond 32, more samples
-    improve percentiles, but not the variation between visits. If `rehearsed`, an uncounted sample
-    precedes samples shorter than `seconds`, because the first sample after a pause takes longer."""
+    """How to sample a group. A sample has at least `seconds` and at least `loops` loops.
+
+    `laps` is the largest number of samples behind one gate.
+    `most` is the largest number of samples in a round. Beyond 32, more improve only percentiles.
+    `sustained` keeps all copies running for several loops of the slowest one.
+    `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
+    `rehearsed` adds an uncounted sample before short ones, because the first one is slower."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -160,20 +160,19 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Group(Protocol):
-    """Copies that run at the same time, or another operation. Nothing else runs between open() and
-    wait().
+    """Copies that run at the same time, or another operation. Nothing else runs between `open` and
+    `wait`.
 
-    `most_loops` is the number of loops that may wait behind the gate. `pace` says how to sample the
-    group. Calls out of order raise an error and never hang. `close` is safe at any time, also while
-    the group is armed."""
+    `most_loops` is the number of loops that can wait behind the gate. `pace` says how to sample.
+    Calls in a wrong order raise an error. `close` may be called at any time."""
 
     pace: Pace
 
     @property
     def most_loops(self) -> int: ...
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues `laps` laps (at most `MOST_LAPS`) behind the gate. Each lap has `loops` loops of
-        each copy, back to back."""
+        """Enqueues `laps` laps (at most `MOST_LAPS`) behind the gate. In a lap, each copy has
+        `loops` loops, one after another."""
         ...
 
     def open(self) -> None: ...
@@ -183,17 +182,16 @@ class Group(Protocol):
 
 @runtime_checkable
 class CheckedGroup(Protocol):
-    """A group whose operation computes results that are not in the copies' buffers."""
+    """A group whose results are not in the copies' buffers, and must be checked in another way."""
 
     def mismatch(self) -> str | None:
-        """Describes an error in the result of the last loop, or returns None if the result is
-        right."""
+        """Returns a message if the result of the last loop is wrong, else None."""
         ...
 
 
 class Wrong(msgspec.Struct, frozen=True):
-    """The wrong elements in the result of a collective. There are `count` wrong elements. The first
-    is at index `first` of the receive buffer of `rank`. All fields are 0 if no element is wrong."""
+    """The wrong elements in the result of a collective. `count` is their number. `first` is the
+    index of the first one, in the receive buffer of `rank`. All fields are 0 if there are none."""
 
     count: int = 0
     rank: int = 0
@@ -202,49 +200,49 @@ class Wrong(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class CollectingGroup(Protocol):
-    """A group that carries out a collective. Both methods are called between samples."""
+    """A group that carries out a collective. The methods are called between samples."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of each of `count` single iterations, by rank. The seconds are the
-        time of the rank's own part; the rank that comes last waits least."""
+        """Returns the seconds of `count` single iterations for each rank. The time of a rank is
+        that of its own part, so a rank that comes last has the shortest time."""
         ...
 
     def check(self) -> Wrong:
-        """Fills the buffers, carries out the collective once, and checks the result of every
-        rank."""
+        """Carries out the collective once with new data, and checks the result of every rank."""
         ...
 
 
 @runtime_checkable
 class Working(Protocol):
-    """A group that carries out an AI workload. The workload's result is read after all samples."""
+    """A group that runs an AI workload. `done` returns the result after all samples."""
 
     def done(self) -> WorkDone: ...
 
 
 @runtime_checkable
 class Works(Protocol):
-    """A backend that carries out AI workloads."""
+    """A backend that can run AI workloads."""
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns the group of a workload on the owner of the transfer's engine. Raises Unsupported
-        if the workload does not fit on this device."""
+        """Returns a group that runs a workload on the device of the transfer's engine. Raises
+        Unsupported if the workload does not fit on the device."""
         ...
 
 
 def run(group: Group, loops: int = 2, laps: int = 1) -> Timing:
-    """Runs `laps` laps of `loops` loops behind the group's gate, and returns the timing."""
+    """Runs a group once: `laps` laps of `loops` loops. Returns the timing."""
     group.arm(loops, laps)
     group.open()
     return group.wait()
 
 
 class Gated:
-    """Base of groups with a software gate. Calls out of order raise an error."""
+    """A base class for groups without a gate on a device: `open` only remembers that work may
+    start. Calls in a wrong order raise an error."""
 
     most_loops = 1 << 30
     _armed: tuple[int, int] | None = None
-    """The numbers of loops and laps for which the group is armed."""
+    """The numbers of loops and laps that are waiting."""
     _opened = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
@@ -258,7 +256,8 @@ class Gated:
         self._opened = True
 
     def pass_gate(self) -> tuple[int, int]:
-        """Returns the loops and laps of an opened group, and allows the group to be armed again."""
+        """Returns the numbers of loops and laps, and allows the group to be armed again. Raises
+        BackendError if the gate is not open."""
         if not self._armed or not self._opened:
             raise BackendError("wait", "the gate is not open")
         armed, self._armed, self._opened = self._armed, None, False
@@ -270,49 +269,49 @@ class Gated:
 
 @runtime_checkable
 class Tuner(Protocol):
-    """A backend that can search for the fastest settings of its devices and store them."""
+    """A backend that can find the fastest settings of its devices, and store them."""
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Searches every path of `device`. Peer paths lead to the device `peer`."""
+        """Finds the settings for each path of `device`. `peer` is the other device of peer
+        paths."""
         ...
 
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A backend with its own clock, which measures the time of a cell."""
+    """A backend that has its own clock."""
 
     def clock(self) -> float:
-        """Returns the backend's time in seconds."""
+        """Returns the time of the backend's clock in seconds."""
         ...
 
 
 @runtime_checkable
 class SimulatedClock(Clocked, Protocol):
-    """A simulated machine, whose time is simulated, too."""
+    """A simulated machine, on which time is simulated, too."""
 
     def enter(
         self, cells: Mapping[int, Sequence[Transfer]], phase: Phase, visit: int = 0, taken: int = 0
     ) -> None:
-        """Starts a phase of cells that are measured at the same time. `cells` has the transfers of
-        each cell, by the cell's number in the whole plan, from 0. `visit` is the number of this
-        visit, and `taken` the number of earlier samples. So a scheduled fault affects its cell in
-        whichever process measures the cell. Raises the faults that the phase's calls would
-        raise."""
+        """Starts a phase for cells that are measured together. The keys of `cells` are the cells'
+        numbers in the plan, from 0. `visit` is the number of the round, and `taken` the number of
+        earlier samples. These numbers decide which scheduled faults occur, and the errors of those
+        faults are raised."""
         ...
 
 
 @runtime_checkable
 class HasTelemetry(Protocol):
-    """A backend whose vendor library reports the state of the devices. Facts that the library does
-    not report are null; the methods raise no errors for missing facts."""
+    """A backend that reports facts and the current state of its devices. Unknown facts are null and
+    raise no errors."""
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns all facts that the library reports about each device, by device index."""
+        """Returns all known facts about each device, in the order of the devices."""
         ...
 
     def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Returns the current state of these devices. Another thread calls this method while the
-        devices are measured, so the method must neither wait for the devices nor use them."""
+        """Returns the current state of these devices. Another thread calls this method during
+        measurements, so it must neither use the devices nor wait for them."""
         ...
 
 
@@ -326,54 +325,53 @@ class Backend(Protocol):
         ...
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why the backend cannot carry out this transfer here, or None if it can. The
-        answer is an exception if the exception's type says more than "unsupported". Never raises an
-        error. The first answer for a kernel may take as long as compiling the kernel."""
+        """Returns the reason why the backend cannot carry out the transfer, or None if it can. The
+        reason is an exception if its type matters. Never raises an exception. The first call may
+        take long, because a kernel may have to be compiled."""
         ...
 
     def remarks(self, transfer: Transfer) -> tuple[str | Note, ...]:
-        """Returns remarks for readers of the figure (two devices share one DRAM), and remarks on
-        how the last prepared group is carried out. Called only for transfers that are not
-        refused."""
+        """Returns remarks for readers of the figure, such as "both devices share one DRAM". Some
+        remarks are about the group that was prepared last. The backend must not refuse the
+        transfer."""
         ...
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a hashable key. Engines with equal keys can share a buffer of `memory`."""
+        """Returns a hashable key. Engines with equal keys can use the same buffer in `memory`."""
         ...
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Allocates `size` bytes that `engine` can reach: bound, first-touched and pinned as the
-        memory's kind requires. The buffer serves all engines with an equal `reach`."""
+        """Allocates `size` bytes that `engine` can use, placed and pinned as the memory's kind
+        requires. All engines with an equal `reach` can use the buffer."""
         ...
 
     def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes the pattern, or its complement, over the first `size` bytes."""
+        """Writes a pattern into the first `size` bytes. `inverted` inverts all bits."""
         ...
 
     def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Returns the offset of the first byte that differs from the pattern, or None if all bytes
-        agree."""
+        """Returns the offset of the first byte that differs from the pattern, or None if all are
+        right."""
         ...
 
     def checksum(self, buffer: Buffer, size: int) -> int:
-        """Returns the xor of all 64-bit words of the buffer. The last word is filled up with zero
-        bytes."""
+        """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
         ...
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Returns a group that can be armed any number of times. Raises Unsupported if the backend
-        lacks the operation, in general or for these copies. The operations:
+        """Returns a group for an operation, which can be armed any number of times. Raises
+        Unsupported if the backend cannot carry out the operation with these copies. The operations
+        are:
 
         - copies, operations on arrays (`stream-…`, `peak-…`) and `primes` (a loop is one event);
         - `chase`: a thread follows pointers through the source; other copies must be endless;
-        - `enqueue`: the seconds are the host's, for enqueuing all loops while a gate holds the
-          device back;
+        - `enqueue`: the host enqueues all loops, and the seconds are the host's;
         - `ping-pong`: a cache line bounces between two CPUs; a loop is a round trip;
         - `copy-ping-pong`: copies there and back; the host waits for each; a loop is a round trip;
         - `flag-ping-pong`: the destination's side polls for a stored value and stores one back;
         - `timed-copy`: a copy, timed by the device;
         - `launch` and others of HAND_OVERS: from the host's call until the host knows the end;
-          in these latencies, copies after the first load the link;
+          copies after the first load the link, also in `copy-ping-pong` and `flag-ping-pong`;
         - `overlap`: a kernel (the first copy) and copies of its device; the seconds are of each
           part alone, the span is of all at once;
         - a Collective: each copy is a rank's part, with send and receive buffer (in place: only
@@ -382,7 +380,7 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Frees everything; idempotent."""
+        """Frees everything. May be called again."""
         ...
 
 
@@ -391,9 +389,8 @@ _FOLLOWS: dict[tuple[type, type], bool] = {}
 
 
 def follows(one: object, protocol: type[_P]) -> TypeGuard[_P]:
-    """Whether the type of a value implements a protocol. The answer is stored for each type,
-    because `isinstance` would check on every call, which takes longer than a measurement on a
-    simulated device."""
+    """Whether a value implements a protocol. The answer is stored by type, because `isinstance` is
+    slow."""
     asked = type(one), protocol
     if asked not in _FOLLOWS:
         _FOLLOWS[asked] = isinstance(one, protocol)

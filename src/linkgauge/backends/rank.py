@@ -1,8 +1,8 @@
-"""The backend of one of several ranks. Such a backend also gives the other ranks of a cell access
-to its memory, and opens their memory.
+"""A backend for one of several ranks. It gives the other ranks access to its memory, and opens
+theirs.
 
-A rank has one device. In the notation of the run, the memory of rank 2 is `cuda:0@2`. The backend
-itself knows nothing of ranks, and calls the same memory `cuda:0`."""
+A rank has one device. The memory of rank 2 is called `cuda:0@2` in a run. The backend that does the
+work does not know ranks, and calls the same memory `cuda:0`."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ from .protocol import (
 _T = TypeVar("_T")
 
 GATE_SPIN = 1e-3
-"""Seconds before a gate's time at which a rank stops sleeping."""
+"""A rank stops sleeping this many seconds before the time of a start."""
 
 
 class SpannedBuffer:
-    """A buffer of a cell that several ranks measure. `here` is the memory of the buffer in this
-    rank: own memory, or another rank's memory, opened by `handle`. Without `here`, the buffer is
-    only a name."""
+    """A buffer that several ranks know. `here` is its memory in this rank: own memory, or another
+    rank's memory that was opened by `handle`. Without `here`, this rank cannot use the buffer."""
 
     warnings: tuple[str, ...] = ()
 
@@ -70,7 +69,7 @@ def spanned(buffer: Buffer | None) -> SpannedBuffer:
 
 
 def held(buffer: Buffer | None) -> Buffer:
-    """Returns the memory of the buffer in this rank. Raises BackendError if there is none."""
+    """Returns the buffer's memory in this rank. Raises BackendError if this rank has none."""
     own = spanned(buffer)
     if own.here is None:
         raise BackendError("buffer", f"{own.memory} is not allocated here")
@@ -78,81 +77,81 @@ def held(buffer: Buffer | None) -> Buffer:
 
 
 def crosses(hosts: Sequence[str], memory: Memory, engine: Engine) -> bool:
-    """Whether the memory is on another machine than the engine's owner."""
+    """Whether the memory and the engine are on different machines."""
     return hosts[memory.rank or 0] != hosts[engine.owner.rank or 0]
 
 
 class RankBackend(Backend, Protocol):
-    """A rank's backend. The buffers of copies are `SpannedBuffer`s. Groups time the copies whose
-    engines belong to this rank, in the order of the copies. `others_wait` says that calls of other
-    ranks may not end before this rank makes progress, even if this rank is idle."""
+    """The backend of a rank. All buffers are `SpannedBuffer`s. A group reports only the copies
+    whose engine belongs to this rank. `others_wait` says that other ranks may have to wait until
+    this rank calls `make_progress`, even if it is idle."""
 
     others_wait: bool = False
     tokens: Sequence[bytes] = ()
     nics: Sequence[Interface] = ()
-    """The network interfaces of the rank's machine, if the rank measures with them."""
+    """The network interfaces of the rank's machine, if they are measured."""
     gpu: Device | None = None
-    """The GPU that is measured together with the network interfaces, on request."""
+    """The GPU that is measured together with network interfaces, if requested."""
     lacks_gpu: str | None = None
     """The reason why there is no GPU."""
 
     def make_progress(self) -> None:
-        """Makes progress on communication. By default does nothing, because no rank depends on
-        progress."""
+        """Lets the library of this backend move bytes for other ranks. By default nothing has to be
+        done."""
         return
 
     def look(self) -> Inventory:
-        """Returns the accelerators that this process sees, under this process's own names."""
+        """Returns the accelerators that this process sees, under the names that this process
+        uses."""
         return Inventory()
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]: ...
     def is_window(self, engine: Engine) -> bool:
-        """Whether all ranks of a cell allocate memory for this engine together, by `windows`."""
+        """Whether all ranks must allocate memory for this engine together, by `windows`."""
         return False
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> Sequence[Buffer]:
-        """Allocates memory for each of these buffers. All ranks in `ranks` call this method at the
-        same time."""
+        """Allocates memory for these buffers. All ranks in `ranks` call this method at the same
+        time."""
         raise Unsupported("this backend allocates nothing together")
 
     def handle(self, buffer: Buffer) -> bytes:
-        """Returns the handle by which other ranks open a buffer of this rank. The handle is empty
-        if other ranks need none."""
+        """Returns the handle with which other ranks open a buffer of this rank. It is empty if they
+        need none."""
         return b""
 
     def apart(self, copies: Sequence[Copy]) -> tuple[str | None, ...]:
-        """Returns for each copy why this rank's engine cannot reach both memories, or None if it
-        can."""
+        """Returns, for each copy, the reason why this rank's engine cannot reach both memories. The
+        reason is None if it can."""
         return (None,) * len(copies)
 
     def token(self) -> bytes:
-        """Returns a new token that founds a group of ranks. All ranks of the group receive the
-        token before they prepare."""
+        """Returns a new token. Ranks that receive the same token form a group."""
         raise Unsupported("this backend founds no groups of ranks")
 
     def found(self, tokens: Sequence[bytes]) -> None:
-        """Sets the tokens of the groups of ranks that are prepared next."""
+        """Sets the tokens of the groups that are prepared next."""
         self.tokens = tokens
 
     def leave(self) -> None:
-        """Ends the last prepared group in all ranks, even if preparing failed. By default does
-        nothing."""
+        """Ends the last group on all ranks, even if it could not be prepared. By default nothing
+        has to be done."""
         return
 
 
 @runtime_checkable
 class Punctual(Protocol):
-    """A group that itself waits for the time at which the gate is to open."""
+    """A group that itself waits until the time of its start."""
 
     def open_at(self, at: float | None) -> float:
-        """Opens the gate at the time `at`, or at once if `at` is None. Returns when the gate
-        opened, by the monotonic clock."""
+        """Starts the group at the time `at` of the monotonic clock, or at once if `at` is None.
+        Returns the actual time."""
         ...
 
 
 def open_at(group: Group, at: float | None) -> float:
-    """Opens the gate when the monotonic clock reads `at`. Returns the clock's reading at that
-    moment."""
+    """Starts a group at the time `at` of the monotonic clock, or at once if `at` is None. Returns
+    the actual time."""
     if follows(group, Punctual):  # type: ignore[type-abstract]
         return group.open_at(at)
     opened = await_time(at)
@@ -161,7 +160,7 @@ def open_at(group: Group, at: float | None) -> float:
 
 
 def await_time(at: float | None) -> float:
-    """Waits until the monotonic clock reads `at`. Returns the clock's reading at that moment."""
+    """Waits until the time `at` of the monotonic clock. Returns the actual time."""
     if at is not None:
         while (left := at - time.monotonic()) > 0:
             time.sleep(max(0.0, left - GATE_SPIN))  # at 0 it lets other threads go on
@@ -169,7 +168,7 @@ def await_time(at: float | None) -> float:
 
 
 class IdlePart(Gated):
-    """The part of a rank that has no work while other ranks access its memory."""
+    """A group without work, for a rank whose memory only other ranks use."""
 
     pace = Pace()
 
@@ -179,7 +178,8 @@ class IdlePart(Gated):
 
 
 class OwnCopies:
-    """A group that reports only the copies at these places, which belong to this rank."""
+    """A group that reports only some of its copies, because the others belong to other ranks.
+    `places` are the indices of this rank's copies."""
 
     def __init__(self, group: Group, places: Sequence[int]) -> None:
         self._group, self._places = group, places
@@ -202,15 +202,14 @@ class OwnCopies:
         return self._own(cast("CollectingGroup", self._group).iterations(count))
 
     def check(self) -> Wrong:
-        """Returns the wrong elements if they belong to this rank's copies. Other ranks report their
-        own wrong elements."""
+        """Returns the wrong elements in the results of this rank. Other ranks report their own."""
         found = cast("CollectingGroup", self._group).check()
         return found if found.rank in self._places else Wrong()
 
 
 class OfProcess(RankBackend):
-    """A backend without knowledge of ranks, whose single device becomes the device of a rank.
-    Memories of other ranks keep their rank."""
+    """The backend of a rank, made from a backend that does not know ranks. `device` is the rank's
+    only device."""
 
     def __init__(self, rank: int, backend: Backend, device: Device) -> None:
         self.name = backend.name
@@ -226,7 +225,8 @@ class OfProcess(RankBackend):
         return Inventory(accelerators=found)
 
     def local(self, memory: Memory) -> Memory:
-        """Returns a memory as the backend itself names it."""
+        """Returns the memory under the name that `backend` uses. Memories of other ranks keep their
+        names."""
         return memory.unranked if memory.rank == self.rank else memory
 
     def transfer(self, transfer: Transfer) -> Transfer:
@@ -239,8 +239,8 @@ class OfProcess(RankBackend):
         return tuple(map(str, self.backend.remarks(self.transfer(transfer))))
 
     def _engine(self, memory: Memory, engine: Engine) -> Engine:
-        """Returns the engine as the backend itself names it. An engine of another rank becomes an
-        engine of the memory's own device."""
+        """Returns the engine under the name that `backend` uses. For an engine of another rank,
+        returns the same engine of the memory's own device."""
         owner = self.local(engine.owner)
         if owner.rank is not None:
             owner = self.local(memory).place
@@ -262,11 +262,11 @@ class OfProcess(RankBackend):
         return self.backend.checksum(buffer, size)
 
     def is_mine(self, copy: Copy) -> bool:
-        """Whether this rank carries out the copy and times it."""
+        """Whether this rank carries out the copy."""
         return copy.transfer.engine.owner.rank == self.rank
 
     def places(self, copies: Sequence[Copy]) -> list[int]:
-        """Returns the places of this rank's own copies."""
+        """Returns the indices of the copies that this rank carries out."""
         return [place for place, copy in enumerate(copies) if self.is_mine(copy)]
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
@@ -274,7 +274,7 @@ class OfProcess(RankBackend):
         return self.backend.prepare(mine, operation) if mine else IdlePart()
 
     def copy(self, copy: Copy) -> Copy:
-        """Returns the copy in the form in which the backend carries it out."""
+        """Returns the copy with the names and buffers that `backend` uses."""
         return replace(
             copy,
             transfer=self.transfer(copy.transfer),
@@ -283,7 +283,7 @@ class OfProcess(RankBackend):
         )
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """Returns the memory of the buffer in this rank. Raises BackendError if there is none."""
+        """Returns the buffer's memory in this rank. Raises BackendError if this rank has none."""
         return None if buffer is None else held(buffer)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""Refusals that several backends share: functions that turn plain facts into sentences, or raise
-Unsupported."""
+"""Rules that several backends share for refusing transfers. A rule returns or yields a reason, or
+raises Unsupported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .protocol import Copy
 
 
 def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
-    """Yields a refusal if the machine lacks the node of a host memory or of an engine's owner."""
+    """Yields a reason if the machine does not have the NUMA node of a host memory or engine."""
     if memory.index not in nodes:
         known = ", ".join(f"host:{index}" for index in nodes)
         yield f"no node {memory.place}: this machine has {known}"
@@ -26,8 +26,8 @@ def no_node(memory: Memory, nodes: Collection[int]) -> Iterator[str]:
 def of_threads(
     transfer: Transfer, cpus: Mapping[int, Sequence[int]], kinds: Collection[str]
 ) -> Iterator[str]:
-    """Yields refusals of transfers by host threads. `cpus` has the CPUs of each node, and `kinds`
-    the kinds of memory that host threads can use."""
+    """Yields the reasons why host threads cannot carry out a transfer. `cpus` has the CPUs of each
+    node. `kinds` are the kinds of memory that host threads can use."""
     owner = transfer.engine.owner
     for memory in transfer.memories:
         if not memory.is_host:
@@ -48,15 +48,15 @@ def of_threads(
 
 
 def of_load(transfer: Transfer) -> Iterator[str]:
-    """Yields a refusal if a transfer is limited to a share of its rate, which the backend cannot
-    do."""
+    """Yields a reason if the transfer is a load that runs at a share of its full rate. Most
+    backends cannot limit a rate."""
     if transfer.load != FULL_LOAD:
         held = "only host threads and CUDA kernels (sm) can limit a transfer to a share of its rate"
         yield f"{held}: {transfer.load}%"
 
 
 def of_copy_engine(transfer: Transfer) -> Iterator[str]:
-    """Yields refusals of transfers that `ce` cannot carry out."""
+    """Yields the reasons why a copy engine cannot carry out a transfer."""
     if transfer.engine.kind == "ce" and len(transfer.memories) < 2:
         yield "ce copies between two memories: a pure read or write needs a kernel (sm)"
     if transfer.engine.kind == "ce" and transfer.both_ways:
@@ -64,13 +64,13 @@ def of_copy_engine(transfer: Transfer) -> Iterator[str]:
 
 
 def lacking(name: str, operation: OperationName) -> Unsupported:
-    """Returns the exception for an operation that backend `name` lacks."""
+    """Returns the exception for an operation that the backend `name` does not have."""
     return Unsupported(f"backend {name} {named(operation).lacking}")
 
 
 def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | None:
-    """Returns why a cache line cannot bounce between the ends of this transfer, or None if it can.
-    `cpus` are the CPUs that this process may use."""
+    """Returns the reason why a cache line cannot bounce between the ends of a transfer, or None if
+    it can. `cpus` are the CPUs that this process may use."""
     for memory in transfer.memories:
         if memory.index not in cpus:
             return f"{memory} is absent, or this process may not use it (cpuset, affinity)"
@@ -83,14 +83,14 @@ def exchange_refusal(transfer: Transfer, cpus: Container[int | None]) -> str | N
 
 
 def check_alone(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported for several copies at once. Used by backends that measure one latency at a
-    time."""
+    """Raises Unsupported if there is more than one copy. Some operations can be measured only
+    alone."""
     if len(copies) > 1:
         raise Unsupported("latencies are measured one at a time")
 
 
 def check_copy_engine(copy: Copy) -> Copy:
-    """Returns the copy if a copy engine carries it out, else raises Unsupported."""
+    """Returns the copy. Raises Unsupported if it is not made by a copy engine."""
     transfer = copy.transfer
     if transfer.engine.kind != "ce" or len(transfer.memories) < 2:
         raise Unsupported(f"{transfer}: only copies by ce are timed one by one")
@@ -98,8 +98,8 @@ def check_copy_engine(copy: Copy) -> Copy:
 
 
 def check_flags(copy: Copy) -> tuple[Memory, Memory]:
-    """Returns the two memories between which flags bounce. The second memory is a device's; the
-    first is the host's or any device's. Raises Unsupported for other transfers."""
+    """Returns the two memories between which flags bounce. The first is the host's or a device's,
+    and the second a device's. Raises Unsupported if the transfer does not have such memories."""
     transfer = copy.transfer
     kind = transfer.engine.kind
     if kind != "sm" or len(transfer.memories) < 2 or not transfer.destination.is_device:
@@ -109,8 +109,8 @@ def check_flags(copy: Copy) -> tuple[Memory, Memory]:
 
 
 def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for a ping-pong between memories other than CPU caches, and for other
-    operations between CPU caches."""
+    """Raises Unsupported for a ping-pong of cache lines that is not between two CPUs, and for any
+    other operation between CPUs."""
     for copy in copies:
         if copy.transfer.source.is_cpu != does.between_cpus:
             problem = "a line bounces between the caches of CPUs (core_to_core_latency)"
@@ -118,9 +118,8 @@ def check_exchanges(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def check_work(copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported for copies from null to null, and for work that is given a memory but
-    takes none. The loads of an operation on a device are exempt. Copies that run with a computing
-    kernel are checked as usual."""
+    """Raises Unsupported if a transfer has no memory but its operation needs one, or the other way
+    round. Loads, and copies that run with a computing kernel, are exceptions."""
     for copy in copies[:1] if does.loads_beside else copies:
         if bool(copy.transfer.memories) != does.in_memory:
             problem = f"{does.name} takes no memory" if copy.transfer.memories else "moves nothing"
@@ -132,8 +131,8 @@ def check_work(copies: Sequence[Copy], does: Operation) -> None:
 
 
 def settle(nodes: Mapping[int, Node], near: int) -> None:
-    """Moves the calling thread to this node's CPUs, if there are other nodes and the thread may
-    move."""
+    """Moves this thread to the CPUs of a NUMA node. Does nothing if there is no other node, or if
+    the thread may not move."""
     node = nodes.get(near)
     if len(nodes) > 1 and node is not None and node.cpus:
         with suppress(OSError):  # a cpuset may exclude them

@@ -1,9 +1,9 @@
-"""Work that needs a thread of its own: calls return only when the work is done, or no event can
-time the work.
+"""Work that runs in threads. It is used if calls return only when their work is done, or if the
+device cannot measure the time.
 
-Such work cannot wait behind a gate, because the call that opens the gate would never be made.
-Instead, all threads start at a barrier. Each thread times itself by the host's monotonic clock, as
-an application would."""
+Such work cannot wait for a gate (start signal), because the call that opens it would never be made.
+Instead, all threads start at a barrier. Each thread measures its own time by the host's monotonic
+clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .iterations import Queue
 from .protocol import Copy, Gated, Pace, Timing
 
 PATIENCE = 30.0
-"""Seconds for which threads wait for each other before they start."""
+"""Seconds for which threads wait for each other at the start."""
 
 
 def _nothing() -> None:
@@ -29,9 +29,12 @@ def _nothing() -> None:
 
 
 class Worked(NamedTuple):
-    """The work of one thread. `run` carries out a number of loops and returns when all are done.
-    `enter` prepares the calling thread before. `checksum` returns the xor of the words that a pure
-    read saw, or None for other work."""
+    """The work of one thread.
+
+    `run` carries out a number of loops, and returns when they are done.
+    `enter` prepares the thread before the first loop.
+    `checksum` returns the xor of the words that were read, or None if the work does not only
+    read."""
 
     run: Callable[[int], None]
     enter: Callable[[], None] = _nothing
@@ -40,8 +43,8 @@ class Worked(NamedTuple):
 
 
 def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
-    """Returns a copy as calls on a queue: the calls of all loops, with no Python in between, and a
-    wait for the queue. `made` owns the resources of the calls."""
+    """Returns a copy as work for a thread. The native core makes the calls of all loops, and waits
+    until the queue is empty. `made` owns the calls' resources."""
     moved, last = list(queue.copy(copy.destination, copy.source, copy.size)), list(queue.sync())
     calls, at_last = (
         [(queue.address_of(name), words) for name, words in named] for named in (moved, last)
@@ -56,8 +59,8 @@ def called(queue: Queue, copy: Copy, made: ExitStack) -> Worked:
 
 
 class ThreadedGroup(Gated):
-    """Works that start together, each in its own thread. Threads live as long as the group, because
-    libraries keep pools of threads for each calling thread."""
+    """Pieces of work that start together, each in its own thread. The threads live as long as the
+    group."""
 
     def __init__(self, works: Sequence[Worked], pace: Pace = Pace()) -> None:  # noqa: B008
         self.works = tuple(works)
@@ -67,7 +70,7 @@ class ThreadedGroup(Gated):
         self._running: list[Future[list[float]]] = []
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Starts a thread for each work. The threads wait at the barrier."""
+        """Starts the threads, which wait at the barrier."""
         super().arm(loops, laps)
         self._barrier.reset()
         try:
@@ -84,8 +87,8 @@ class ThreadedGroup(Gated):
             self._barrier.wait(PATIENCE)
 
     def wait(self) -> Timing:
-        """Waits for all threads. Returns seconds by the host's clock, from the first call to the
-        last byte. Raises the error of a thread that failed."""
+        """Waits for all threads. The seconds are from the first call to the last byte, by the
+        host's clock. If a thread failed, raises its error."""
         self.pass_gate()
         running, self._running = self._running, []
         failures = [error for one in running if (error := one.exception()) is not None]
@@ -102,7 +105,7 @@ class ThreadedGroup(Gated):
         )
 
     def close(self) -> None:
-        """Ends waiting threads and closes the works; idempotent."""
+        """Ends all threads and closes the work. May be called again."""
         super().close()
         self._barrier.abort()
         self._threads.shutdown()
@@ -112,8 +115,8 @@ class ThreadedGroup(Gated):
         self.works = ()
 
     def _run(self, work: Worked, loops: int, laps: int) -> list[float]:
-        """Carries out the work. Returns when the work began and when each lap ended, by the host's
-        clock."""
+        """Carries out the work of a thread. Returns the time of the start and of the end of each
+        lap."""
         try:
             work.enter()
             self._barrier.wait(PATIENCE)

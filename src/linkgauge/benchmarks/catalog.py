@@ -84,10 +84,10 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns the chosen benchmarks: those with one of the names, and those that begin with one of
-    the prefixes. Without names and prefixes, returns the benchmarks of the profile, or all without
-    a profile. The order is the catalog's, unless the profile has its own. With `only_d2d`, only
-    benchmarks between devices are returned.
+    """Returns the chosen benchmarks. A benchmark is chosen by its name or by the beginning of its
+    name. Without names and prefixes, all benchmarks of the profile are chosen, or all if there is
+    no profile. The order is the catalog's, unless the profile has its own. `only_d2d` keeps only
+    benchmarks between devices.
 
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)

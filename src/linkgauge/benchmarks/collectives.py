@@ -113,8 +113,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the sizes to measure in bytes. Sizes that the user chose come first, then the
-    profile's. A largest size that the user chose limits the profile's sizes."""
+    """Returns the sizes to measure, in bytes. They are the user's sizes if given, else the
+    profile's. The user can also set only the largest size."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest

@@ -1,12 +1,13 @@
 """The 35 single-node tests of nvbandwidth 0.8, with their exact names and in the order of
 nvbandwidth, and copies within the host.
 
-Letters stand for memories. The device of a column is d, every other device e, and the host's node
-h. In a matrix, r is the device (or node) of the row and c that of the column. `by x` names the
-device that moves the bytes, by its copy engine (`ce`) or a compute kernel (`sm`). The destination
-does the work of a read, and the source that of a write. Interfering copies move twice the bytes, so
-that they outlast the measured copy. Source of the
-definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
+In the notation of a test, letters stand for memories. d is the device of the column, e is every
+other device, and h is the host node near a device. In a matrix, r is the device (or node) of the
+row, and c is that of the column. `by x` names the device that moves the bytes, by its copy engine
+(`ce`) or a compute kernel (`sm`). In a read, the destination moves them. In a write, the source
+does. Interfering copies move twice the bytes, so that they run longer than the measured copy.
+
+Source of the definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """STREAM's operations on the host's memory, by number of threads and between NUMA nodes.
 
-A row is the NUMA node of the threads, and how the threads access memory. A column is either a
-number of threads or a memory node. By number of threads, the memory is on the threads' own node. By
-memory node, all threads of the row's node work. A machine with several nodes has one more row, in
-which all threads of the machine work on their own node's memory. Profile `vm` measures only this
-last row, and the nodes one by one."""
+A row is the NUMA node of the threads, and the way in which they access memory. A column is a number
+of threads or a memory node. If it is a number of threads, they use the memory of their own node. If
+it is a memory node, all threads of the row's node use its memory. If the machine has several nodes,
+one more row is for all threads of the machine, each on its own node's memory. Profile `vm` measures
+only all threads of the machine, as STREAM itself does. It has another benchmark for single
+nodes."""
 
 from __future__ import annotations
 
@@ -76,8 +77,8 @@ def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields the triad's cells for the memory of each node. Either the threads of one node work on
-    it, or all threads of the machine."""
+    """Yields the triad's cells for the memory of each node. In some cells only the threads of one
+    node work, and in others all threads of the machine."""
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)

@@ -60,8 +60,8 @@ Steps = Callable[[int, int], Iterator[Step]]
 class OverNodes(Row, frozen=True, kw_only=True):
     """A benchmark between nodes. By default, there is a measured cell for each step and each rail.
 
-    If `of_pairs` is set, the benchmark is a matrix of all pairs of nodes, and a cell sums up the
-    rails. `of_pairs` is the largest number of nodes for which the matrix is measured."""
+    `of_pairs` makes the benchmark a matrix of all pairs of nodes. A cell then has the transfers of
+    all rails. The value is the largest number of nodes for which the matrix is measured."""
 
     steps: Steps
     of_pairs: int | None = None

@@ -165,8 +165,8 @@ class Row(msgspec.Struct, frozen=True):
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with all cells on the device set. Without cells, it has the
-        reason."""
+        """Returns the benchmark with all cells on the device set. If there are no cells, the
+        benchmark has the reason."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -303,8 +303,8 @@ def _by_flags(transfer: Transfer) -> Transfer:
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Returns the transfers of a cell's notation. Letters become placeholders: memories whose index
-    is the code of the letter."""
+    """Returns the transfers of a cell's notation, with placeholders for the letters. A placeholder
+    is a memory whose index is the code of the letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -324,9 +324,9 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields the memories that replace the letters of a transfer. The letter d is the memory at
-    index `at`. Its partners begin with the next memory, so that devices do not all meet at one
-    partner."""
+    """Yields mappings from the letters of a transfer to memories. The letter d is the memory at
+    index `at`. The first partner of d is the next memory, so that not all devices use the same
+    partner at once."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}

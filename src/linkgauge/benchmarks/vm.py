@@ -1,4 +1,5 @@
-"""Profile `vm`: the figures that compare configurations of a virtual machine, and its host.
+"""Profile `vm`: figures for comparing configurations of a virtual machine, and for comparing it
+with its host.
 
 The set and the order are those of the vCPU benchmark suite: computing by CPUs, memory, the
 accelerator's own work, and the links to it. The accelerator works before its links are measured, so

@@ -29,8 +29,9 @@ second."""
 
 def since(run: Run) -> tuple[Run, str | None]:
     """Compares a judged run with earlier runs of the history. Returns the run with the comparison,
-    and a line about it. The line is None without a comparison. Incomplete and profiled runs, and
-    runs with very many cells, are not compared."""
+    and a line about the comparison. If the comparison fails, the line says why. The line is None if
+    there are no earlier runs. Incomplete and profiled runs, and runs with very many cells, are not
+    compared, and also have no line."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)

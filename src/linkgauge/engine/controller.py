@@ -208,7 +208,7 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Delays signals until this block ends and all its records are kept. If a signal ends the
+        """Lets a signal end this block, but never while `keep` writes records. If a signal ends the
         block early, the last lines of the kernel's log are kept, too."""
         with self._interrupts:
             try:

@@ -138,7 +138,7 @@ def make_plan(
     they grow if they would measure caches. With `parallel_pairs`, disjoint pairs of devices are
     measured at the same time.
 
-    Raises InputError if no cell of a size fits in memory."""
+    Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
     plan = [
         _sheet(

@@ -121,7 +121,8 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Returns the title of a table. The title says so if the size fits in the caches."""
+    """Returns the title of a table. The title says so if a size from a profile fits in the host's
+    caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -183,7 +183,7 @@ class Session:
 
 def unasked(machine: Machine) -> list[str]:
     """Returns the optional backends to try although nobody named them. These are all installed
-    ones, if the machine has an accelerator that no other backend reaches."""
+    ones, if the machine has an accelerator and no other backend reaches any accelerator."""
     reached = any(not device.is_cpu for device in machine.all_devices)
     there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
     # Their names are those of the packages that they use.

@@ -1,4 +1,5 @@
-"""Finds the place of the history. It is a URL, a file, or none if the history is turned off."""
+"""Finds the place of the history: a URL or a file. There is no place if the history is turned
+off."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ _DRIVERS = {
 
 def address(asked: str | None = None) -> URL | None:
     """Returns the URL of the history, or None if the history is turned off. `asked` is the user's
-    choice: a URL, a file, or `none`. Without a choice, LINKGAUGE_HISTORY counts, and then the file
-    in the user's data folder. Raises InputError for an invalid choice; the message shows no
-    password."""
+    choice: a URL, a file, or `none`. If it is None, the variable LINKGAUGE_HISTORY is used, or else
+    the file in the user's data folder. Raises InputError for an invalid choice. The message shows
+    no password."""
     text = asked if asked is not None else os.environ.get(VARIABLE, "")
     if text.strip().lower() == NOWHERE:
         return None

@@ -79,9 +79,8 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns the settings on which the figures depend, without those that have their default
-    value. Precision, durations and sizes are not included, and neither are faults of a simulated
-    machine."""
+    """Returns the settings on which the figures depend, if they differ from the defaults.
+    Precision, durations, sizes and the faults of a simulated machine are not among them."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,

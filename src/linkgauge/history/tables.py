@@ -1,12 +1,12 @@
-"""Defines the tables of the history. A change of the tables needs a new `VERSION`, and a step in
-store.py from each earlier version.
+"""The tables of the history. If the tables change, `VERSION` must change, and store.py must convert
+every earlier version.
 
-Figures refer to run and cell by number. Content that many runs share (machines, states, settings,
-tables, cells) is kept once, and found by its digest. The key of figures begins with the cell,
-because a trend reads all figures of a cell.
+Machines, states, settings, tables and cells are stored once for all runs that share them, and found
+by their digest. A figure refers to its run and its cell by number. The key of a figure begins with
+the cell, so that all figures of a cell are read quickly.
 
-Rows hold plain values for reading and writing; a column defines how its values are stored. Reading
-wrong content from a damaged SQLite file raises ValidationError."""
+A column defines how its values are stored, and rows have plain values. If a damaged SQLite file has
+wrong content, reading it raises ValidationError."""
 
 from __future__ import annotations
 

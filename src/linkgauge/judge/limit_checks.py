@@ -41,7 +41,7 @@ Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Returns the run after a check of the limits. Passed cells that exceed a limit now fail. Cells
+    """Returns the run after a check of the limits. Passed cells beyond a limit now fail. Cells
     without the figure that a limit needs get a warning. The run must have the expectations from
     `judge`."""
     if not limits:

@@ -277,7 +277,7 @@ def _range(alike: Sequence[_Bend]) -> str:
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
     """Returns the position at which a curve stops growing, or None. Growth is the slope of the
     logarithms. Before the position it is at least half of proportional, and behind it at most half
-    of that."""
+    of the growth before."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]

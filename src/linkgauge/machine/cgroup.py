@@ -17,9 +17,9 @@ UNLIMITED = 1 << 60
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields the control groups that limit this process's memory, innermost first. A group is given
-    as three texts: the path of its files without their ending, the ending of the file with the
-    limit, and the ending of the file with the usage."""
+    """Yields the control groups that limit this process's memory, the innermost first. Each is
+    given as three texts. The path of a file is the first text followed by the second (for the
+    limit) or the third (for the usage)."""
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),

@@ -139,8 +139,8 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 
 def isa(cpuinfo: str) -> str | None:
-    """Returns the instruction set, or None if /proc/cpuinfo does not show it. x86-64 has a psABI
-    level, and Arm a version and vector extension. RISC-V is as the kernel writes it."""
+    """Returns the instruction set, or None if /proc/cpuinfo does not show it. Examples are an
+    x86-64 level, or a version of Arm with its vector extension."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
     fields = dict(lines)

@@ -61,7 +61,8 @@ def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """Returns the CPU time of a process, or None if this process cannot see it."""
+    """Returns the CPU time of a process. Returns None if the process does not exist, or if this
+    process may not see it."""
     text = read_text(root, f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -75,7 +76,7 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """Returns those words that are numbers."""
+    """Returns the numbers among the words."""
     return [found for found in map(number, words) if found is not None]
 
 

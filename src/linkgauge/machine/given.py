@@ -18,9 +18,10 @@ _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """Reads a file that a user names. `most` is the largest size in bytes. If the file does not
-    begin with `begins`, only its first bytes are returned. Raises OSError if the file cannot be
-    read, and InputError if it is too large or is a pipe without a writer."""
+    """Reads a file that a user names. `most` is the largest size in bytes. `begins` are the bytes
+    with which the file should begin; of any other file, only the first bytes are read. Raises
+    OSError if the file cannot be read, and InputError if it is too large or is a pipe without a
+    writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

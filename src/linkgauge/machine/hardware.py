@@ -78,8 +78,8 @@ def _scalar(value: str) -> str:
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the values that are filled in in a hardware.yml. All values are texts, exactly as
-    written in the file. Raises InputError if the file cannot be read or has another form."""
+    """Returns the values that a person has filled in in a hardware.yml file. All values are texts,
+    exactly as in the file. Raises InputError if the file cannot be read or has another form."""
     try:
         content = read_given(path, MOST_YAML)
         # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
@@ -99,8 +99,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Returns the machine with the stated values added. A stated value that the machine itself
-    reports is left out."""
+    """Returns the machine with the stated values added. A stated value that equals the value that
+    the machine reports is left out."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

@@ -102,8 +102,8 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Returns the bytes of file cache in a control group. `prefix` is `total_` in version 1, to
-    include the groups below."""
+    """Finds the sizes of the file cache in the text of a memory.stat file. `prefix` is `total_` in
+    version 1 of control groups, to include the groups below."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 

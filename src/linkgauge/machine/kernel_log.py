@@ -125,8 +125,8 @@ _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGN
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """Converts a log record to a line for the run. Returns None if the record does not concern a
-    device in `interest`. `seconds` is the time since the run's start."""
+    """Converts a log record to a line for the run. Returns None for a record of no known kind that
+    concerns no device in `interest`. `seconds` is the time since the run's start."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -190,7 +190,7 @@ at the end of the log, and BrokenPipeError if records were lost."""
 class Follower:
     """Reads new messages of the kernel's log that concern the machine.
 
-    `source` returns the next record. If there is no log, it is a text with the reason.
+    `source` is a function that returns the next record, or the reason why there is no log.
     `since` is the time in seconds from the run's start to the creation of this object."""
 
     def __init__(

@@ -27,8 +27,8 @@ def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether a PCI function is an adapter for InfiniBand or RoCE, according to its class and
-    vendor. The adapter needs no driver."""
+    """Whether a PCI function is an adapter for InfiniBand or RoCE. Its class and vendor show this,
+    even without a driver."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 

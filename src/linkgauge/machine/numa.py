@@ -109,9 +109,9 @@ def read_nodes(
 ) -> tuple[Node, ...]:
     """Returns the NUMA nodes with memory, sorted by number. `allowed` are the CPUs to include.
 
-    Nodes of GPU memory are left out. `memory_available` limits the available memory of a node, in
-    bytes. A kernel without NUMA has everything on node 0. If there is only one node, it has all
-    CPUs and memory, unless some CPUs belong to a hidden node."""
+    `memory_available` is an upper limit for the available memory of a node, in bytes. Nodes of GPU
+    memory are left out. A kernel without NUMA has everything on node 0. A single node gets all CPUs
+    and memory, unless some CPUs belong to another node that has no memory."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})

@@ -45,9 +45,9 @@ class Config(PciFunction, frozen=True, kw_only=True):
     """A PCI function as described by its configuration space.
 
     `why` is the reason for null fields of the header and of the PCI Express capability.
-    `why_extended` is the reason if `acs` or `aer` is unknown. Without a reason, the function does
-    not have the capability.
-    The field `silent` is set if the function does not answer: all bytes read as ones."""
+    `why_extended` is the reason if `acs` or `aer` is unknown. Without a reason, a null `acs` or a
+    false `aer` means that the function lacks the capability.
+    `silent` is set if the function does not answer, so that all bytes are 0xFF."""
 
     address: str = ""
     aer: bool | None = None
@@ -213,8 +213,8 @@ def _size(register: int) -> int | None:
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Returns the ACS redirections, whether the function has AER, and the reason if one of both is
-    unknown."""
+    """Returns the ACS redirections, and whether the function has AER. The third value is the reason
+    if one of these is unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:

@@ -100,8 +100,8 @@ def _command_line(root: Root) -> str | None:
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Returns the fields that a machine always has. Each has its value, and the reason to report if
-    the value is missing."""
+    """Returns the fields that every machine should have, by name. Each comes with its value, and
+    with the reason to report if the value is empty."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),

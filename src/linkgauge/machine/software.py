@@ -1,9 +1,8 @@
 """Reads the versions of the software that drives devices: kernel modules, vendors' libraries and
 DKMS modules. Also reads which CPUs handle the devices' interrupts.
 
-Everything is read below a file system root. A capture keeps all names of a folder that is listed
-here. Folders that may hold private names are therefore not listed; their files are read by known
-names."""
+A capture stores the names of all files in a folder that is listed. Folders with private names are
+therefore never listed here. Their files are opened by names that are known in advance."""
 
 from __future__ import annotations
 

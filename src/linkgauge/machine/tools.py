@@ -119,8 +119,8 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """Returns the output of the command. If the command fails, returns the lines of `own` below the
-    reason."""
+    """Returns the output of the command. If the command fails, returns the reason, and below it the
+    lines that `own` yields."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"

@@ -24,8 +24,8 @@ _MOST_CPUS = 1 << 16
 
 
 class Captured:
-    """The files of a captured machine in memory. Paths have no leading slash. Symbolic links have
-    their targets."""
+    """The files of a captured machine in memory. Paths have no leading slash. For symbolic links,
+    the targets are stored."""
 
     def __init__(
         self,
@@ -33,7 +33,8 @@ class Captured:
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`empty` are folders without files."""
+        """Stores the files, the links and the folders of a machine. `empty` are folders without
+        files."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}

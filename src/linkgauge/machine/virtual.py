@@ -47,7 +47,7 @@ _UUID = "sys/class/dmi/id/product_uuid"
 
 
 def read_virtual(root: Root) -> Virtual:
-    """Reads these facts below `root`. Never raises an exception."""
+    """Reads the facts about virtual machines below `root`. Never raises an exception."""
     return Virtual(
         siblings={cpu: threads_of(root, cpu) for cpu in shown_cpus(root)},
         node_pages={
@@ -63,7 +63,8 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns these facts for a simulated machine. They are taken from its inventory."""
+    """Returns the facts about a simulated machine, which has no files. They are taken from the
+    inventory."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(

@@ -46,7 +46,7 @@ class KernelLog(msgspec.Struct, frozen=True):
     lines: The lines that concern measured devices; if there are very many, the first ones.
     more: The number of further lines, which are left out.
     lost: Whether the kernel overwrote records before they were read.
-    unknown: Why the log could not be read; null if it was read."""
+    unknown: Why the log could not be read; empty if it was read."""
 
     lines: tuple[LogLine, ...] = ()
     more: int = 0

@@ -87,8 +87,9 @@ def load(cell: CellResult) -> float | None:
 
 def _own(result: Result) -> Iterator[Matrix]:
     """Yields a matrix with the rate of each copy, if the result is one total over copies by
-    devices. Rows are sources and columns are destinations. If the copies of a device ran one after
-    another, the matrix has the rate of each device instead."""
+    devices. Rows are sources and columns are destinations. If every copy has another source, each
+    copy has a row of its own. If the copies of a device ran one after another, the matrix has the
+    rate of each device instead."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -122,7 +123,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """Returns the rate of each device: its bytes divided by the time of its longest copy."""
+    """Returns the rate of each device: its bytes divided by the time until its last copy ended."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:

@@ -75,7 +75,8 @@ class Keeper:
         return doubtful(run, self.judge.verdicts) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns the pairs of devices that look slow and so must be measured alone."""
+        """Returns the pairs of devices to measure alone, because a collective that sends data
+        between them would be judged low."""
         return pairs_in_doubt(run, self.judge.verdicts) if self.display.verdict else ()
 
     def outcome(self, run: Run) -> Outcome:

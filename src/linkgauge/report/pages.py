@@ -42,8 +42,8 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 
 def _node_of(cell: CellResult) -> Memory | None:
-    """Returns the node of the memory of a cell's only transfer. None if a device, and not a host
-    thread, carries out the transfer."""
+    """Returns the NUMA node whose memory the cell's only transfer uses. Returns None for several
+    transfers, for several nodes or none, and for operations that do not work on arrays."""
     if cell.does.array is None or len(cell.transfers) != 1:
         return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}

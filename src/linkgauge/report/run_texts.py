@@ -66,8 +66,8 @@ _FAILED = ("fail", "error", "timeout")
 
 def summary_junit(one: OneRun) -> str:
     """Returns a run as JUnit XML. A test case fails if its cell failed, is low, or ended with an
-    error or a timeout. Each check of the doctor is a case, too (`doctor.CHECK`), and fails if it
-    has a finding of severity `fail`."""
+    error or a timeout. A check of the doctor (`doctor.CHECK`) that has a finding of severity `fail`
+    is a failed case, too. Other checks are left out."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):

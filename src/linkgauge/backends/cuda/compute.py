@@ -30,7 +30,8 @@ multiprocessors together make this number of accesses."""
 
 
 class ComputeWork(StreamWork):
-    """A kernel that computes in registers. One launch does all loops; a loop is `rounds` steps."""
+    """A kernel that computes in registers. One launch does all loops. `rounds` is the amount of
+    work in a loop."""
 
     def __init__(self, device: CudaDevice) -> None:
         super().__init__(device)
@@ -89,7 +90,7 @@ def beside(
 
 def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
     """Returns a group that follows pointers through `size` bytes of a buffer. One GPU thread
-    follows the pointers. Each multiprocessor has its turn."""
+    follows the pointers, and the multiprocessors take turns."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -72,7 +72,8 @@ class CuBlas:
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
         """Calls a function of cuBLAS. `about` adds details to error messages. Raises Unsupported if
-        the device lacks the function, AllocationError if memory is short, else BackendError."""
+        the device cannot carry out the call, AllocationError if memory is short, else
+        BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return

@@ -55,7 +55,8 @@ class CudaDevice:
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
-        """Returns an attribute of the device. `name` has no prefix CU_DEVICE_ATTRIBUTE_."""
+        """Returns an attribute of the device. Its name is CU_DEVICE_ATTRIBUTE_ followed by
+        `name`."""
         enum = self.driver.enums.CUdevice_attribute
         value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))

@@ -71,8 +71,8 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """Returns the name of a lost device, or None. The search itself may fail on a lost device;
-        it then does not start again."""
+        """Returns the name of a lost device, or None. A failure during this search does not start
+        another search."""
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()

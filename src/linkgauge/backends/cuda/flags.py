@@ -31,9 +31,9 @@ _NANO = 1e-9
 
 
 class FlagKernel:
-    """A kernel with one thread for a ping-pong of flags. `mine` is the address of the flag that it
-    polls, `theirs` that of the flag that it writes. With `report`, an address for the times, this
-    side begins; without it, this side answers."""
+    """A kernel with one thread that plays one side of a ping-pong of flags. `mine` is the address
+    of the flag that it polls. `theirs` is the address of the flag that it writes. `report` is the
+    address for the measured times; a side without it only answers."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, report: int = 0) -> None:
         self._device = device
@@ -67,9 +67,9 @@ class Answerer:
 
 
 class _Restarted(Gated):
-    """The common part of both sides of a ping-pong. `next` is the next value of the flag. If the
-    other side is in another process, `clear` sets this side's flag to 0 before each sample. No
-    value is 0."""
+    """The common part of both sides of a ping-pong. `next` is the next value of the flag, which is
+    never 0. If the other side is in another process, `clear` sets this side's flag to 0 before each
+    sample."""
 
     most_loops = MOST
     pace = single_iterations(2)
@@ -86,9 +86,9 @@ class _Restarted(Gated):
 
 
 class FlagGroup(_Restarted):
-    """The side of a ping-pong that begins and takes the time. A loop sends a flag to the other side
-    and back. `mine` and `theirs` are the addresses of the flags; each flag is in its side's own
-    memory. `answerer` is the other side, or None if it is in another process."""
+    """The side of a ping-pong that begins, and measures the time. A loop sends a flag to the other
+    side and back. `mine` and `theirs` are the addresses of both sides' flags. `answerer` is the
+    other side, or None if it is in another process."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, answerer: Answerer | None = None

@@ -6,7 +6,7 @@ start. The others wait for this event, so that all start together, and record th
 its end, each stream records an end event. The first stream waits for all of these, and records the
 end of the group. Streams wait only for events that were enqueued earlier, so streams that share a
 hardware queue cannot deadlock. If `aligned` is false, the first stream does not wait for the other
-warm-ups (as in nvbandwidth's doMemcpyCore)."""
+warm-ups, as in nvbandwidth's doMemcpyCore."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Track:
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
         """Returns the start and the end of each lap, in seconds since the gate opened. If laps were
-        not recorded, returns the start and the end of the whole."""
+        not recorded, returns only the first start and the last end."""
         if self._recorded is not None:
             return self._recorded.marks.read()
         ends = self._laps or [self.end]
@@ -226,7 +226,7 @@ class CudaGroup:
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """Returns each work's seconds, or None if an interfering copy ended too early."""
+        """Returns the seconds of each copy, or None if an interfering copy ended too early."""
         settled = [
             track.work.settle(self._loops * self._laps, own, seconds[0])
             if isinstance(track.work, Interference)

@@ -35,7 +35,7 @@ class Marks:
         self.laps = c_uint64(1)
 
     def reset(self, stream: Any) -> None:
-        """Enqueues on the stream that all words are set to 0."""
+        """Sets all words to 0, in order with other work on the stream."""
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
@@ -63,9 +63,9 @@ _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """Returns the gate's kernel. It waits until the word at address `state` is not 0, at most for
-    `limit_ns` nanoseconds. The varying argument is an address where the kernel writes the time, or
-    0."""
+    """Returns the gate's kernel. It waits until the word at the address `state` is not 0, but not
+    longer than `limit_ns` nanoseconds. The varying argument is an address where the kernel writes
+    the time, or 0 to write nothing."""
     return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 

@@ -1,4 +1,5 @@
-"""Copies that are cut into small parts. Several streams copy the parts one after another."""
+"""Copies that are cut into small parts. Several streams run at once, and each stream copies its
+parts one after another."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
 ) -> KernelLaunch:
     """Returns a kernel that copies `size` bytes in small parts, with one block for each stream.
-    Addresses must be multiples of 16. `pieces` gives the bytes of an access by a whole warp: 128,
+    Addresses must be multiples of 16. `pieces` says how many bytes a warp accesses at once: 128,
     256 or 512."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)

@@ -192,8 +192,8 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """Returns a group that times copies between devices without peer access. `ends` are the
-    arguments of cuMemcpyPeerAsync, without the stream."""
+    """Returns a group that times the call of a copy between devices without peer access. `ends` are
+    the arguments of the call (cuMemcpyPeerAsync), without the stream."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 

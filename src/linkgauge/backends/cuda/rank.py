@@ -1,5 +1,6 @@
 """A rank that measures with its own GPU. Ranks on the same machine reach the GPU's memory by CUDA
-IPC. Ranks in the same NVLink domain use fabric handles. NCCL copies between all others."""
+IPC. Ranks in the same NVLink domain use fabric handles. NCCL makes the copies for which both ways
+fail."""
 
 from __future__ import annotations
 
@@ -175,8 +176,8 @@ class CudaRank(GpuOfRank):
         return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
     def _bounce(self, copy: Copy) -> Group:
-        """Returns this rank's side of a ping-pong of flags. Raises Unsupported if the copy is
-        none."""
+        """Returns this rank's side of a ping-pong of flags. Raises Unsupported if the copy is no
+        such ping-pong."""
         check_flags(self.copy(copy))
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]

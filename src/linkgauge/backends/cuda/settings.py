@@ -47,16 +47,18 @@ device that copies."""
 class CopySettings(msgspec.Struct, frozen=True):
     """The settings of one copy. The defaults are those of nvbandwidth's kernel.
 
-    kernel     plain: threads access 16 bytes at a time; bulk: the bulk copy unit, through a ring of
-               four 32 KiB chunks in shared memory (compute capability 9.0 and later)
-    blocks     blocks of the grid; None: one per multiprocessor
-    threads    threads of a block, a multiple of 64 (plain only)
-    unroll     plain: accesses in flight per thread; bulk: chunks that load at the same time
-    spread     a thread's accesses are a grid's width apart, otherwise a block's width (plain only)
-    in_place   a step does all its loops before the next step begins (plain only): caches may then
-               serve the repeats
-    streaming  evict-first loads and stores (plain only)
-    streams    streams over which a copy engine's transfer is split"""
+    `kernel` is `plain` or `bulk`. In a plain kernel, threads access 16 bytes at a time. A bulk
+    kernel uses the GPU's bulk copy unit and four chunks of shared memory, of 32 KiB each (compute
+    capability 9.0 and later).
+    `blocks` is the number of blocks. None means one for each multiprocessor.
+    `threads` is the number of threads of a block, a multiple of 64.
+    `unroll` is the number of accesses in flight per thread. In a bulk kernel, it is the number of
+    chunks that are being loaded at the same time.
+    `spread` puts the accesses of a thread a grid's width apart, instead of a block's width.
+    `in_place` does all loops of a step before the next step. Caches may then serve the repeats.
+    `streaming` uses loads and stores that leave the caches early.
+    `streams` is the number of streams over which a copy engine's transfer is split.
+    `threads`, `spread`, `in_place` and `streaming` concern only plain kernels."""
 
     kernel: Literal["plain", "bulk"] = "plain"
     blocks: Blocks | None = None
@@ -100,9 +102,9 @@ def override(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the settings `base` with the user's own settings in their place. If the user sets the
-    shape of a kernel, tuned values are not used at all. Copies in both directions always use the
-    plain kernel, because the bulk kernel copies only one way."""
+    """Returns `base` with the user's own settings in place of its values. If the user sets the
+    shape of a kernel, no tuned values are used. Copies in both directions always use the plain
+    kernel, because the bulk kernel copies only one way."""
     bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":

@@ -52,7 +52,7 @@ class Path(msgspec.Struct, frozen=True):
 
     @property
     def contents(self) -> tuple[Pattern, Pattern]:
-        """Returns the patterns of source and destination after the operation."""
+        """Returns two patterns: the source's, and the destination's after the operation."""
         work = ARRAYS.get(self.operation)
         if work is not None and work.computes:
             return Pattern.NUMBERS, RESULTS[work.kind]

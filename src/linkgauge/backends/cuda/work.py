@@ -1,4 +1,5 @@
-"""The work of one transfer on CUDA streams: copies by copy engines or kernels."""
+"""The work of one transfer on CUDA streams: copies by copy engines or kernels, reads, writes and
+pointer chases."""
 
 from __future__ import annotations
 

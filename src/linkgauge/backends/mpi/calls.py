@@ -1,8 +1,8 @@
-"""Collectives as calls of MPI's C functions with all arguments, as one rank makes them.
+"""One rank's calls of MPI's C functions for collectives, with all arguments.
 
-Out of place, the calls send from one buffer and receive in the other. In place (MPI_IN_PLACE,
-MPI_Sendrecv_replace), the calls use the receive buffer only. Sources of the definitions: MPI 4.1,
-chapters 3 and 6; for the hypercube nccl-tests (`src/hypercube.cu`)."""
+Out of place, a rank sends from one buffer and receives in another. In place (MPI_IN_PLACE,
+MPI_Sendrecv_replace), it uses only the receive buffer. Sources: MPI 4.1, chapters 3 and 6;
+nccl-tests for the hypercube (`src/hypercube.cu`)."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ FUNCTIONS: Mapping[CollectiveName, str] = {
     "hypercube": "MPI_Irecv and MPI_Send",
 }
 MOST_ELEMENTS = (1 << 31) - 1
-"""MPI counts the elements of a message by an `int` (the counts of MPI 4 are not in Open MPI 4)."""
+"""The largest number of elements in a message, because MPI counts them by an `int`. The large
+counts of MPI 4 are not in Open MPI 4."""
 _REQUEST, _STATUS = 8, 256
-"""Bytes that hold a request of any MPI, and a status."""
+"""Bytes that are enough for a request and for a status of any MPI library."""
 _TAG = 1
 
 
 class NamedCall(NamedTuple):
-    """A call, and the name of its function."""
+    """A C call, with the name of its function."""
 
     name: str
     call: Call
 
 
 class GroupPlace(NamedTuple):
-    """A rank's position among the `ranks` of its group, and the addresses of the rank's buffers. In
-    place, the rank sends from the receive buffer."""
+    """A rank's number among the `ranks` of its group, and the addresses of its buffers. In place,
+    the rank sends from the receive buffer."""
 
     rank: int
     ranks: int
@@ -71,7 +72,7 @@ class GroupPlace(NamedTuple):
 
 
 def barrier(mpi: Any, comm: Any) -> NamedCall:
-    """Returns the call of a barrier of all ranks of a communicator."""
+    """Returns the call of a barrier for all ranks of a communicator."""
     name = "MPI_Barrier"
     return NamedCall(name, (address_of(library(mpi), name), (mpi._handleof(comm),)))  # noqa: SLF001
 
@@ -95,7 +96,7 @@ class Calls:
         self._held = ctypes.create_string_buffer(_REQUEST + _STATUS)
 
     def once(self) -> tuple[NamedCall, ...]:
-        """Returns the calls that carry out the collective once."""
+        """Returns the calls for one iteration of the collective."""
         match self._work.collective:
             case "broadcast":
                 return tuple(self._broadcast())
@@ -108,8 +109,8 @@ class Calls:
 
     @property
     def result(self) -> int:
-        """Returns the address of the data that this rank receives. In place, a share is at its
-        place in the buffer, except that MPI_Reduce_scatter_block writes the share to the
+        """Returns the address of the data that this rank receives. In place, this is the rank's
+        share of the buffer. MPI_Reduce_scatter_block is an exception: it writes to the
         beginning."""
         if not self._work.in_place or self._work.collective == "reduce_scatter":
             return self._at.receive
@@ -128,7 +129,7 @@ class Calls:
         return NamedCall(name, (address_of(self._functions, name), arguments))
 
     def _ends(self, name: CollectiveName) -> tuple[int, ...]:
-        """Returns the arguments before the communicator."""
+        """Returns the arguments of a collective up to the communicator."""
         count, one, root = self._counts.count, self._type, self._root
         send, receive = self.given, self._at.receive
         if self._work.in_place:
@@ -144,8 +145,9 @@ class Calls:
                 return send, count, one, receive, count, one
 
     def _in_place_ends(self, name: CollectiveName) -> tuple[int, int]:
-        """Returns the send address and the receive address of a collective in place. One of them is
-        MPI_IN_PLACE where MPI requires it; 0 stands for a buffer that a rank does not use."""
+        """Returns the send address and the receive address for a collective in place. One address
+        is MPI_IN_PLACE on the ranks for which MPI requires this. The value 0 stands for a buffer
+        that this rank does not use."""
         receive, is_root = self._at.receive, self._at.rank == self._root
         if name == "scatter":
             return (receive, self._in_place) if is_root else (0, self.result)
@@ -154,8 +156,8 @@ class Calls:
         return self._in_place, receive
 
     def _broadcast(self) -> Iterator[NamedCall]:
-        """Returns the calls of a broadcast, for which MPI uses one buffer. Out of place, the root
-        also copies its data to the receive buffer."""
+        """Returns the calls of a broadcast. MPI uses only one buffer, so a root with two buffers
+        first copies its data to the receive buffer."""
         count, at = self._counts.count, self._at
         sends = at.rank == self._root and not self._work.in_place
         if sends:
@@ -176,7 +178,7 @@ class Calls:
 
     def _hypercube(self) -> Iterator[NamedCall]:
         """Returns the calls of a hypercube. For each bit, ranks whose numbers differ in this bit
-        exchange all data so far."""
+        exchange all data that they have."""
         at, count = self._at, self._counts.count
         size = count * self._work.number.bytes
         if not self._work.in_place:
@@ -190,15 +192,15 @@ class Calls:
             mask <<= 1
 
     def _copy(self, source: int, count: int, destination: int) -> NamedCall:
-        """Returns the call of a copy within this rank, which takes as long as memmove."""
+        """Returns the call of a copy within this rank. It is as fast as memmove."""
         given = source, count, self._type, destination, count, self._type
         return self._call("MPI_Allgather", *given, self._alone)
 
     def _exchange(
         self, sent: int, count: int, to: int, received: int, source: int
     ) -> Iterator[NamedCall]:
-        """Returns the calls of an exchange with another rank. MPI_Sendrecv is not used, because the
-        native loop cannot pass so many arguments."""
+        """Returns the calls of an exchange with another rank. MPI_Sendrecv has too many arguments
+        for the native core."""
         request = ctypes.addressof(self._held)
         begun = received, count, self._type, source, _TAG, self._comm, request
         yield self._call("MPI_Irecv", *begun)
@@ -208,8 +210,7 @@ class Calls:
 
 def check_work(work: Collective, size: int, ranks: int) -> None:
     """Raises Unsupported for collectives that MPI cannot carry out. All ranks decide in the same
-    way, so that no rank waits for a rank that has refused. `ranks` is the number of ranks of all
-    groups."""
+    way, so that no rank waits for one that has refused. `ranks` is the number of all ranks."""
     if work.type not in TYPES:
         raise Unsupported(f"MPI has no type {work.type}: give one of {', '.join(TYPES)}")
     if work.reduction is not None and work.reduction not in OPERATIONS:

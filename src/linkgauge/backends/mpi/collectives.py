@@ -1,8 +1,7 @@
 """One rank's part of collectives between host memories, by MPI.
 
-A native loop calls MPI's C functions, with no Python in between. All ranks leave a barrier
-(MPI_Barrier) before the clocks start. Each rank reads its own clock when its own calls have
-returned."""
+A loop in native code calls MPI's C functions. All ranks start together after a barrier
+(MPI_Barrier). Each rank measures the time until its own calls have returned."""
 
 from __future__ import annotations
 
@@ -23,17 +22,17 @@ from .group import address_in
 from .world import mpi_errors
 
 _POISON = (1 << 64) - 1
-"""A word whose bits are all 1. No sent number has this value, except among unsigned 8-bit
-numbers."""
+"""A word for receive buffers before a check. No rank sends it, except as unsigned 8-bit numbers."""
 _MOST_LOOPS = 1 << 16
-"""The most loops of a group. The number is limited, because the end of each loop is kept."""
+"""The largest number of loops. It is limited because the end of each loop is stored."""
 _NANO = 1e-9
 _BY_ROOT: tuple[CollectiveName, ...] = ("broadcast", "scatter")
 """The collectives in which only the root sends."""
 
 
 def part_refusal(transfer: Transfer) -> str | None:
-    """Returns why a transfer cannot be a rank's part of a collective by MPI, or None if it can."""
+    """Returns the reason why MPI cannot carry out a rank's part of a collective, or None if it
+    can."""
     memory = transfer.source
     if transfer != Transfer(memory, memory, transfer.engine, transfer.scale):
         return f"{transfer}: a rank's part of a collective begins and ends in its own memory"
@@ -43,27 +42,27 @@ def part_refusal(transfer: Transfer) -> str | None:
 
 
 class Communicators:
-    """MPI's communicators other than the communicator of all ranks. All ranks of a communicator
-    create it together, once; communicators are kept until the end."""
+    """MPI's communicators for some of the ranks, or for broadcasts. All ranks of a communicator
+    create it together. Communicators are kept until the end."""
 
     def __init__(self, mpi: Any) -> None:
         self.mpi, self.world = mpi, mpi.COMM_WORLD
         self._made: dict[object, Any] = {}
 
     def of_colors(self, colors: tuple[int, ...]) -> Any:
-        """Returns the communicator of this rank's group. `colors` has the color of each rank. All
-        ranks must call this method."""
+        """Returns the communicator of this rank's group. `colors` has a number for each rank; ranks
+        with the same number are a group. All ranks must call this method."""
         size, rank = self.world.size, self.world.rank
         if len(colors) != size:
             raise Unsupported(f"a collective needs all {size} ranks, not {len(colors)}")
         return self._once("MPI_Comm_split", colors, lambda: self.world.Split(colors[rank], rank))
 
     def of_root(self, root: int) -> Any:
-        """Returns a communicator of all ranks, for broadcasts by this rank."""
+        """Returns a communicator of all ranks for broadcasts by rank `root`."""
         return self._once("MPI_Comm_dup", root, self.world.Dup)
 
     def of_some(self, ranks: tuple[int, ...]) -> Any:
-        """Returns the communicator of these ranks, which share a window."""
+        """Returns the communicator of these ranks, which share a window of memory."""
         if len(ranks) == self.world.size:
             return self.world
         return self._once(
@@ -85,8 +84,8 @@ class Communicators:
 
 
 class MpiCollective(CollectiveGroup):
-    """This rank's part of a collective. Each copy is one rank's part. Raises Unsupported, on all
-    ranks alike, if MPI cannot carry out the collective."""
+    """This rank's part of a collective. `copies` has one transfer for each rank. If MPI cannot
+    carry out the collective, raises Unsupported on all ranks."""
 
     most_loops = _MOST_LOOPS
 
@@ -121,7 +120,7 @@ class MpiCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks for the reader of the figure."""
+        """Returns remarks on the collective for the user."""
         said = [f"between host memories, by {FUNCTIONS[self._work.collective]}"]
         if self._work.blocking:
             said.append("MPI_Barrier follows each iteration, and is part of its time")
@@ -134,15 +133,15 @@ class MpiCollective(CollectiveGroup):
         return tuple(said)
 
     def wait(self) -> Timing:
-        """Carries out all loops after a barrier of all ranks."""
+        """Carries out all loops. They begin after a barrier of all ranks."""
         loops = math.prod(self.pass_gate())
         self._make((self._start,))
         seconds = self._make(self._loop, loops)[-1] * _NANO
         return Timing((seconds,), seconds)
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations. A barrier of all ranks precedes each iteration.
-        No barrier follows, or else all ranks would end with the last rank."""
+        """Returns the seconds of single iterations. A barrier of all ranks comes before each
+        iteration. There is none after it, because each rank's own time counts."""
         return (tuple(self._single() * _NANO for _ in range(count)),)
 
     def _single(self) -> int:
@@ -152,8 +151,8 @@ class MpiCollective(CollectiveGroup):
     def _make(
         self, calls: Sequence[NamedCall], count: int = 1, last: Sequence[NamedCall] = ()
     ) -> list[int]:
-        """Makes calls, and returns nanoseconds in the form of time_iterations(). Raises
-        BackendError if a call fails."""
+        """Makes calls `count` times, and then the calls in `last`. Returns the times as
+        `time_iterations` does, in nanoseconds. Raises BackendError if a call fails."""
         ends, status, failed = _native.time_iterations(
             [one.call for one in calls], count, [one.call for one in last]
         )
@@ -169,7 +168,7 @@ class MpiCollective(CollectiveGroup):
         yield Wrong(count, self._number, first)
 
     def fill(self) -> None:
-        """Fills the receive buffer with wrong data, then writes the data that this rank sends."""
+        """Fills the receive buffer with wrong data, and the send buffer with this rank's data."""
         counts, work = self._counts, self._work
         received = max(counts.send, counts.receive) if work.in_place else counts.receive
         size, poison = max(received * work.number.bytes, 1), seed_of(_POISON)

@@ -1,5 +1,5 @@
-"""Flags that bounce between the memories of two hosts. Each side puts a value into the other side's
-window (MPI_Put, MPI_Win_flush) and polls its own memory. A native loop makes the calls."""
+"""Measures flags that bounce between the memories of two hosts. Each side writes into the other's
+memory (MPI_Put, MPI_Win_flush), and polls its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkgauge.model.errors import BackendError, TookTooLong
 from .world import library
 
 LIMIT = 5.0
-"""The seconds after which a side gives up if the other side does not answer."""
+"""Seconds after which a side gives up if the other side does not answer."""
 _CALL = "flag ping-pong"
 _SILENT = "the other side did not answer, or this MPI moves bytes only while it is called,"
 _WORD = 8
@@ -22,9 +22,9 @@ _NANO = 1e-9
 
 
 class FlagSide(IteratedGroup):
-    """One side of the ping-pong. `mine` is the address of this side's flag. `theirs` is the rank of
-    the other side in the window and the offset of its flag. The side that `begins` times each round
-    trip."""
+    """One side of a ping-pong of flags. `mine` is the address of this side's flag. `theirs` is the
+    other side's rank, and the place of its flag in the window. The side that `begins` measures each
+    round trip."""
 
     def __init__(
         self, mpi: Any, mine: int, window: Any, theirs: tuple[int, int], *, begins: bool
@@ -54,13 +54,12 @@ class FlagSide(IteratedGroup):
         super().__init__(calls, 2, error_of)
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Resets this side's flag to 0, which is never a value of the flag; the first value is
-        1."""
+        """Sets this side's flag to 0. The first value that bounces is 1."""
         super().arm(loops, laps)
         self._mine.value = 0
         self._value.value = 1
 
     def wait(self) -> Timing:
-        """Waits for all loops. Raises TookTooLong if the other side does not answer."""
+        """Waits until all loops are done. Raises TookTooLong if the other side does not answer."""
         timing = super().wait()
         return timing if self._begins else Timing((), 0.0)

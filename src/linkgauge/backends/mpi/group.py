@@ -1,4 +1,4 @@
-"""Copies and broadcasts by MPI: the part of one rank."""
+"""One rank's part in copies and broadcasts by MPI."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class MpiGroup(Gated):
-    """The copies of a cell, of which `rank` times those that it carries out. If `comms` has the
-    communicators of the broadcasting ranks, the copies are broadcasts."""
+    """One rank's part in the copies of a measured cell. `rank` is the rank's number. `comms` has a
+    communicator for each rank that broadcasts. If `comms` is empty, the copies are no
+    broadcasts."""
 
     pace = PACE
 
@@ -37,8 +38,8 @@ class MpiGroup(Gated):
         self._began = 0.0
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Prepares this rank's part of the messages. For one-sided copies, prepares the messages
-        that report their end."""
+        """Prepares this rank's messages. For one-sided copies, these only report that a copy has
+        ended."""
         super().arm(loops, laps)
         part = StreamPart(self._mpi.COMM_WORLD, self._rank, loops * laps, self._memory)
         if self.from_one:
@@ -62,8 +63,8 @@ class MpiGroup(Gated):
         return Timing(seconds, max(seconds, default=0.0))
 
     def _one_sided(self, loops: int) -> dict[int, float]:
-        """Carries out this rank's one-sided copies. Returns when each copy ended, by the copy's
-        place."""
+        """Carries out this rank's one-sided copies. Returns the time at which each copy ended, by
+        its index."""
         ends: dict[int, float] = {}
         for place, copy in enumerate(self._copies):
             transfer = copy.transfer
@@ -84,7 +85,7 @@ class MpiGroup(Gated):
         return ends
 
     def _memory(self, buffer: Buffer | None, size: int) -> list[Any]:
-        """Returns the first bytes of a buffer, in the form that mpi4py takes."""
+        """Returns the first `size` bytes of a buffer, in the form that mpi4py accepts."""
         return [self._mpi.memory.fromaddress(address_in(buffer), size), self._mpi.BYTE]
 
 

@@ -1,10 +1,10 @@
-"""Backend `mpi`: the memories of the hosts of several ranks, between which MPI moves bytes.
+"""Backend `mpi`: MPI moves bytes between the host memories of several ranks.
 
-Engine `rma` is one-sided. The engine's owner puts into a window of the other rank (MPI_Put, if the
-owner has the source), or gets from the window (MPI_Get), and flushes. Engine `msg` sends messages
-(MPI_Isend, MPI_Irecv). If the destination owns the engine, the source sends on request. If the
-source owns the engine, the destination acknowledges the last message. A broadcast is MPI's own. The
-engine's owner measures the time, from before the first call until all bytes have arrived."""
+The engine `rma` is one-sided access to a window of the other rank's memory. The owner of the engine
+writes (MPI_Put) or reads (MPI_Get), and flushes. The engine `msg` sends messages (MPI_Isend,
+MPI_Irecv). If the destination owns it, the source sends on request. If the source owns it, the
+destination acknowledges the last message. A broadcast is MPI's own. The owner of the engine
+measures the time from before the first call until all bytes have arrived."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ from .group import MpiGroup, address_in
 from .world import mpi_errors, world
 
 SLOW_CALLS = 50e-6
-"""The seconds of a copy below which the time of calls from Python is part of its figure."""
+"""Copies that take fewer seconds than this get a remark, because calls from Python affect their
+figures."""
 _BY_PYTHON = "Python's time to call MPI is part of theirs"
 
 
 class WindowPart(ByThreads):
-    """A buffer in a window of several ranks. The buffer lies in the part of rank `target`, and
-    begins there at `offset`. If this rank is the target, its part begins at `base`."""
+    """A buffer in a memory window that several ranks share. `target` is the rank whose memory has
+    the buffer, and `offset` is the buffer's place in that memory. On the target, `base` is the
+    address of the rank's part of the window; on other ranks, `base` is None."""
 
     def __init__(
         self, window: Any, like: Buffer, target: int, offset: int, base: int | None, host: HostRank
@@ -63,8 +65,8 @@ class WindowPart(ByThreads):
 
     @contextmanager
     def at(self) -> Iterator[int]:
-        """Yields the address of the buffer's bytes, while the private and public copies of the
-        window agree (MPI 4.1, 12.4: memory models)."""
+        """Yields the buffer's address. Before and after, the private and the public copy of the
+        window are made equal (MPI 4.1, 12.4: memory models)."""
         self._sync()
         yield self.address
         self._sync()
@@ -74,12 +76,12 @@ class WindowPart(ByThreads):
             self.window.Sync()
 
     def free(self) -> None:
-        """Does nothing, because all ranks free the window when they leave the cell."""
+        """Does nothing. All ranks free the window together later."""
 
 
 class MpiRank(HostRank, RankBackend):
-    """This process and its host's memory. MPI moves the bytes of other ranks, and ends their
-    collective calls, only while this process calls MPI (MPI 4.1, 2.9: progress)."""
+    """This process and its host memory. MPI may move other ranks' bytes only while this process
+    calls MPI (MPI 4.1, 2.9: progress)."""
 
     name = ACROSS_RANKS
     others_wait = True
@@ -126,16 +128,16 @@ class MpiRank(HostRank, RankBackend):
         return tuple(said)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can share a buffer. One-sided accesses need memory
-        in a window, other engines do not."""
+        """Returns a key. Engines with equal keys can use the same buffer. Only one-sided accesses
+        need a buffer in a window."""
         return memory, self.is_window(engine)
 
     def is_window(self, engine: Engine) -> bool:
         return engine.kind == "rma"
 
     def windows(self, asked: Sequence[Buffer], ranks: tuple[int, ...]) -> list[WindowPart]:
-        """Allocates buffers as parts of one window. Creating one window for all buffers takes no
-        longer than for one buffer."""
+        """Allocates several buffers in one window. This takes no longer than a window for one
+        buffer."""
         sizes = dict.fromkeys(ranks, 0)
         offsets = []
         for one in asked:
@@ -190,10 +192,10 @@ class MpiRank(HostRank, RankBackend):
         return FlagSide(self._mpi, address_in(mine), there.window, at, begins=begins)
 
     def close(self) -> None:
-        """Closes MPI, together with all other ranks."""
+        """Closes MPI's communicators together with all other ranks."""
         self._comms.close()
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> MpiRank:
-    """Returns the backend of this rank. Raises InputError if there is no MPI."""
+    """Opens the backend of this rank. Raises InputError if there is no MPI."""
     return MpiRank(launch, world(launch))

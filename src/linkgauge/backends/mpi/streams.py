@@ -1,5 +1,5 @@
-"""Streams of messages that run at the same time in one process. A stream is a sequence of steps,
-with a few messages under way at any moment."""
+"""Streams of MPI messages that run at the same time in one process. A stream has a few messages
+under way at any moment."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from typing import Any, NamedTuple
 from linkgauge.backends.protocol import Buffer, Copy
 
 WINDOW = 16
-"""The most messages of one stream that are under way at once."""
+"""The largest number of messages of one stream that are under way at once."""
 _DATA, _WORD = 1, 2
-"""The kinds of messages: payload, and empty messages that begin or end a payload."""
+"""The kinds of messages: data, and empty messages that begin or end the data."""
 _TAGS = 4
-"""The number of tags of one copy. A tag is the copy's place times this number, plus a kind."""
+"""The number of tags for one copy. A tag is the copy's index times this number, plus a kind."""
 
 Memory = Callable[[Buffer | None, int], list[Any]]
-"""A function that returns the first bytes of a buffer, given their count, in the form that mpi4py
-takes."""
+"""A function that returns the first bytes of a buffer in the form that mpi4py accepts. Its
+arguments are the buffer and the number of bytes."""
 Step = tuple[int, Callable[[], Any]]
 """A number of messages, and a function that starts one message and returns its request."""
 
 
 class StreamPart(NamedTuple):
-    """This rank's part of a group. `comm` is MPI's communicator, `rank` this rank's number, and
-    `loops` the number of loops of each copy. `memory` returns the memory of a buffer."""
+    """This rank's part of a group of copies.
+
+    `comm` is MPI's communicator.
+    `loops` is the number of loops of each copy.
+    `memory` returns the bytes of a buffer."""
 
     comm: Any
     rank: int
@@ -34,8 +37,8 @@ class StreamPart(NamedTuple):
 
 
 class StepStream:
-    """A sequence of steps. The end of the sequence is the end of the copies at the places
-    `timed`."""
+    """A stream of messages that is sent in steps. `timed` are the indices of the copies that end
+    with the stream."""
 
     def __init__(self, timed: Sequence[int], steps: Sequence[Step]) -> None:
         self.timed = timed
@@ -50,7 +53,7 @@ class StepStream:
             self._left, self._begin = self._steps.pop(0)
 
     def more(self) -> list[Any]:
-        """Starts as many messages as may be under way."""
+        """Starts as many messages as are allowed at once, and returns their requests."""
         begun = []
         while self._left and self._under_way < WINDOW:
             begun.append(self._begin())
@@ -59,8 +62,8 @@ class StepStream:
         return begun
 
     def done_one(self) -> None:
-        """Records that a message has ended. The next step begins when all messages of the current
-        step have ended."""
+        """Counts a message that has ended. The next step begins when all messages of a step have
+        ended."""
         self._under_way -= 1
         if self._left or self._under_way:
             return
@@ -71,7 +74,8 @@ class StepStream:
 
 
 def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
-    """Carries out all streams. Returns when each timed copy ended, by the copy's place."""
+    """Runs all streams to their end. Returns the time at which each timed copy ended, by its
+    index."""
     requests: list[Any] = []
     owners: list[StepStream] = []
 
@@ -95,9 +99,9 @@ def run(mpi: Any, streams: Sequence[StepStream]) -> dict[int, float]:
 
 
 def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | None:
-    """Returns this rank's stream for a copy: the messages of the copy, or the message that reports
-    the end of a one-sided copy. The target waits for that message, so that MPI makes progress
-    there. Returns None if this rank takes no part."""
+    """Returns this rank's stream for a copy, or None if it takes no part. For a one-sided copy, the
+    stream has one message, which reports the end. The target waits for it, so that MPI can work
+    there."""
     comm, rank, transfer = part.comm, part.rank, copy.transfer
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
     owner = transfer.engine.owner.rank
@@ -122,9 +126,9 @@ def message_stream(part: StreamPart, place: int, copy: Copy) -> StepStream | Non
 def broadcast_streams(
     part: StreamPart, comms: Mapping[int, Any], copies: Sequence[Copy]
 ) -> list[StepStream]:
-    """Returns a stream for each rank that broadcasts. All ranks take part in each stream, which
-    ends when all ranks have all bytes. Each stream has its own communicator, because all ranks must
-    call the collective operations of one communicator in the same order."""
+    """Returns a stream for each rank that broadcasts. All ranks take part in each stream. Each
+    stream has a communicator of its own, because the order of calls on one communicator must be the
+    same on all ranks."""
     rank = part.rank
     streams = []
     roots = dict.fromkeys(copy.transfer.source.rank or 0 for copy in copies)

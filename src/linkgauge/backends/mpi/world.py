@@ -1,4 +1,4 @@
-"""MPI in this process, loaded when needed and initialized once."""
+"""Loads MPI into this process when it is first needed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from linkgauge.model.errors import BackendError, InputError, pip_install
 
 @cache
 def world(launch: Launch) -> Any:
-    """Returns MPI's module, initialized by all ranks together; the call waits for the other ranks.
-    Only the calling thread may use MPI. Raises InputError if there is no MPI, BackendError if MPI
-    disagrees with the launcher."""
+    """Initializes MPI together with all other ranks, and returns mpi4py's module. Only this thread
+    may then use MPI. Raises InputError if there is no MPI, and BackendError if MPI disagrees with
+    the launcher."""
     if launch.mpi is not None:  # of several that are installed, the launcher's own
         os.environ.setdefault("MPI4PY_MPIABI", launch.mpi)
     try:
@@ -44,7 +44,7 @@ def world(launch: Launch) -> Any:
 
 @contextmanager
 def mpi_errors(call: str) -> Iterator[None]:
-    """Turns errors of MPI into BackendError, with the name of the call."""
+    """Turns errors of MPI into BackendError. `call` names the call in the message."""
     try:
         yield
     except Exception as error:
@@ -54,20 +54,19 @@ def mpi_errors(call: str) -> Iterator[None]:
 
 
 def leave(launch: Launch) -> None:
-    """Finalizes MPI together with all other ranks, if this process has initialized MPI. Raises
-    BackendError."""
+    """Ends MPI together with all other ranks, if it was initialized. Raises BackendError."""
     if world.cache_info().currsize:
         _call(world(launch), "MPI_Finalize")
 
 
 def library(mpi: Any) -> ctypes.CDLL:
-    """Returns MPI's C library."""
+    """Returns MPI's C library, opened by ctypes."""
     return ctypes.CDLL(mpi.__file__)
 
 
 def _call(mpi: Any, name: str, *arguments: object) -> None:
-    """Calls a C function of MPI while other threads continue. mpi4py does not allow other threads
-    to continue in functions that wait for other ranks. Raises BackendError."""
+    """Calls a C function of MPI. Other threads can run meanwhile. mpi4py does not allow this for
+    functions that wait for other ranks. Raises BackendError."""
     status = getattr(library(mpi), name)(*arguments)
     if status:
         raise BackendError(name, f"returned {status}")

@@ -1,9 +1,9 @@
-"""Backend `opencl`: devices of any vendor's OpenCL runtime, and any CPU by PoCL.
+"""Backend `opencl`: all devices with an OpenCL runtime, and any CPU by PoCL.
 
-Engine `ce` is the runtime's own copy command, `sm` a kernel of kernels/copy.cl. The modules:
-reasons for refusal (refusals), devices and error translation (runtime), buffers (buffer,
-device_memory, host_memory), concurrent timed copies and a kernel that computes at the same time
-(group), queues (queue), and pointer chases (chase)."""
+The engine `ce` is the runtime's own copy command. The engine `sm` is a kernel of kernels/copy.cl.
+`refusals` says what OpenCL cannot measure. `runtime` has the devices and translates errors.
+`buffer`, `device_memory` and `host_memory` have the buffers. `group` runs and times copies, `queue`
+has queues, and `chase` pointer chases."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Returns the backend for all OpenCL devices. Raises Unsupported, with the reason and the
-    remedy, if pyopencl, a runtime or a device is missing."""
+    """Opens the backend for all OpenCL devices. Raises Unsupported with the remedy if pyopencl, a
+    runtime or a device is missing."""
     try:
         import pyopencl  # noqa: F401
     except ImportError as error:
@@ -47,8 +47,8 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class OpenCL(Holding["OpenCLBuffer"]):
-    """The OpenCL backend: implements protocol.Backend for the devices `units`. `nodes` are the
-    host's nodes. With `pieces`, transfers are copied piece by piece."""
+    """The OpenCL backend. `units` are the devices, and `nodes` the host's NUMA nodes. With
+    `pieces`, transfers are cut into small parts."""
 
     name = refusals.SPACE
     carried = (
@@ -91,13 +91,13 @@ class OpenCL(Holding["OpenCLBuffer"]):
         return (*remarks, f"pieces of {self._pieces.size} bytes over {streams} streams")
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can share a buffer. A copy command needs a mapped
-        buffer, a kernel an unmapped buffer, and a buffer belongs to one context."""
+        """Returns a key. Engines with equal keys can use the same buffer. Copy commands need a
+        mapped buffer, and kernels an unmapped one. A buffer belongs to one OpenCL context."""
         return memory, engine.owner, engine.kind
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
-        """Allocates memory that only `engine` can use. Raises AllocationError if the device or the
-        host lacks the memory, and Unsupported if pageable memory cannot be bound to its node."""
+        """Allocates memory for one engine. Raises AllocationError if memory is short, and
+        Unsupported if pageable memory cannot be placed on its node."""
         from .device_memory import OpenCLDeviceBuffer
         from .host_memory import allocate_host
 

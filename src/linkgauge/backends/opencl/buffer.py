@@ -1,4 +1,4 @@
-"""The base of OpenCL buffers, on the device and on the host."""
+"""The base class of OpenCL buffers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .runtime import OpenCLDevice, calling
 
 
 class OpenCLBuffer:
-    """Base class of OpenCL buffers. `unit` is the device for which the buffer was allocated."""
+    """The base class of OpenCL buffers. `unit` is the device that uses the buffer."""
 
     warnings: tuple[str, ...] = ()
     _release = "clReleaseMemObject"
@@ -33,13 +33,13 @@ class OpenCLBuffer:
         return Placement(str(self.memory), self.size)
 
     def for_copy(self, size: int) -> Any:
-        """Returns the argument of a copy command of `size` bytes: an OpenCL buffer, or bytes of the
-        host. Raises BackendError if the buffer was allocated for kernels."""
+        """Returns the buffer as an argument of a copy command. Raises BackendError if the buffer is
+        for kernels."""
         raise BackendError("prepare", f"{self.memory} was allocated for sm, not for ce")
 
     def for_kernel(self) -> Any:
-        """Returns the argument by which a kernel accesses the buffer in place. Raises BackendError
-        if the buffer was allocated for copy commands."""
+        """Returns the buffer as an argument of a kernel. Raises BackendError if the buffer is for
+        copy commands."""
         raise BackendError("prepare", f"{self.memory} was allocated for ce, not for sm")
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
@@ -78,7 +78,7 @@ def refuse_larger(unit: OpenCLDevice, size: int) -> None:
 
 
 class Words:
-    """An array of 64-bit words in the device's memory, initially 0."""
+    """An array of 64-bit words in device memory. All words are 0 at first."""
 
     def __init__(self, unit: OpenCLDevice, count: int = 1) -> None:
         self._unit = unit
@@ -87,7 +87,7 @@ class Words:
         self.store(0)
 
     def total(self) -> int:
-        """Returns the xor of all words. For a single word, this is the word's value."""
+        """Returns the xor of all words. A single word is returned as it is."""
         with calling("clEnqueueReadBuffer"):
             cl.enqueue_copy(self._unit.queue, self._host, self.buffer)
         return int(np.bitwise_xor.reduce(self._host))
@@ -100,6 +100,5 @@ class Words:
 
 
 def partial_sums(unit: OpenCLDevice) -> Words:
-    """Returns words for the result of a pure read. Each work-item xors all words that it reads into
-    one word of the result."""
+    """Returns words for the checksum of a read. Each work-item has one word."""
     return Words(unit, unit.geometry[0][0])

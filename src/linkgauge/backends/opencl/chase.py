@@ -1,5 +1,5 @@
-"""Pointer chases by one work-item. The ring of offsets is checked before the chase is timed. The
-line where the last hop ends is compared with the expected line."""
+"""Pointer chases by one work-item. The ring of pointers is checked before the chase. After it, the
+last address is compared with the expected one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ from .group import Enqueue, Lane, OpenCLGroup
 from .runtime import ALONE, OpenCLDevice
 
 HOPS = 16_381
-"""The accesses of a loop, about as many as in a host thread's chase. The number is a prime, so that
-loops hardly ever end at the line where they began, which would look like no access at all. One
-launch carries out all loops of a lap, so that a sample has the time of one launch only."""
+"""The number of accesses in a loop, about as many as in a chase by a host thread. It is a prime, so
+that a loop hardly ever ends where it began; that would look like no access at all."""
 _FILE = "chase"
 _MASK = (1 << 64) - 1
 _ROUNDS = 4
 _UNBOUNDED = 1 << 30
 _orders = count(1)
-"""The number of the next order. Each ring has an order of its own, even in memory that held another
-ring before."""
+"""A counter that gives each ring another order, even in memory that held a ring before."""
 
 
 class Ring(msgspec.Struct, frozen=True):
-    """A ring of `lines` lines, `stride` bytes apart. chase.cl links the lines in an order that
-    depends on the seed."""
+    """A ring of cache lines through which a chase goes. `lines` is their number, and `stride` their
+    distance in bytes. The order depends on `seed` (chase.cl)."""
 
     lines: int
     stride: int
@@ -42,12 +40,11 @@ class Ring(msgspec.Struct, frozen=True):
 
     @property
     def bits(self) -> int:
-        """Returns the number of bits of the smallest power of two that is at least the number of
-        lines."""
+        """Returns the number of bits that are needed to number all lines."""
         return (self.lines - 1).bit_length()
 
     def offset(self, hops: int) -> int:
-        """Returns the offset of the line that is `hops` hops from the ring's beginning."""
+        """Returns the offset of the line that is reached after `hops` steps."""
         place = self._shuffled(hops % self.lines)
         while place >= self.lines:
             place = self._shuffled(place)
@@ -69,8 +66,8 @@ def _mixed(x: int) -> int:
 
 
 def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
-    """Returns a group that chases through the source by a kernel of `unit`. Raises Unsupported for
-    less than one line, and BackendError if the memory does not hold one ring over all lines."""
+    """Returns a group for a pointer chase through the copy's source. Raises Unsupported if the
+    source is less than one line, and BackendError if the ring is damaged."""
     size, source = copy.size, own(copy.source)
     if size < unit.cache_line:
         raise Unsupported(f"{copy.transfer}: {size} bytes are less than a cache line")
@@ -80,8 +77,8 @@ def chase(unit: OpenCLDevice, copy: Copy) -> ChaseGroup:
 
 
 def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
-    """Yields a remark if the memory fits in the device's cache. Applies to devices that share the
-    host's memory, and so reach all memory through their own caches."""
+    """Yields a remark if the memory fits into the device's cache. This concerns only devices that
+    share the host's memory."""
     device = unit.facts.device
     if device.shares_host_memory and size < unit.cache_bytes:
         held = f"the cache of {device.memory} ({approximate_size(unit.cache_bytes)})"
@@ -89,8 +86,8 @@ def near_cache(unit: OpenCLDevice, size: int) -> Iterator[str]:
 
 
 def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
-    """Links the lines into a ring, then walks the ring once, which also brings the caches into the
-    state of a chase. Raises BackendError if the lines do not form one ring."""
+    """Writes the ring into memory and follows it once, which also warms the caches. Raises
+    BackendError if the ring misses a line."""
     memory, lines, stride = source.for_kernel(), np.uint64(ring.lines), np.uint64(ring.stride)
     order = np.uint64(ring.seed & _MASK), np.uint32(ring.bits)
     unit.run("lay_ring", memory, lines, stride, *order, file=_FILE)
@@ -102,8 +99,7 @@ def _lay(unit: OpenCLDevice, source: OpenCLBuffer, ring: Ring) -> None:
 
 
 class ChaseLane(Lane):
-    """A chase in a queue, with one launch for each lap. Each launch continues where the previous
-    launch ended."""
+    """A pointer chase in a queue. A lap is one launch, which continues where the last one ended."""
 
     _does = "a chase"
 
@@ -139,7 +135,7 @@ class ChaseLane(Lane):
 
 
 class ChaseGroup(OpenCLGroup):
-    """A group of a single chase; implements protocol.CheckedGroup."""
+    """A group with one pointer chase (protocol.CheckedGroup)."""
 
     pace = Pace(loops=1, steps=HOPS)
 
@@ -152,6 +148,5 @@ class ChaseGroup(OpenCLGroup):
         return _UNBOUNDED
 
     def mismatch(self) -> str | None:
-        """Describes where the last hop ended, if the ring does not lead there; else returns
-        None."""
+        """Returns a message if the last step led to a wrong address, else None."""
         return self._lane.mismatch()

@@ -1,4 +1,4 @@
-"""Memory of OpenCL devices. Kernels of the devices fill and compare the memory."""
+"""Buffers in the memory of OpenCL devices. Kernels fill and compare them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .runtime import OpenCLDevice, calling
 _WORD = 8
 _MASK = (1 << 64) - 1
 _PIECE = 1 << 31
-"""Words per comparison: their indices must fit a 32-bit atomic."""
+"""The largest number of words in one comparison. An index must fit into a 32-bit atomic."""
 
 
 class OpenCLDeviceBuffer(OpenCLBuffer):
-    """Memory of an OpenCL device."""
+    """A buffer in the memory of an OpenCL device."""
 
     def __init__(self, unit: OpenCLDevice, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
@@ -70,7 +70,7 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
     def _first_bad_word(
         self, base: int, count: int, size: int, pattern: Pattern, seed: int
     ) -> int | None:
-        """Returns the index of the first word that differs, counted from the word `base`."""
+        """Returns the index of the first wrong word, counted from the word `base`."""
         none = np.iinfo(np.uint32).max
         found = np.full(1, none, dtype=np.uint32)
         bad = create(self.unit, found.nbytes, cl.mem_flags.READ_WRITE)
@@ -81,7 +81,7 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
         return None if found[0] == none else int(found[0])
 
     def _first_bad_byte(self, word: int, size: int, pattern: Pattern, seed: int) -> int:
-        """Returns the offset of the first byte that differs in this word."""
+        """Returns the offset of the first wrong byte in this word."""
         offset = word * _WORD
         found = np.zeros(min(_WORD, size - offset), dtype=np.uint8)
         self._copy(found, self._buffer, src_offset=offset)
@@ -99,8 +99,8 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
         return mirror
 
     def _mirror(self, size: int) -> PageableBuffer:
-        """Returns host memory that stands in for the buffer if no kernel can read the buffer. All
-        buffers of a device share this host memory, because allocating takes longer than copying."""
+        """Returns host memory that replaces the buffer if no kernel can read it. All buffers of a
+        device share this memory."""
         spare = self.unit.spare
         if not isinstance(spare, PageableBuffer) or spare.size < size:
             self.unit.free_spare()
@@ -109,7 +109,8 @@ class OpenCLDeviceBuffer(OpenCLBuffer):
 
 
 def word_of(seed: int, index: int, pattern: Pattern, count: int = 0) -> int:
-    """Returns word `index` of a pattern over `count` words, as defined in protocol.Pattern."""
+    """Returns a word of a pattern by its index (see protocol.Pattern). `count` is the number of
+    words in the pattern."""
     place = 0 if pattern is Pattern.CONSTANT else index
     x = (place + seed * 0xD1B54A32D192ED03) * 0x9E3779B97F4A7C15 & _MASK
     x ^= x >> 29

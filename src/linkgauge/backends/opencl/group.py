@@ -1,6 +1,5 @@
-"""Concurrent transfers that start together at a gate and are timed by their own profiling events.
-Also a kernel that runs while copies are measured: the kernel computes in registers and accesses no
-memory."""
+"""OpenCL transfers that start together and are timed by the device. Also a kernel that computes
+while copies run."""
 
 from __future__ import annotations
 
@@ -23,18 +22,18 @@ from .buffer import OpenCLBuffer, Words, own, partial_sums
 from .runtime import OpenCLDevice, calling, error_of
 
 Enqueue = Callable[..., cl.Event]
-"""Enqueues one command of a lane; takes `wait_for`, a list of events or None."""
+"""A function that enqueues one command. Its argument `wait_for` is a list of events or None."""
 
 _NANO = 1e-9
 _QUEUE = 1000
-"""Commands that may wait behind a gate: more might block."""
+"""The largest number of commands that wait for the gate. More might block."""
 
 
 class Lane(ABC):
-    """The commands of one transfer, with an in-order queue of their own."""
+    """The commands of one transfer. They have a queue of their own and run in order."""
 
     sums: Words | None = None
-    """The sums of a pure read."""
+    """The checksums of a transfer that only reads."""
     _keeps_events = False
     """Whether events must be kept while the gate is closed."""
     _does = "a copy"
@@ -48,14 +47,14 @@ class Lane(ABC):
 
     @abstractmethod
     def lap(self, loops: int) -> list[Enqueue]:
-        """Returns the commands of `loops` loops, in order."""
+        """Returns the commands for a lap of this many loops, in order."""
 
     @abstractmethod
     def commands_of(self, loops: int) -> int:
-        """Returns the number of commands that `loops` loops take."""
+        """Returns the number of commands for this many loops."""
 
     def arm(self, loops: int, laps: int, gate: cl.UserEvent) -> None:
-        """Enqueues all laps and flushes the queue. The first command waits at the gate."""
+        """Enqueues all laps. The first command waits for the gate (start signal)."""
         lap = self.lap(loops)
         gates: list[cl.Event] | None = [gate]
         for number, enqueue in enumerate(lap * laps, 1):
@@ -69,7 +68,7 @@ class Lane(ABC):
 
     def times(self) -> tuple[int, ...]:
         """Returns the start of the first loop and the end of each lap, in nanoseconds of the
-        device. The queue must have finished. Raises BackendError if a loop failed."""
+        device's clock. All commands must have ended. Raises BackendError if a command failed."""
         with calling("clGetEventProfilingInfo"):
             for event in (self._events[0], *self._ends):
                 status = event.command_execution_status
@@ -83,8 +82,8 @@ class Lane(ABC):
 
 
 class CopyLane(Lane):
-    """A copy, a pure read or write, or an operation of STREAM. With `pieces`, a copy is carried out
-    piece by piece. `makes` is the pattern that an operation on numbers writes."""
+    """A transfer: a copy, a read, a write, or an operation of STREAM. With `pieces`, a copy is cut
+    into small parts. `makes` is the pattern that an operation on numbers writes."""
 
     def __init__(
         self, unit: OpenCLDevice, copy: Copy, pieces: Pieces | None, makes: Pattern | None
@@ -103,9 +102,9 @@ class CopyLane(Lane):
         return loops * len(self._commands)
 
     def _loop(self, copy: Copy) -> tuple[list[Enqueue], bool]:
-        """Returns the commands of a loop, and whether the commands' events must be kept. An event
-        of host memory must be kept: pyopencl would wait for the copy before destroying the event,
-        and would hang behind a closed gate."""
+        """Returns the commands of a loop, and whether their events must be kept. Events of copies
+        with host memory must be kept: pyopencl destroys such an event only after the copy has
+        ended, which would hang at a closed gate."""
         ends = [own(end) for end in (copy.source, copy.destination) if end is not None]
         if copy.transfer.engine.kind == "sm":
             kernel = self._kernel(copy, [end.for_kernel() for end in ends])
@@ -121,8 +120,8 @@ class CopyLane(Lane):
     def _copy(
         self, source: OpenCLBuffer, destination: OpenCLBuffer, size: int, offset: int, length: int
     ) -> Enqueue:
-        """Returns a command that copies `length` bytes at `offset`. The buffers have `size`
-        bytes."""
+        """Returns a command that copies a part of two buffers: `length` bytes at `offset`. The
+        buffers have `size` bytes."""
         options: dict[str, Any] = {}
         ends: list[Any] = []
         for name, end in (("dst_offset", destination), ("src_offset", source)):
@@ -150,10 +149,10 @@ class CopyLane(Lane):
 
 
 class OpenCLGroup:
-    """Lanes that start together. The first command of each lane waits for one user event.
+    """Transfers that start together. The first command of each one waits for the same event.
 
-    The seconds of a lane run from the start of the first command to the end of the last command, by
-    the device's profiling events."""
+    The seconds of a transfer are those from the start of its first command to the end of its last.
+    They are measured by the device's profiling events."""
 
     pace = Pace()
 
@@ -172,8 +171,8 @@ class OpenCLGroup:
 
     @property
     def most_loops(self) -> int:
-        """Returns the largest number of loops that the queues can hold. Drivers' queues hold about
-        a thousand commands, and some block when full."""
+        """Returns the largest number of loops that fit into the queues. Queues hold about a
+        thousand commands, and some block when they are full."""
         return max(1, _QUEUE // self._most_commands(1))
 
     def arm(self, loops: int, laps: int = 1) -> None:
@@ -230,20 +229,20 @@ class OpenCLGroup:
         )
 
     def _most_commands(self, loops: int) -> int:
-        """Returns the largest number of commands in any lane, for a lap of `loops` loops."""
+        """Returns the largest number of commands of any transfer in this group."""
         return max(lane.commands_of(loops) for lane in self.lanes)
 
     def _origins(self, times: Sequence[Sequence[int]]) -> list[int]:
-        """Returns, for each lane, the approximate time at which the gate opened: the first start
-        among all lanes with the same clock."""
+        """Returns the approximate time of the start signal for each transfer. It is the earliest
+        start of all transfers that are timed by the same clock."""
         devices = [lane.unit.facts.device.memory for lane in self.lanes]
         clocks = ["" if self._one_clock else device for device in devices]
         starts = list(zip(clocks, (own[0] for own in times), strict=True))
         return [min(start for of, start in starts if of == clock) for clock in clocks]
 
     def close(self) -> None:
-        """Closes the group; idempotent. Opens a closed gate first, because commands behind the gate
-        cannot be cancelled."""
+        """Closes the group. May be called again. A closed gate is opened first, because waiting
+        commands cannot be cancelled."""
         self._let_go()
         self.lanes = []
 
@@ -252,7 +251,7 @@ class OpenCLGroup:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Opens the gates and empties the queues, whatever state they are in."""
+        """Opens the gates and empties the queues, whatever their state."""
         for gate in self._gates:
             with suppress(cl.Error):  # it is already open
                 gate.set_status(cl.command_execution_status.COMPLETE)
@@ -269,7 +268,7 @@ class OpenCLGroup:
 
 
 class ComputeLane(Lane):
-    """A kernel that computes. One launch carries out the `rounds` of all loops of a lap."""
+    """A kernel that computes. A lap is one launch, which does the work of all loops."""
 
     _does = "a kernel"
 
@@ -292,5 +291,5 @@ class ComputeLane(Lane):
         return cl.enqueue_nd_range_kernel(self.queue, self._kernel, *grid, wait_for=wait_for)
 
     def mismatch(self) -> str | None:
-        """Returns a message if a work-item found a wrong result, else None."""
+        """Returns a message if the kernel computed a wrong result, else None."""
         return f"{self.unit.facts.device.memory} computed wrongly" if self._wrong.total() else None

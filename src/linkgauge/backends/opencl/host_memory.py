@@ -1,5 +1,4 @@
-"""Host memory for copies to and from OpenCL devices. linkgauge._native fills and compares the
-memory."""
+"""Host memory for copies to and from OpenCL devices. The native core fills and compares it."""
 
 from __future__ import annotations
 
@@ -26,10 +25,10 @@ from .runtime import OpenCLDevice, calling
 def allocate_host(
     unit: OpenCLDevice, memory: Memory, size: int, kind: EngineKind, node: Node, alone: bool
 ) -> OpenCLHostBuffer:
-    """Allocates host memory on `node` for engines of `kind`. `alone` says that there is no other
-    node.
+    """Allocates host memory on a NUMA node, for engines of a kind (`ce` or `sm`). `alone` says that
+    the machine has no other node.
 
-    Raises Unsupported if pageable memory cannot be bound to the node."""
+    Raises Unsupported if pageable memory cannot be placed on the node."""
     cpus = node.cpus or usable_cpus()
     # The node of the driver's memory is certain only if there is just one.
     surely = node.index if alone else None
@@ -43,7 +42,7 @@ def allocate_host(
 
 
 class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
-    """Host memory. `address` is valid as long as the buffer exists."""
+    """A buffer in host memory. `address` is valid as long as the buffer exists."""
 
     def for_copy(self, size: int) -> Any:
         with self.at() as address:
@@ -51,7 +50,7 @@ class OpenCLHostBuffer(ByThreads, OpenCLBuffer):
 
 
 class PageableBuffer(NodeMemory, OpenCLHostBuffer):
-    """Ordinary memory of the system, unknown to OpenCL; for engine `ce`."""
+    """Ordinary host memory that OpenCL does not know. Only the engine `ce` can use it."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, alone: bool = True
@@ -61,8 +60,8 @@ class PageableBuffer(NodeMemory, OpenCLHostBuffer):
 
 
 class MadeBuffer(OpenCLHostBuffer):
-    """Memory that OpenCL allocates. `node` is the memory's node (None: unknown). The node's `cpus`
-    touch the memory first."""
+    """Host memory that OpenCL allocates. `node` is its NUMA node, or None if unknown. The CPUs of
+    the node touch the memory first."""
 
     def __init__(
         self, unit: OpenCLDevice, memory: Memory, size: int, node: int | None, cpus: Sequence[int]
@@ -76,13 +75,12 @@ class MadeBuffer(OpenCLHostBuffer):
         raise NotImplementedError
 
     def placement(self) -> Placement:
-        """Returns the placement of the memory. OpenCL does not report whether the memory is
-        locked."""
+        """Returns the memory's placement. OpenCL does not report whether the memory is locked."""
         return Placement(str(self.memory), self.size, node=self._node)
 
 
 class DriverBuffer(MadeBuffer):
-    """Memory that the driver allocates on the host, as an OpenCL buffer."""
+    """Host memory that the driver allocates as an OpenCL buffer."""
 
     def _allocate(self) -> None:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
@@ -90,7 +88,7 @@ class DriverBuffer(MadeBuffer):
 
 
 class PinnedBuffer(DriverBuffer):
-    """Memory that the driver pins and that stays mapped; for engine `ce`."""
+    """Host memory that the driver pins, and that stays mapped. Only the engine `ce` can use it."""
 
     def _allocate(self) -> None:
         super()._allocate()
@@ -103,10 +101,11 @@ class PinnedBuffer(DriverBuffer):
 
 
 class InPlaceBuffer(DriverBuffer):
-    """Memory of a device that shares the host's memory, used without a copy; for engine `sm`.
+    """Host memory that a device uses in place, because it shares the host's memory. Only the engine
+    `sm` can use it.
 
-    The memory is mapped only while the host accesses it, because a kernel must not use a mapped
-    buffer."""
+    The memory is mapped only while the host uses it, because kernels must not use mapped
+    buffers."""
 
     def for_copy(self, size: int) -> Any:
         return OpenCLBuffer.for_copy(self, size)
@@ -119,8 +118,7 @@ class InPlaceBuffer(DriverBuffer):
 
 
 class SharedBuffer(MadeBuffer):
-    """Fine-grained shared virtual memory. The host and kernels can use the same address at any
-    time."""
+    """Shared virtual memory. The host and kernels can use it at the same address at any time."""
 
     _release = "clSVMFree"
 
@@ -137,7 +135,7 @@ class SharedBuffer(MadeBuffer):
 
 @contextmanager
 def _mapped(unit: OpenCLDevice, buffer: cl.Buffer, size: int) -> Iterator[int]:
-    """Maps the buffer, and yields the address of its bytes."""
+    """Maps the buffer and yields its address."""
     flags: Any = cl.map_flags.READ | cl.map_flags.WRITE
     with calling("clEnqueueMapBuffer", allocating=size):
         # pyopencl's stub omits the event that comes with the array.

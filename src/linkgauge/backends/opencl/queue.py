@@ -1,4 +1,4 @@
-"""Calls of the OpenCL library on a command queue. The native core makes the calls repeatedly."""
+"""Calls of the OpenCL library on a command queue. The native core makes these calls repeatedly."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .buffer import own
 from .runtime import OpenCLDevice, calling, error_of
 
 _NO_EVENTS = (0, 0, 0)
-"""Number and list of events to wait for, and where to put the command's own."""
+"""Arguments for a command without events: their number, their list, and the place of the command's
+own event."""
 _LIBRARY = re.compile(r"^(?:\S+\s+){5}(/.*libOpenCL[^/\n]*?)(?: \(deleted\))?$", re.MULTILINE)
-"""A line of the maps: five fields, then a path that may have spaces."""
+"""A line of /proc/self/maps with the OpenCL library: five fields, then the path."""
 
 
 class OpenCLQueue(Queue):
-    """An OpenCL command queue, created only for these calls."""
+    """A new OpenCL command queue. It is used only for the calls of this module."""
 
     def __init__(self, unit: OpenCLDevice) -> None:
         self._unit = unit
@@ -68,8 +69,8 @@ class OpenCLQueue(Queue):
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Returns the library that pyopencl has loaded, because another OpenCL library may have other
-    devices. Raises Unsupported if pyopencl's library cannot be found."""
+    """Returns the OpenCL library that pyopencl has loaded. Raises Unsupported if it cannot be
+    found."""
     found = _LIBRARY.search(read_text(ROOT, "proc/self/maps") or "")
     if found is None:
         raise Unsupported("cannot find the loaded OpenCL library (/proc/self/maps)")

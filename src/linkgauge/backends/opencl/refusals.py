@@ -1,7 +1,6 @@
-"""Decides what OpenCL cannot measure, and makes remarks for readers of the figures.
+"""Decides what OpenCL cannot measure, and writes remarks for the user.
 
-These functions turn plain facts into sentences and never call OpenCL, so that every rule can be
-tested without hardware."""
+The functions never call OpenCL, so that all rules can be tested without hardware."""
 
 from __future__ import annotations
 
@@ -18,9 +17,8 @@ SPACE = "opencl"
 
 
 class OpenCLFacts(msgspec.Struct, frozen=True):
-    """Facts about a device for the rules of refusal. `platform` is the number of the device's
-    runtime. `fine_grained` says that the device's kernels reach host memory in place (fine-grained
-    shared virtual memory)."""
+    """Facts about a device. `platform` is the number of its OpenCL runtime. `fine_grained` says
+    that its kernels can use host memory in place (fine-grained shared virtual memory)."""
 
     device: Device
     platform: int
@@ -28,14 +26,14 @@ class OpenCLFacts(msgspec.Struct, frozen=True):
 
 
 def refusal(transfer: Transfer, facts: Sequence[OpenCLFacts], nodes: Sequence[int]) -> str | None:
-    """Returns why this transfer cannot be carried out on these devices and host nodes, or None if
-    it can."""
+    """Returns the reason why the transfer cannot be carried out, or None if it can. `nodes` are the
+    host's NUMA nodes."""
     return next(_reasons(transfer, facts, nodes), None)
 
 
 def remarks(transfer: Transfer, facts: Sequence[OpenCLFacts]) -> tuple[str, ...]:
-    """Returns a remark if both ends of the transfer share one DRAM. For a pure read or write, the
-    ends are the memory and the engine's device. Use only for transfers that `refusal` accepts."""
+    """Returns a remark if both ends of the transfer are in the same DRAM. The transfer must be one
+    that `refusal` accepts."""
     ends = _places(transfer)
     devices = [facts[memory.index or 0].device for memory in ends if memory.is_device]
     apart = len({memory.place for memory in ends}) > 1
@@ -130,7 +128,7 @@ def _host_reasons(
 
 
 def _places(transfer: Transfer) -> tuple[Memory, ...]:
-    """Returns both ends of a transfer. For a pure read or write, returns the memory and the
+    """Returns both ends of a transfer. If the transfer only reads or only writes, one end is the
     engine's device."""
     ends = transfer.memories
     return ends if len(ends) > 1 else (*ends, transfer.engine.owner)

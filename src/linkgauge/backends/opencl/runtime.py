@@ -1,7 +1,6 @@
-"""OpenCL's platforms and devices, and the translation of its errors.
+"""Lists OpenCL's platforms and devices, and translates its errors.
 
-This module imports pyopencl. So only `opencl.create` imports this module, after checking that
-pyopencl is installed."""
+This module needs pyopencl, so `opencl.create` imports it only after a check."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ _NO_MEMORY_IF_ALLOCATING = {cl.status_code.OUT_OF_RESOURCES, cl.status_code.INVA
 
 @contextmanager
 def calling(call: str, allocating: int | None = None) -> Iterator[None]:
-    """Translates pyopencl's errors. An error names `call`, unless the error itself names another
-    call. `allocating` is the size in bytes if memory is being allocated."""
+    """Translates pyopencl's errors. `call` names the call in the message. If the call allocates
+    memory, `allocating` is the size in bytes."""
     try:
         yield
     except cl.Error as error:
@@ -47,9 +46,9 @@ def calling(call: str, allocating: int | None = None) -> Iterator[None]:
 
 
 def error_of(code: int, call: str, said: str = "{}", allocating: int | None = None) -> BackendError:
-    """Returns the exception for an error code of a call or command: AllocationError if memory is
-    short, DeviceLost if the device is gone, else BackendError. `said` converts the name of the code
-    to words."""
+    """Returns the exception for an error code. It is AllocationError if memory is short, DeviceLost
+    if the device is gone, else BackendError. `said` is the message, with `{}` for the name of the
+    code."""
     name = said.format(status_name(code))
     if allocating is not None and code in _NO_MEMORY | _NO_MEMORY_IF_ALLOCATING:
         return AllocationError(call, f"{name} for {allocating} bytes")
@@ -60,15 +59,15 @@ def error_of(code: int, call: str, said: str = "{}", allocating: int | None = No
 
 
 def status_name(code: int) -> str:
-    """Returns OpenCL's name for an error code."""
+    """Returns the OpenCL name of an error code."""
     named: Any = cl.status_code  # its stub has no callable to_string
     return str(named.to_string(code, "error %d"))
 
 
 VECTOR = 16
-"""Bytes of a work-item's access (copy.cl)."""
+"""The bytes that a work-item accesses at once (copy.cl)."""
 ALONE = (1,), (1,)
-"""A launch of a single work-item."""
+"""The numbers of work-items for a launch of a single one."""
 
 
 class Spare(Protocol):
@@ -76,10 +75,9 @@ class Spare(Protocol):
 
 
 class OpenCLDevice:
-    """An OpenCL device: the context, the queue for filling and comparing, and kernels.
+    """An OpenCL device with its context, queue and kernels.
 
-    Context, queue and kernels are created at first use, because listing the devices must not wake a
-    device."""
+    These are created when first used, because listing devices must not wake them."""
 
     def __init__(self, handle: cl.Device, facts: OpenCLFacts, domain: MemoryDomain) -> None:
         self.handle = handle
@@ -100,23 +98,23 @@ class OpenCLDevice:
 
     @cached_property
     def queue(self) -> cl.CommandQueue:
-        """Returns the in-order queue for all untimed work, without profiling."""
+        """Returns the queue for work that is not timed."""
         with calling("clCreateCommandQueue"):
             return cl.CommandQueue(self.context, self.handle)
 
     def profiled_queue(self) -> cl.CommandQueue:
-        """Returns a new in-order queue. The queue's events have times in nanoseconds."""
+        """Returns a new queue whose events have times in nanoseconds."""
         with calling("clCreateCommandQueue"):
             profiling = cl.command_queue_properties.PROFILING_ENABLE
             return cl.CommandQueue(self.context, self.handle, profiling)
 
     @cached_property
     def geometry(self) -> tuple[tuple[int], tuple[int]]:
-        """Returns the number of work-items of a launch, and of a work-group.
+        """Returns the numbers of work-items in a launch and in a work-group.
 
-        A CPU runs each work-item as a loop over one contiguous block. There are eight blocks for
-        each core, so that idle cores can take blocks from a busy core. A GPU hides latency by
-        running many work-items: a compute unit holds at most 16 work-groups of 256."""
+        On a CPU, a work-item is a loop over one block of memory. There are eight work-items for
+        each core, so that idle cores can help busy ones. On a GPU, there are up to 16 work-groups
+        of 256 for each compute unit, because many work-items hide latency."""
         with calling("clGetDeviceInfo"):
             units = int(self.handle.max_compute_units)
             if self._is_cpu:
@@ -125,8 +123,8 @@ class OpenCLDevice:
             return (16 * units * group,), (group,)
 
     def grid_of(self, pieces: Pieces) -> tuple[tuple[int], tuple[int]]:
-        """Returns the number of work-items of a launch, and of a work-group. Each stream of pieces
-        has one work-group."""
+        """Returns the numbers of work-items in a launch and in a work-group, for copies in small
+        parts. Each stream has one work-group."""
         with calling("clGetDeviceInfo"):
             most = 1 if self._is_cpu else int(self.handle.max_work_group_size)
         group = min(most, -(-pieces.size // VECTOR))
@@ -134,8 +132,8 @@ class OpenCLDevice:
 
     @cached_property
     def no_kernels(self) -> str | None:
-        """Returns in one line why kernels do not run on this device, or None if they run. The
-        runtime may have no compiler or be too old for the CPU."""
+        """Returns the reason why kernels do not run on this device, or None if they do. The OpenCL
+        runtime may have no compiler, or may be too old for the CPU."""
         try:
             self._program("copy")
         except BackendError as error:
@@ -146,8 +144,8 @@ class OpenCLDevice:
         return None
 
     def kernel(self, name: str, *arguments: Any, file: str = "copy") -> cl.Kernel:
-        """Returns a new kernel of a file in kernels/, with arguments set. The kernel can be
-        launched any number of times."""
+        """Returns a new kernel with its arguments. `file` is its source in kernels/. The kernel can
+        be launched any number of times."""
         program = self._program(file)
         with calling("clSetKernelArg"):
             kernel = cl.Kernel(program, name)
@@ -155,7 +153,7 @@ class OpenCLDevice:
         return kernel
 
     def run(self, name: str, *arguments: Any, file: str = "copy", alone: bool = False) -> None:
-        """Launches a kernel and waits for its end. `alone` means a single work-item."""
+        """Runs a kernel to its end. `alone` launches a single work-item."""
         kernel = self.kernel(name, *arguments, file=file)
         with calling("clEnqueueNDRangeKernel"):
             cl.enqueue_nd_range_kernel(self.queue, kernel, *(ALONE if alone else self.geometry))
@@ -163,21 +161,20 @@ class OpenCLDevice:
 
     @cached_property
     def cache_line(self) -> int:
-        """Returns the bytes of a line of the cache for global memory, or 64 if the device does not
+        """Returns the bytes of a cache line. The result is at least 64, also if the device does not
         report the size."""
         with calling("clGetDeviceInfo"):
             return max(64, int(self.handle.global_mem_cacheline_size))
 
     @cached_property
     def cache_bytes(self) -> int:
-        """Returns the bytes of the cache for global memory, or 0 if the device does not report the
-        size."""
+        """Returns the bytes of the device's cache, or 0 if the device does not report the size."""
         with calling("clGetDeviceInfo"):
             return int(self.handle.global_mem_cache_size)
 
     @cached_property
     def has_doubles(self) -> bool:
-        """Whether the device's kernels compute in double precision."""
+        """Whether kernels on the device can compute in double precision."""
         with calling("clGetDeviceInfo"):
             return "cl_khr_fp64" in self.handle.extensions.split()
 
@@ -205,10 +202,10 @@ class OpenCLDevice:
 
 
 class MemoryDomain:
-    """Devices whose buffers are in the same memory. These devices can share a context.
+    """Devices with the same memory. They share an OpenCL context.
 
-    All devices of a platform that share the host's memory form one domain. Any other device is a
-    domain of its own, because in a common context the runtime might move the device's buffers."""
+    All devices of a platform that use the host's memory are one domain. Any other device is alone
+    in its domain, because in a shared context the runtime might move its buffers."""
 
     def __init__(self, handles: list[cl.Device]) -> None:
         self._handles = handles
@@ -220,8 +217,7 @@ class MemoryDomain:
 
 
 def discover(root: Path = ROOT) -> tuple[OpenCLDevice, ...]:
-    """Returns all devices of all platforms. Raises Unsupported with the reason if there is no
-    device."""
+    """Returns all devices of all OpenCL platforms. Raises Unsupported if there is none."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
@@ -295,8 +291,8 @@ def _facts(
 
 
 def _pci(handle: cl.Device) -> str | None:
-    """Returns the device's PCI address as sysfs writes it, or None if the runtime does not report
-    the address."""
+    """Returns the device's PCI address in the form of sysfs, or None if the runtime does not report
+    it."""
     place: tuple[int, int, int, int] | None = None
     with suppress(cl.Error, AttributeError):
         slot = int(handle.pci_slot_id_nv)
@@ -309,6 +305,6 @@ def _pci(handle: cl.Device) -> str | None:
 
 
 def _first_complaint(log: str) -> str:
-    """Returns the line of a build log that names the error."""
+    """Returns the line with the error from a compiler's log."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error:" in line), lines[0] if lines else "no reason")

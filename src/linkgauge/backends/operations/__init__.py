@@ -1,8 +1,8 @@
-"""Operations as backends carry them out. Each operation has a file here, written once with the
-primitives that a backend offers (`backends.offering`). `model.operations.operation` has the other
-properties of operations.
+"""Prepares operations for measurement. There is one file for each operation. An operation uses only
+the primitives of `backends.offering`, so it works with any backend. `model.operations.operation`
+lists the properties of operations.
 
-Each file has a function `prepare(on, copies, does) -> Group`, where `on` is the backend."""
+Each file has a function `prepare(on, copies, does) -> Group`. `on` is the backend."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _FILES: Mapping[object, str] = {
     **dict.fromkeys(PRODUCTS, "products"),
     **dict.fromkeys(HAND_OVERS, "hand_overs"),
 }
-"""The file of each operation that a backend may carry out, without collectives."""
+"""The file of each operation, without collectives."""
 
 
 def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
-    """Raises Unsupported if the backend lacks the operation, or if the copies do not suit the
-    operation."""
+    """Raises Unsupported if the backend does not have the operation, or if the copies do not suit
+    it."""
     if not on.carries(does):
         raise lacking(on.name, does.name)
     if does.collective is None:
@@ -43,8 +43,8 @@ def check(on: Offering, copies: Sequence[Copy], does: Operation) -> None:
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of the operation. Raises Unsupported as `check` does, and for copies that the
-    backend cannot carry out."""
+    """Returns a group that carries out the operation. Raises Unsupported in the same cases as
+    `check`, and if the backend refuses these copies."""
     check(on, copies, does)
     on.begin(copies, does)
     if does.collective is not None:

@@ -12,8 +12,8 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of operations on arrays. Raises Unsupported if transfers or buffers do not
-    have the required arrays."""
+    """Returns a group of operations on arrays. Raises Unsupported if the transfers do not have the
+    arrays that the operation needs."""
     for copy in copies:
         if on.has_own_arrays:
             _check_own(on.name, copy, does)
@@ -31,8 +31,7 @@ def _check(copy: Copy, does: Operation) -> None:
 
 
 def _check_own(name: str, copy: Copy, does: Operation) -> None:
-    """Raises Unsupported unless all arrays are in the memory of the device whose kernel uses
-    them."""
+    """Raises Unsupported if an array is not in the memory of the device that uses it."""
     transfer = copy.transfer
     if transfer.engine.kind != "sm":
         raise lacking(name, does.name)

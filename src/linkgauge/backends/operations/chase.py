@@ -1,4 +1,4 @@
-"""Pointer chases: one thread of an engine follows pointers through the whole source buffer."""
+"""Pointer chases: one thread follows pointers through the whole source buffer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of a chase. Other copies, if the backend allows any, run until the chase has
-    ended."""
+    """Returns a group for a pointer chase. All other copies run until the chase has ended."""
     chase = copies[0].transfer
     if chase.source.is_null or not chase.destination.is_null:
         how = f"write MEMORY -> null by {chase.engine}"

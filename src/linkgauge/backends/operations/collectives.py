@@ -1,5 +1,4 @@
-"""Collectives: each rank's part, the elements to send and to receive, and the check of all received
-elements."""
+"""Collectives: the data of each rank, and the check of what the ranks receive."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from linkgauge.model.operations.collective import (
 )
 
 POISON = 0xA5
-"""Every byte of a receive buffer before a check."""
+"""The value of every byte in a receive buffer before a check."""
 
 
 class RankShare(NamedTuple):
-    """The part of `rank` among the `ranks` of a group, in a collective of `size` bytes."""
+    """One rank's share of a collective. `ranks` is the number of ranks, and `size` the size in
+    bytes."""
 
     work: Collective
     rank: int
@@ -34,8 +34,7 @@ class RankShare(NamedTuple):
 
     @property
     def sends_at(self) -> int:
-        """Returns the offset in bytes of the elements to send. In place, the offset is within the
-        receive buffer."""
+        """Returns the offset in bytes of the data to send. Out of place it is 0."""
         return self._after(self.counts.send_step)
 
     @property
@@ -47,21 +46,21 @@ class RankShare(NamedTuple):
 
     @property
     def origin(self) -> ElementOrigin | None:
-        """Returns the origin of the elements that the rank receives: which elements of which ranks.
-        Returns None if the rank receives nothing."""
+        """Returns the elements that this rank receives: the ranks that they come from, and their
+        places there. Returns None if the rank receives nothing."""
         counts = self.counts
         return origin_of(self.work, counts, self.rank, self.ranks) if counts.receive else None
 
     def fill(self, address: int, seed: int, cpus: Sequence[int]) -> None:
-        """Writes the elements to send into host memory."""
+        """Writes the data to send into host memory."""
         if self.counts.send:
             content = content_fields(self.work, self.ranks, seed)
             where = address, self.counts.send, self.work.number.code
             _native.fill_content(*where, content, self.rank, cpus)
 
     def wrong(self, address: int, seed: int, cpus: Sequence[int]) -> tuple[int, int]:
-        """Returns the number of wrong elements in received host memory, and the index of the
-        first."""
+        """Compares received data in host memory. Returns the number of wrong elements, and the
+        index of the first one."""
         origin = self.origin
         if origin is None:
             return 0, 0
@@ -72,7 +71,7 @@ class RankShare(NamedTuple):
 
 
 class CollectiveGroup(Gated):
-    """Base of groups that carry out a collective."""
+    """The base class of groups that carry out a collective."""
 
     def __init__(self, work: Collective) -> None:
         self._work = work
@@ -80,12 +79,12 @@ class CollectiveGroup(Gated):
         self.pace = Pace(seconds=0.02, loops=2, steps=work.aggregated, rehearsed=True)
 
     def fill(self) -> None:
-        """Writes the data of every rank of this process, made from the seed. Fills memory that only
-        receives with wrong data."""
+        """Writes the data that the ranks of this process send. Fills receive buffers with wrong
+        data."""
         raise NotImplementedError
 
     def carry_out(self, loops: int) -> None:
-        """Carries out `loops` iterations, and waits until all are done."""
+        """Carries out `loops` iterations, and waits for their end."""
         raise NotImplementedError
 
     def found(self) -> Iterable[Wrong]:
@@ -93,8 +92,7 @@ class CollectiveGroup(Gated):
         raise NotImplementedError
 
     def check(self) -> Wrong:
-        """Fills the buffers, carries out the collective once, and checks the result of every
-        rank."""
+        """Carries out the collective once with new data, and checks the result of every rank."""
         self._seed += 1
         self.fill()
         self.carry_out(1)

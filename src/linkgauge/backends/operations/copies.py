@@ -1,4 +1,4 @@
-"""Copies that run at the same time, and pure reads and writes."""
+"""Copies that run at the same time. A transfer may also only read or only write."""
 
 from __future__ import annotations
 

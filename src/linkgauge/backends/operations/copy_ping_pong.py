@@ -1,5 +1,4 @@
-"""Ping-pongs of copies: a copy engine copies to the other end and back. The host waits for each
-copy."""
+"""Ping-pongs of copies. A copy engine copies there and back, and the host waits for each copy."""
 
 from __future__ import annotations
 
@@ -12,6 +11,6 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of round trips of the first copy. The other copies load the link."""
+    """Returns a group of round trips of the first copy. All other copies load the link."""
     first, *loads = copies
     return on.beside(on.returning(check_copy_engine(first)), loads)

@@ -1,5 +1,5 @@
-"""Measures how long the host's calls that enqueue copies take, while a gate holds the device
-back."""
+"""Measures how long the host takes to enqueue copies. The copies wait at a gate (start signal)
+meanwhile."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Flags between two sides. The source's side stores a value. The destination's side polls for the
-value and then stores a value back."""
+"""Flags that bounce between two sides. The source's side writes a value and waits. The
+destination's side polls until it sees the value, and writes it back."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of flags between the ends of the first copy. The other copies load the
-    link."""
+    """Returns a group in which flags bounce between the ends of the first copy. All other copies
+    load the link."""
     first, *loads = copies
     check_flags(first)
     return on.beside(on.bouncing(first), loads)

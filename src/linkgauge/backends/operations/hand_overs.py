@@ -1,5 +1,5 @@
-"""Latencies of handing work to a device. A latency runs from the host's call until the host knows
-that the work is done."""
+"""Latencies of giving work to a device: from the host's call until the host knows that the work is
+done."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from linkgauge.model.operations.operation import Operation
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> Group:
-    """Returns a group of the calls of one operation, on a queue of the first copy's device. An
-    iteration is one latency: from before the first call until after the last. The other copies load
-    the link."""
+    """Returns a group that repeats the calls of one operation on a queue. A loop is one latency,
+    from before the first call until after the last. The device is that of the first copy. All other
+    copies load the link."""
     first, *loads = copies
     with ExitStack() as made:
         queue = on.queue(first.transfer.engine.owner, made)

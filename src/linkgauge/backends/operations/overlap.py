@@ -1,4 +1,4 @@
-"""Copies at the same time as a kernel that computes: each alone, then both at once."""
+"""Copies and a kernel that computes: first each alone, and then both at once."""
 
 from __future__ import annotations
 
@@ -12,42 +12,40 @@ from linkgauge.model.errors import Unsupported
 from linkgauge.model.operations.operation import Operation
 
 FACTOR, SUMMAND = -1.0, 1.0
-"""The numbers of a kernel's step, x · FACTOR + SUMMAND. After an even number of steps, x has its
-first value again. The numbers are arguments, so that no compiler can leave out the computation."""
+"""A step of the kernel computes x · FACTOR + SUMMAND. After an even number of steps, x has its
+first value again."""
 _SECONDS = 0.005
-"""The least seconds for which copies are timed when a kernel is fitted to them."""
+"""The shortest time in seconds for which copies are timed to choose the kernel's length."""
 _CLOSE = 1.1
-"""Ratio of two times that are about equal."""
+"""Two times are about equal if their ratio is below this."""
 _GROWTH = 16.0
-"""The largest factor by which a kernel grows at a time, because a short kernel says little about a
-long kernel."""
+"""The largest factor by which a kernel is made longer in one step."""
 _MOST_TRIES = 16
 _LEAST = 1e-9
 
 
 class Computing(Protocol):
-    """A kernel that computes in registers alone. Each loop has `rounds` rounds of a few hundred
-    steps."""
+    """A kernel that only computes. `rounds` is the amount of work in a loop."""
 
     rounds: float
 
     def mismatch(self) -> str | None:
-        """Describes a wrong result of the kernel so far, or returns None if all results were
-        right."""
+        """Returns a message if the kernel has computed a wrong result, else None."""
         ...
 
 
 def launched(rounds: float, loops: int) -> int:
-    """Returns the rounds of a launch that carries out all loops."""
+    """Returns the number of rounds in a launch that does all loops."""
     return max(1, round(rounds * loops))
 
 
 class OverlapGroup(Gated):
-    """A group of copies and a kernel. A sample runs `copies` without the kernel, `computing`
-    without the copies, and then `together`, each behind a gate of its own. The seconds are those of
-    each part alone (for copies: from their common start). The span is the time of both parts
-    together. `kernel` is given if its results are checked. `made` owns the groups and their
-    resources; close() closes `made`."""
+    """A group of copies and a kernel. A sample runs `copies` alone, then `computing` (the kernel)
+    alone, and then `together`.
+
+    The seconds of copies and of the kernel are those that they need alone. The span is the time of
+    both together. `kernel` is given if its results are to be checked. `made` owns the groups, and
+    is closed with this group."""
 
     def __init__(
         self,
@@ -77,7 +75,7 @@ class OverlapGroup(Gated):
         )
 
     def mismatch(self) -> str | None:
-        """Describes a wrong result of the kernel, or returns None if all results are right."""
+        """Returns a message if the kernel has computed a wrong result, else None."""
         return self._kernel.mismatch() if self._kernel is not None else None
 
     def close(self) -> None:
@@ -86,8 +84,8 @@ class OverlapGroup(Gated):
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGroup:
-    """Returns a group that runs copies with and without a kernel. The first copy stands for the
-    kernel. The kernel is fitted to take about as long as the other copies."""
+    """Returns a group that runs copies with and without a kernel. The first of `copies` stands for
+    the kernel. The kernel is made about as long as the copies."""
     _check(copies)
     with ExitStack() as made:
         kernel, computing, copying, together = on.computing(copies, made)
@@ -97,8 +95,8 @@ def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> OverlapGro
 
 
 def _check(copies: Sequence[Copy]) -> None:
-    """Raises Unsupported unless the first copy is a kernel's work and the others are copies by the
-    same device."""
+    """Raises Unsupported unless the first copy stands for a kernel, and the others are copies by
+    the same device."""
     (first, *others), owner = copies, copies[0].transfer.engine.owner
     if not owner.is_device or first.transfer.engine.kind != "sm":
         raise Unsupported(f"{first.transfer}: what computes beside copies is a kernel (sm)")
@@ -112,9 +110,8 @@ def _check(copies: Sequence[Copy]) -> None:
 
 
 def fit(kernel: Computing, computing: Group, copies: Group) -> None:
-    """Fits the kernel's duration to the measured duration of the copies. If one part is much
-    shorter, it hides little of the other. The fit need not be exact, because each sample measures
-    both parts."""
+    """Makes the kernel about as long as the copies. If one of them were much shorter, it could hide
+    little of the other. The fit need not be exact, because samples measure both."""
     run(copies, 1)  # the first one also pays for page tables
     loops, wanted = 1, run(copies, 1).span
     while wanted < _SECONDS and loops < copies.most_loops:

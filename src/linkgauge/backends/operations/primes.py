@@ -1,4 +1,4 @@
-"""Prime numbers by trial division on threads of the host: the work of sysbench's cpu test."""
+"""Prime numbers by trial division in host threads, as in sysbench's cpu test."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from linkgauge.model.errors import BackendError
 from linkgauge.model.operations.operation import Operation
 
 LIMIT = 10_000
-"""An event verifies the numbers below this: sysbench's default."""
+"""An event tests all numbers below this, which is sysbench's default."""
 FOUND = 1228
 """The number of primes from 3 to LIMIT."""
 LEAST_RATE = 1e-12
-"""A rate in events per second, for threads that started too late to count any event."""
+"""The rate in events per second of threads that started too late for any event."""
 
 
 class PrimesGroup(Gated):
-    """Threads on the CPUs of each transfer. A loop is one event of each transfer. All threads take
-    events from one counter until no events are left. So all threads end within the time of one
-    event."""
+    """Threads that look for prime numbers. A loop is one event for each transfer; an event is a
+    search up to LIMIT. All threads take events from the same counter, so they all end at about the
+    same time."""
 
     pace = Pace(seconds=0.25, loops=1)
 
@@ -38,7 +38,7 @@ class PrimesGroup(Gated):
         self._cpus = [cpu for cpus in placed for cpu in cpus]
 
     def wait(self) -> Timing:
-        """Waits for all events. Raises BackendError if a thread finds wrong primes."""
+        """Waits until all events are done. Raises BackendError if a thread found wrong primes."""
         loops, laps = self.pass_gate()
         events = loops * laps
         before = steal_seconds(ROOT, self._cpus)
@@ -80,8 +80,8 @@ def _passed(before: float | None, after: float | None) -> float | None:
 
 
 def _rate(threads: Iterable[_native.PrimesThread]) -> float:
-    """Returns the sum of the rates of all threads, in events per second. Waiting for the slowest
-    thread's last event does not lower the rates of other threads."""
+    """Returns the sum of the threads' rates in events per second. A thread's rate does not count
+    the time in which it waits for others."""
     own = (one.events / max(one.end - one.begin, 1e-9) for one in threads)
     return max(sum(own), LEAST_RATE)
 

@@ -1,4 +1,4 @@
-"""Products of matrices, timed as torch.matmul is usually timed: 10 products to warm up, then 100 on
+"""Matrix products, timed as torch.matmul is usually timed: 10 products to warm up, and then 100 on
 a device."""
 
 from __future__ import annotations
@@ -12,29 +12,28 @@ from linkgauge.model.operations.operation import Operation, operations_of, order
 from linkgauge.model.transfer import PRODUCT_SAMPLES
 
 WARM_UPS, PRODUCTS_A_SAMPLE = 10, 2
-"""The warm-up products, and the products of a sample. 100 products are timed in 50 samples, because
-no more samples fit behind one gate."""
+"""The number of products to warm up, and in a sample. 100 products are timed in 50 samples."""
 
 
 class ProductBuffers(Protocol):
-    """The matrices A and B, and the product A · B."""
+    """The matrices A, B and A · B."""
 
     on_host: bool
-    """Whether CPUs multiply. Products by CPUs are sampled like host benchmarks."""
+    """Whether CPUs multiply. Their products are sampled like other benchmarks of the host."""
 
     def spoil(self) -> None:
-        """Overwrites the product, so that an old product is not taken for a new product."""
+        """Overwrites the product A · B, so that an old result cannot pass the check."""
         ...
 
     def mismatch(self) -> str | None:
-        """Describes an error in the product, or returns None if the product is right. Compares
-        randomly signed sums of `BLOCK` neighbours in each row with A times the same sums of B, in
-        double precision (Freivalds, 1977)."""
+        """Returns a message if the product is wrong, else None. The product is not computed again.
+        Instead, random sums of its columns are compared with A times the same sums of columns of B,
+        in double precision (Freivalds, 1977). A sum has `BLOCK` columns."""
         ...
 
 
 class ProductGroup:
-    """A group of products. The last product is checked."""
+    """A group of matrix products. The last product is checked."""
 
     def __init__(self, group: Group, product: ProductBuffers, pace: Pace) -> None:
         self._group, self.product, self.pace = group, product, pace

@@ -1,4 +1,4 @@
-"""Single copies by a copy engine, each timed by events of the device."""
+"""Single copies by a copy engine, timed by the device."""
 
 from __future__ import annotations
 

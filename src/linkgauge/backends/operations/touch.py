@@ -1,4 +1,4 @@
-"""First touch: how fast the kernel provides fresh, zeroed memory."""
+"""First touch: how fast Linux provides new, zeroed memory."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from linkgauge.model.operations.operation import Operation
 from linkgauge.model.transfer import Transfer
 
 KINDS = ("pageable", "base", "thp", "hugetlb")
-"""Kinds of host memory whose pages can be returned to the kernel, because the pages are not
-locked."""
+"""Kinds of host memory whose pages are not locked, so that they can be returned to the kernel."""
 
 
 class Touchable(Protocol):
-    """A buffer that can return its pages to the kernel."""
+    """A buffer whose pages can be given back to Linux."""
 
     size: int
     address: int
 
     def touched(self) -> None:
-        """Reads again in which pages the buffer lies. Raises Unsupported if the pages are of the
-        wrong kind."""
+        """Checks whether the buffer's new pages are of its kind. Raises Unsupported if they are
+        not."""
 
 
 class TouchGroup(Gated):
-    """Threads on `cpus` that touch all pages of a buffer for the first time. Between samples, the
-    pages are returned to the kernel. The buffer's content is lost."""
+    """Threads on `cpus` that touch all pages of a buffer. Before each sample, the pages are given
+    back to Linux, so the buffer's content is lost."""
 
     pace = Pace(loops=1)
 
@@ -45,9 +44,8 @@ class TouchGroup(Gated):
         self._cpus = tuple(cpus)
 
     def wait(self) -> Timing:
-        """Waits until all pages are touched. Raises BackendError if pages cannot be returned or
-        fresh memory is not zero. Raises Unsupported if fresh pages have another size than the
-        buffer's kind requires."""
+        """Waits until all pages are touched. Raises BackendError if new memory is not zero, or if
+        pages cannot be given back. Raises Unsupported if the new pages are of the wrong kind."""
         loops, laps = self.pass_gate()
         buffer = self._buffer
         with native_errors("touch fresh memory"):

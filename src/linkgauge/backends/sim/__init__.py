@@ -1,8 +1,9 @@
-"""Backend `sim`: a simulated machine, where transfers take virtual time.
+"""Backend `sim`: a simulated machine, on which transfers take simulated time.
 
-Bytes really move, contention follows from the topology, and faults can be scheduled. So runs can be
-tested without faulty hardware. docs/simulation.md lists what is simulated and what is not. The code
-that measures is loaded at first use, because a controller only reads the parts of a machine."""
+Bytes really move. Transfers slow each other down where they share links. Faults can be scheduled,
+so that runs can be tested without faulty hardware. docs/simulation.md lists what is simulated and
+what is not. The code that measures is loaded when first used, because some processes only read the
+machine's description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated machine while it measures: bytes move, and virtual time passes."""
+"""A simulated machine during measurements. Bytes really move, and simulated time passes."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ from .symptoms import Symptoms
 from .trouble import Trouble
 
 STRIDE = 128
-"""Bytes between consecutive pointers of a chase, as in nvbandwidth."""
+"""The distance of pointers in a chase in bytes, as in nvbandwidth."""
 
 
 def simulate(
     simulation: Simulation, engines: EngineSettings, cpus: Sequence[int] = ()
 ) -> SimBackend:
-    """Returns the simulated machine as a backend. Only `cpus` may be used (none given: all).
-    `engines` configures real kernels and has no effect here.
+    """Returns the backend of a simulated machine. `cpus` limits the usable CPUs; without it, all
+    are usable. `engines` has no effect, because it configures real kernels.
 
     Raises InputError for an invalid description or fault."""
     return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed)
 
 
 class SimBackend(SimMachine, Filling[SimBuffer]):
-    """The host memories, host threads and devices of a simulated machine, while measuring."""
+    """The memories, host threads and devices of a simulated machine, during measurements."""
 
     name = refusals.SPACE
     collects = True
@@ -117,8 +117,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return inventory.host(self._description, self._hardware.nodes)
 
     def look(self) -> Inventory:
-        """Returns everything that can be read from the machine, in its state after the cells so
-        far."""
+        """Returns everything that can be read from the machine after the cells measured so far."""
         symptoms = self._symptoms()
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
@@ -186,7 +185,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
 
     def returning(self, copy: Copy) -> SimGroup:
-        """Returns a group of round trips. The copy back takes as long as the first copy."""
+        """Returns a group of round trips. The copy back takes as long as the copy there."""
         group = self.moving([copy], named("copy-ping-pong"))
         group.pace = single_iterations(1)
         return group
@@ -194,8 +193,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def computing(
         self, copies: Sequence[Copy], made: ExitStack
     ) -> tuple[None, SimGroup, SimGroup, SimGroup]:
-        """Returns a kernel that takes as long as the copies and crosses no link, and three groups:
-        the kernel alone, the copies alone, and both together."""
+        """Returns None for the kernel, and three groups: a kernel alone, the copies alone, and both
+        together. The kernel takes as long as the copies and uses no links."""
         demands, sigmas = self._demands(copies, named("overlap"))
         first, *others = copies
         moving = self._moving(others, demands[1:])
@@ -229,8 +228,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, latency, single_iterations(2), named("flag-ping-pong"))
 
     def exchanging(self, copy: Copy) -> SimGroup:
-        """Returns a group of round trips of a cache line. Each way takes as long as an access to
-        the other node's memory that hits a cache, which is half of the memory's latency."""
+        """Returns a group of round trips of a cache line. One way takes half of the memory latency
+        between the two nodes."""
         transfer = self._on_nodes(copy.transfer)
         latency = self._resources.latency(transfer.destination, transfer.source)
         own_node = self._hardware.nodes[transfer.destination.index or 0]
@@ -238,15 +237,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return self._steps(copy, seconds, Pace(loops=1, steps=2), named("ping-pong"))
 
     def enqueuing(self, copy: Copy) -> SimGroup:
-        """Returns a group of calls by the host. The links have no effect on the calls."""
+        """Returns a group that enqueues copies. The host's calls take the same time on all
+        links."""
         if copy.transfer.engine.kind == "cpu":
             raise Unsupported("host threads enqueue nothing")
         call = self._description.host.call
         return self._steps(copy, call, Pace(loops=1), named("enqueue"))
 
     def _steps(self, copy: Copy, seconds: float, pace: Pace, does: Operation) -> SimGroup:
-        """Returns a group of steps that take `seconds` each. Other traffic has no effect on the
-        steps."""
+        """Returns a group of steps that each take `seconds`. Other transfers do not slow it
+        down."""
         _, sigmas = self._demands([copy], does)
         if does.by_host_alone:
             sigmas = [self._description.noise]
@@ -256,8 +256,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _demands(
         self, copies: Sequence[Copy], does: Operation
     ) -> tuple[Sequence[Demand], Sequence[float]]:
-        """Returns the demands of the copies, changed by faults, and the relative noise of each
-        copy."""
+        """Returns two values for each copy: its demand on the machine, with the effects of faults,
+        and its relative noise."""
         demands = self._resources.facing([self._demand(copy, copies, does) for copy in copies])
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands)
@@ -286,8 +286,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return movements(works, self._trouble.capacity(demands))
 
     def _demand(self, copy: Copy, copies: Sequence[Copy], does: Operation) -> Demand:
-        """Returns the demand of a copy. Copies without a number of threads share the CPUs of their
-        node evenly."""
+        """Returns what a copy demands of the machine. Copies without a number of threads share the
+        node's CPUs evenly."""
         transfer = self._on_nodes(copy.transfer)
         owner, threads = transfer.engine.owner, 0
         if does.product is not None:
@@ -304,5 +304,4 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return replace(demand, flow=replace(demand.flow, usage=usage))
 
     def close(self) -> None:
-        """Does nothing, because only buffers hold resources, and buffers are freed by their
-        owners."""
+        """Does nothing, because buffers are freed one by one."""

@@ -1,7 +1,7 @@
-"""Collectives of a simulated machine. The numbers are really computed, but the time is virtual.
+"""Collectives on a simulated machine. The numbers are really computed, but the time is simulated.
 
-The numbers are in the windows of the buffers. For buffers larger than a window, the collective is
-carried out on the bytes of the window. Beyond the window, only flipped bits are recorded."""
+Only the first bytes of a buffer are real; they are called its window. A collective computes the
+numbers in the window. Of the other bytes, only flipped bits are recorded."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from .memory import WINDOW, SimBuffer
 from .run_position import RunPosition
 
 _MOST_RANKS = 1 << 12
-"""A number higher than the number of ranks of any machine. Random draws for iterations are numbered
-by rank and iteration."""
+"""A number larger than that of any machine's ranks. It separates the random numbers of ranks."""
 
 
 class SimCollective(CollectiveGroup):
-    """A collective behind a gate. `seconds` is the time of an iteration, by rank, and `sigmas` the
-    relative noise. A rank that is delayed by `stall` makes all other ranks of its group wait.
-    `flip` applies the faults that alter received data."""
+    """A collective on a simulated machine.
+
+    `seconds` is the time of an iteration for each rank, and `sigmas` the relative noise.
+    `stall` returns the delay of a rank, for which all ranks of its group wait.
+    `flip` flips bits in received data, as faults require."""
 
     def __init__(
         self,
@@ -69,8 +70,8 @@ class SimCollective(CollectiveGroup):
         return self._stall(rank, sample) if self._stall is not None else 0.0
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations, by rank. A rank that arrives late waits less,
-        so its own part is shorter."""
+        """Returns the seconds of single iterations for each rank. A rank that is late waits less,
+        so its time is shorter."""
         found: list[list[float]] = [[] for _ in self._copies]
         for number in range(count):
             late = [self._late(rank, number) for rank in range(len(self._copies))]
@@ -101,8 +102,8 @@ class SimCollective(CollectiveGroup):
                 yield Wrong(count, place, first)
 
     def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
-        """Returns the parts of a group. The size of a part is the number of bytes that are really
-        computed."""
+        """Returns the copies and shares of a group of ranks. The size of a share is the number of
+        its real bytes."""
         copies = [self._copies[place] for place in group]
         return [
             (copy, RankShare(self._work, rank, len(group), min(copy.size, WINDOW)))
@@ -111,7 +112,7 @@ class SimCollective(CollectiveGroup):
 
 
 def _fill(copy: Copy, share: RankShare, seed: int) -> None:
-    """Clears a rank's receive buffer, and writes the data that the rank sends."""
+    """Clears a rank's receive buffer, and writes the rank's data to send."""
     received = _buffer(copy)
     received.window[:] = bytes(len(received.window))
     received.flipped = {}
@@ -119,7 +120,7 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
 
 
 def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
-    """Carries out the collective of one group: each rank receives the data that the others send."""
+    """Carries out the collective of one group. Each rank receives the data of the others."""
     each = work.number.bytes
     sent = [
         bytes(_sent(copy).window[share.sends_at :][: share.counts.send * each])
@@ -144,8 +145,7 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
 
 
 def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
-    """Returns the number of wrong elements in a rank's receive buffer, and the index of the
-    first."""
+    """Returns the number of wrong elements that a rank received, and the index of the first one."""
     if share.origin is None:
         return 0, 0
     begin = share.receives_at
@@ -155,8 +155,7 @@ def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
 
 
 def _altered(copy: Copy, share: RankShare) -> list[int]:
-    """Returns the indices of elements with a flipped bit, beyond the bytes that are really
-    computed."""
+    """Returns the indices of elements with a flipped bit, among the bytes that are not real."""
     each, buffer = share.work.number.bytes, _buffer(copy)
     done = share.counts.receive * each
     all_bytes = share.work.counts(copy.size, share.ranks).receive * each

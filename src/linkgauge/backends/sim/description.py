@@ -1,4 +1,4 @@
-"""Parses the YAML description of a simulated machine. Groups are not expanded.
+"""Reads the YAML description of a simulated machine.
 
 `docs/simulation.md` explains every field. A small description:
 
@@ -23,8 +23,9 @@
       - {kind: pcie5, each: root0..1, to: host:0..1}
       - {kind: upi, pairs: [[host:0, host:1]]}
 
-`A..B` at the end of a name is a range. Rates are bytes/s in one direction, sizes use powers of two,
-times have a unit, shares are 0.5 or 50%. hardware.py expands groups to single devices and links."""
+`A..B` at the end of a name is a range. Rates are bytes/s in one direction. Sizes use powers of two.
+Times have a unit. Shares are written as 0.5 or 50%. hardware.py expands groups to single devices
+and links."""
 
 from __future__ import annotations
 
@@ -59,19 +60,19 @@ _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 class Size(int):
-    """Bytes, with prefixes that are powers of two: `64G` is 64 × 2^30."""
+    """A size in bytes. Prefixes are powers of two: `64G` is 64 × 2^30."""
 
 
 class Rate(float):
-    """Bytes per second: `50 GB/s` is 50 × 10^9."""
+    """A rate in bytes/s: `50 GB/s` is 50 × 10^9."""
 
 
 class WorkRate(float):
-    """Floating-point operations per second: `67 TFLOP/s` is 67 × 10^12."""
+    """A rate of floating-point operations per second: `67 TFLOP/s` is 67 × 10^12."""
 
 
 class Seconds(float):
-    """Seconds, written with a unit: `415 ns`."""
+    """A time in seconds, written with a unit: `415 ns`."""
 
 
 class Fraction(float):
@@ -79,8 +80,8 @@ class Fraction(float):
 
 
 class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The efficiency of reads and of writes. In a read, the destination's engine pulls; in a write,
-    the source's engine pushes."""
+    """The efficiency of reads and of writes. In a read, the destination's engine does the work. In
+    a write, the source's engine does."""
 
     read: Fraction = Fraction(1.0)
     write: Fraction = Fraction(1.0)
@@ -91,7 +92,7 @@ class Efficiency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The bytes sent in the opposite direction for each byte of payload, for reads and for
+    """The bytes that go in the opposite direction for each byte of payload, in reads and in
     writes."""
 
     read: Fraction = Fraction(0.0)
@@ -99,24 +100,23 @@ class Reverse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EachWay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits in bytes/s for reads and for writes (null: no limit)."""
+    """The highest rates of reads and of writes in bytes/s (null: no limit)."""
 
     read: Rate | None = None
     write: Rate | None = None
 
 
 class PeerRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits in bytes/s for traffic between devices through a node's root complex, for each mode of
-    the node's IOMMU (null: no limit)."""
+    """The highest rates between devices through a root complex, in bytes/s (null: no limit). There
+    is a rate for each mode of the IOMMU."""
 
     passthrough: Rate | None = None
     translating: Rate | None = None
 
 
 class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The way in which collectives move bytes. A collective that `algorithm` cannot carry out uses
-    rings. `rings` is the number of rings used at once. `efficiency` is the share of the links' rate
-    that collectives reach."""
+    """How collectives move bytes. `algorithm` is used where possible, and rings elsewhere. `rings`
+    is the number of rings at once. `efficiency` is the share of the links' rate that is reached."""
 
     algorithm: Algorithm = "ring"
     rings: Count = 1
@@ -128,11 +128,13 @@ class Exchanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits of an engine. `read` and `write` are the highest rates over links. `peer_read` is the
-    highest rate of one copy that reads from another device, `local` of copies within the device
-    (both null: no own limit). `startup` is the startup time of a copy. `peer_startup` is the
-    startup time between two devices, `write_startup` of a copy that only writes (both null:
-    `startup`)."""
+    """The limits of an engine.
+
+    `read` and `write` are the highest rates over links. `peer_read` is the highest rate of one copy
+    that reads from another device, and `local` that of a copy within the device. Null means that
+    there is no limit. `startup` is the time before a copy moves bytes. `peer_startup` is this time
+    between two devices, and `write_startup` for copies that only write. If null, `startup`
+    counts."""
 
     read: Rate | None = None
     write: Rate | None = None
@@ -144,16 +146,16 @@ class Caps(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The properties that all links of a kind share. Each direction has a rate of `rate` × `count`.
+    """The properties of all links of a kind. Each direction has the rate `rate` × `count`.
 
-    Without a `rate`, PCIe's rate follows from `speed` (GT/s per lane) and `width` (lanes). On an
-    idle link, `idle_speed` is reported. `both` limits the two directions together. `both_each`
-    limits reads and writes while both occur. Payload uses payload ÷ `efficiency` of its direction
-    (kernels: ÷ `sm_efficiency`). Requests and acknowledgements use payload × `reverse` of the
-    opposite direction (kernels: × `sm_reverse`). `latency` is the round-trip time that the link
-    adds to one access; `jitter` is the relative standard deviation that the link adds to a figure.
-    The vendor's library reports the rate if `rate_told` is set, and errors and active links if
-    `state_told` is set. PCI registers show the other fields."""
+    If there is no `rate`, a PCIe link's rate follows from `speed` (GT/s per lane) and `width`
+    (lanes). An idle link reports `idle_speed`. `both` limits both directions together. `both_each`
+    limits reads and writes while both occur. A payload uses payload ÷ `efficiency` of the link's
+    rate. Requests and acknowledgements use payload × `reverse` in the opposite direction. For
+    kernels, `sm_efficiency` and `sm_reverse` count instead. `latency` is the round-trip time that
+    the link adds to an access. `jitter` is the relative standard deviation that it adds to a
+    figure. `rate_told` says that the vendor's library reports the rate, and `state_told` that it
+    reports errors and active links."""
 
     kind: LinkType
     rate: Rate | None = None
@@ -178,11 +180,10 @@ class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` identical NUMA nodes, each with these `cpus` and `memory`. `rate` is the rate of a
-    node's DRAM (bytes read and written), and `latency` the time of one access. `cache` is the
-    last-level cache. With `turns`, the node is a gateway that buffers: on its links, traffic of
-    threads and traffic of devices take turns, each for as long as the link needs. `kind` is the
-    memory's kind, as reported."""
+    """A number of identical NUMA nodes. `cpus` and `memory` are those of each node. `rate` is the
+    rate of its DRAM, counting reads and writes, and `latency` the time of one access. `cache` is
+    the size of the last-level cache. With `turns`, threads and devices take turns in using the
+    node's links. `kind` is the reported kind of memory."""
 
     count: Count = 1
     cpus: Annotated[int, msgspec.Meta(ge=0, le=4096)]
@@ -195,11 +196,11 @@ class NodeGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo of x86. A thread moves `thread` bytes
-    per second, and needs `call` seconds to hand a copy to a device. `peers` limits traffic between
-    devices through a node. `distances` is the NUMA distance table (null: 10 within a node, 20
-    between nodes). `hypervisor` is the hypervisor of a virtual machine. A virtual machine shows no
-    `iommu`, `governor` (of CPU frequency) and `frequency_driver`."""
+    """The host. `cpu_vendor` is the vendor in /proc/cpuinfo. `thread` is the rate of one thread in
+    bytes/s. `call` is the time in which a thread hands a copy to a device. `peers` limits traffic
+    between devices through a node. `distances` is the NUMA distance table (null: 10 within a node,
+    20 between nodes). A `hypervisor` makes the host a virtual machine, which shows no IOMMU and no
+    frequency settings."""
 
     nodes: tuple[NodeGroup, ...]
     cpu_model: str
@@ -221,23 +222,20 @@ class HostDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`count` identical devices. `memory_rate` is in bytes/s read and written (null: no limit).
-    `memory_rate_told` is the rate that the vendor's library reports (null: the same).
-    `products` has the rates of multiplying matrices, by type of number. `memory_latency` is the
-    time of a remote access without the links. `properties` are values that the vendor's library
-    reports.
+    """A number of identical devices. `memory_rate` is the rate of the memory, counting reads and
+    writes (null: no limit). `memory_rate_told` is the rate that the vendor's library reports (null:
+    the same). `products` has the rates of matrix products by number type. `memory_latency` is the
+    time of an access without the links. `properties` are values that the vendor's library reports.
 
-    `pci` and `uuids` identify each device (null: made up); quote addresses, because YAML would
+    `pci` and `uuids` identify each device (null: made up). Quote PCI addresses, because YAML would
     read them as numbers. `numa_node` is the value in sysfs (null: the nearest node).
 
-    A device with `forwards` forwards traffic of other devices within its fabric. `peer_access`
-    names the links over which devices access each other's memory. If a copy engine lacks peer
-    access, the copy goes through the host's memory with `stages`; otherwise the copy is
-    refused.
+    `forwards` lets traffic of other devices of the fabric pass through the device. `peer_access`
+    says over which links devices can access each other's memory. Without peer access, `stages` lets
+    copies go through host memory; otherwise they are refused.
 
-    With `node`, a device stands for another host behind its network interface and is invisible
-    to PCI. Several groups with `node` are rails: the first devices of all groups form one node,
-    and so on."""
+    With `node`, a device stands for another host behind a network interface, and PCI does not show
+    it. Several such groups are rails: the first devices of all groups form a node, and so on."""
 
     count: Count = 1
     model: str
@@ -263,9 +261,9 @@ class DeviceGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Identical switches, named by a range: PCIe switches, root complexes, or crossbars of a
-    fabric. With `acs_redirect`, the ports of a PCIe switch redirect peer traffic to the root
-    complex above, where the traffic turns around."""
+    """Identical switches, named by a range. They are PCIe switches, root complexes, or switches of
+    a fabric. With `acs_redirect`, a PCIe switch sends traffic between its devices up to the root
+    complex, which sends it back down."""
 
     name: str
     kind: SwitchType = "root"
@@ -277,9 +275,9 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Links of a `kind` (a key of `link_kinds`). Either a full `mesh`, or `pairs`, or a link from
-    `each` to `to`. If `each` has more names than `to`, consecutive names share an end. `name` names
-    a single link."""
+    """Links of a kind; `kind` is a key of `link_kinds`. The links are a full `mesh`, or `pairs`, or
+    go from `each` name to a name in `to`. If `each` has more names than `to`, consecutive names
+    share an end. `name` is the name of a single link."""
 
     kind: str
     mesh: str | None = None
@@ -290,10 +288,10 @@ class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A described machine. `noise` is the relative standard deviation of every figure, drawn from
-    `seed`. `noise_buffers` and `noise_moments` vary only between visits. `faults` use the grammar
-    of `--fault`. `routing` says how traffic uses several equally short routes, `collectives` how
-    collectives move bytes."""
+    """The description of a machine. `noise` is the relative standard deviation of all figures,
+    drawn from `seed`. `noise_buffers` and `noise_moments` are additional noise, which varies only
+    between rounds of samples. `faults` are written as for `--fault`. `routing` says how traffic
+    uses equally short routes, and `collectives` how collectives move bytes."""
 
     source: str
     host: HostDescription
@@ -310,9 +308,9 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     faults: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def parse_description(text: str) -> Description:
-    """Parses the YAML text. Raises InputError with one line that says where the error is."""
+    """Reads a description from YAML text. Raises InputError with the place of the error."""
     try:
         tree = encodable(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -323,8 +321,7 @@ def parse_description(text: str) -> Description:
 
 
 def description_of(tree: object) -> Description:
-    """Converts parsed YAML to a description. Raises InputError with one line that says where the
-    error is."""
+    """Converts parsed YAML to a description. Raises InputError with the place of the error."""
     if not isinstance(tree, dict):
         raise InputError("a machine description is a mapping with the fields host, devices, …")
     try:
@@ -334,7 +331,7 @@ def description_of(tree: object) -> Description:
 
 
 def _quantity(kind: type, value: object) -> object:
-    """Parses a figure with its unit. Raises ValueError, to which msgspec adds the field's path."""
+    """Reads a quantity with its unit. Raises ValueError."""
     text = str(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{kind.__name__.lower()} expected, found {text[:40]!r}")  # noqa: TRY004
@@ -363,16 +360,17 @@ def _scaled(text: str, units: dict[str, float], expected: str) -> float:
 
 
 def shipped() -> tuple[str, ...]:
-    """Returns the names of the machines shipped with linkgauge."""
+    """Returns the names of the machines that come with linkgauge."""
     files = (resources.files(__package__) / "machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yml") for f in files if f.name.endswith(".yml")))
 
 
 def load(name: str) -> tuple[str, str]:
-    """Returns the name and the YAML of a machine. `name` may be a shipped machine, a file (`*.yml`,
-    or any path), or a value that a room turns into a description.
+    """Returns the name and the YAML text of a machine. `name` is the name of a machine that comes
+    with linkgauge, the path of a file, or a value from which an optional package makes a
+    description.
 
-    Raises InputError if there is no such machine or file, or the file cannot be read."""
+    Raises InputError if there is no such machine, or if the file cannot be read."""
     if name in shipped():
         text = (resources.files(__package__) / "machines" / f"{name}.yml").read_text("utf-8")
         return name, text

@@ -1,5 +1,5 @@
-"""Computes how long a collective takes on a simulated machine. The exchanges of a collective are
-flows of kernels that write, and share the links on their routes."""
+"""Computes how long a collective takes on a simulated machine. A collective consists of exchanges.
+Each is a copy by a kernel that writes, and shares links with the others."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .topology import SimTopology
 
 
 class SentBytes(msgspec.Struct, frozen=True):
-    """The bytes that one rank of a cell writes into another rank's memory. Either end may be
-    SWITCH, a switch of the fabric."""
+    """The bytes that one rank writes into another rank's memory. Instead of a rank, either end may
+    be SWITCH, a switch of the fabric."""
 
     source: int
     target: int
@@ -32,16 +32,17 @@ class SentBytes(msgspec.Struct, frozen=True):
 
 
 class ExchangeStage(msgspec.Struct, frozen=True):
-    """The exchanges that a group makes at the same time, repeated in `steps` steps."""
+    """Exchanges that a group of ranks makes at the same time. They are repeated `steps` times."""
 
     steps: int
     sent: tuple[SentBytes, ...]
 
 
 class Exchanging:
-    """A collective of ranks whose parts are `copies`. `exchanges` says how the bytes move. `groups`
-    has the ranks of each group, `ranks` the demand of each rank's part. Raises Unsupported if no
-    link joins two ranks that exchange bytes."""
+    """The exchanges of a collective on a simulated machine. `copies` has one transfer for each
+    rank. `exchanges` says how bytes move. The attribute `groups` has the ranks of each group, and
+    `ranks` the demand of each rank. Raises Unsupported if two ranks that exchange bytes are not
+    linked."""
 
     def __init__(
         self,
@@ -84,8 +85,8 @@ class Exchanging:
         return ExchangeStage(phase.steps, tuple(sent))
 
     def _between(self, source: int, target: int) -> Demand:
-        """Returns the demand of one exchange. A lower efficiency makes an exchange use more of each
-        link."""
+        """Returns what one exchange demands of the machine. The lower the efficiency, the more of
+        each link it needs."""
         if SWITCH in (source, target):
             rank = self._places[source if target == SWITCH else target]
             demand = self._resources.in_switch(rank, inward=target == SWITCH)
@@ -102,8 +103,8 @@ class Exchanging:
         return self._resources.demand(Transfer(source, target, Engine(source, "sm")), 0, 0.0)
 
     def _rank(self, number: int) -> Demand:
-        """Returns the demand of a rank. Faults of the rank's device, and of the links over which it
-        receives, affect the rank; faults of the sending devices do not."""
+        """Returns what a rank demands of the machine. Faults of its own device affect the rank. So
+        do faults of the links over which the rank receives."""
         own = self._demand(self._places[number], self._places[number])
         coming = [sent.demand for sent in self._all() if sent.target == number]
         others = {str(place) for place in self._places} - {str(self._places[number])}
@@ -122,9 +123,8 @@ class Exchanging:
         return (*(sent.demand for sent in self._all()), *self.ranks)
 
     def seconds(self, capacity: Mapping[Resource, float]) -> tuple[float, ...]:
-        """Returns the seconds of one iteration, by rank. Each step takes its startup time. The
-        bytes of all aggregated calls move at the rates that the flows have in this step. All ranks
-        of a group wait for the slowest rank."""
+        """Returns the seconds of one iteration for each rank. Each step takes its startup time and
+        the time to move the bytes. All ranks of a group wait for the slowest."""
         taken = [self._alone(group, capacity) for group in self.groups]
         for stages in zip_longest(*self._stages):
             present = [stage for stage in stages if stage is not None]
@@ -143,8 +143,8 @@ class Exchanging:
         return tuple(found)
 
     def _alone(self, group: Sequence[int], capacity: Mapping[Resource, float]) -> float:
-        """Returns the seconds of a rank that is the only rank of its group; 0 for larger groups.
-        Such a rank copies from the send buffer, if there is one."""
+        """Returns the seconds of a rank that is alone in its group: those of a copy between its own
+        buffers. Returns 0 for larger groups."""
         if len(group) > 1:
             return 0.0
         own = self.ranks[group[0]]

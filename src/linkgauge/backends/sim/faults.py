@@ -1,13 +1,12 @@
-"""Faults of a simulated machine, and the grammar of faults.
+"""Faults of a simulated machine, and how they are written.
 
     fault      = kind target { name "=" value }
     target     = a device (`sim:3`), a host node (`host:0`), a link by its name, or `*`
     cells      = N | N ".." | N ".." N      ordinals in the whole plan, from 0
 
-An example is `slow sim:0-sim:1 rate=25% cells=3..9`. A fault affects the cells whose transfers
-touch the fault's target: transfers that read, write or cross the target, or run on its engines.
-`str()` prints a fault, and parsing the text gives the same fault. docs/faults.md describes each
-kind."""
+An example is `slow sim:0-sim:1 rate=25% cells=3..9`. A fault affects all cells with a transfer that
+uses its target: the transfer reads, writes or crosses it, or runs on its engine. `str()` returns a
+fault in this form. docs/faults.md describes all kinds of faults."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ ALL = "*"
 
 
 class OrdinalRange(msgspec.Struct, frozen=True):
-    """Ordinals in the plan, from `first` to `last` inclusive. Without `last`, the range extends to
-    the plan's end."""
+    """A range of cells, by their numbers in the plan. `last` is included. Without `last`, the range
+    extends to the end of the plan."""
 
     first: int = 0
     last: int | None = None
@@ -43,8 +42,8 @@ class OrdinalRange(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault of `target` in these cells of the plan. The target is a device, a host node, a link
-    or `*`."""
+    """A fault of a part of the machine, in some cells of the plan. `target` is a device, a host
+    node, a link, or `*` for all parts."""
 
     meaning: ClassVar[str]
     example: ClassVar[str]
@@ -53,7 +52,7 @@ class Fault(msgspec.Struct, frozen=True):
     cells: OrdinalRange = OrdinalRange()
 
     def aims_at(self, names: Container[str]) -> bool:
-        """Whether the target of the fault is one of these names, or `*`."""
+        """Whether the fault's target is `*` or one of these names."""
         return self.target == ALL or self.target in names
 
     def __str__(self) -> str:
@@ -66,7 +65,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Slow(Fault, frozen=True):
-    """A link or device runs at `rate`, a fraction of the full rate."""
+    """A link or a device runs at a fraction `rate` of its full rate."""
 
     meaning = "a link, or a device with all its links, runs at a fraction of its rate"
     example = "slow sim:0 rate=25%"
@@ -75,8 +74,8 @@ class Slow(Fault, frozen=True):
 
 
 class Drift(Fault, frozen=True):
-    """The rate changes from cell to cell. In cell n, the rate is the healthy rate × (1 +
-    `per_cell`)^(n - first cell of the fault)."""
+    """The rate changes from cell to cell. In each cell it is (1 + `per_cell`) times the rate in the
+    cell before."""
 
     meaning = "the rate falls or rises from cell to cell"
     example = "drift sim:0 per_cell=-0.1%"
@@ -85,7 +84,7 @@ class Drift(Fault, frozen=True):
 
 
 class Jitter(Fault, frozen=True):
-    """Samples vary by an additional relative standard deviation `sigma`."""
+    """Samples vary more. `sigma` is the additional relative standard deviation."""
 
     meaning = "the samples vary more"
     example = "jitter sim:0 sigma=5%"
@@ -94,7 +93,7 @@ class Jitter(Fault, frozen=True):
 
 
 class Stall(Fault, frozen=True):
-    """The samples `every`, 2 × `every`, … of a cell take `seconds` longer; samples count from 1."""
+    """Every nth sample of a cell takes `seconds` longer. `every` is n."""
 
     meaning = "the transfer stands still every few samples, which shows in slow_p99"
     example = "stall sim:0 every=4 for=0.05"
@@ -104,7 +103,8 @@ class Stall(Fault, frozen=True):
 
 
 class Flip(Fault, frozen=True):
-    """A bit flips at `offset` (bytes); cells that move fewer bytes are not affected."""
+    """A bit of the result flips. `offset` is the place of its byte. Transfers of fewer bytes are
+    not affected."""
 
     meaning = "a bit of what was copied flips between the last sample and the check"
     example = "flip sim:0 offset=54321 bit=3"
@@ -114,7 +114,7 @@ class Flip(Fault, frozen=True):
 
 
 class Hot(Fault, frozen=True):
-    """The device's library reports the temperature `celsius`."""
+    """The vendor's library reports a high temperature of the device."""
 
     meaning = "a device reports this temperature"
     example = "hot sim:0 celsius=91 cells=20.."
@@ -130,20 +130,20 @@ class Busy(Fault, frozen=True):
 
 
 class Strike(Fault, frozen=True):
-    """A fault that ends a cell at the start of `phase`."""
+    """A fault that ends a cell at the start of a phase."""
 
     phase: Phase = "measure"
 
 
 class Hang(Strike, frozen=True):
-    """The worker hangs and never returns."""
+    """The measuring process hangs."""
 
     meaning = "the call never returns"
     example = "hang sim:0 phase=warm-up cells=0"
 
 
 class Crash(Strike, frozen=True):
-    """The worker process is killed by `signal`."""
+    """A signal kills the measuring process."""
 
     meaning = "the worker process dies of a real signal"
     example = "crash sim:0 signal=KILL cells=0"
@@ -152,14 +152,14 @@ class Crash(Strike, frozen=True):
 
 
 class Lost(Strike, frozen=True):
-    """The device is lost in `phase` of the first cell, and stays lost in every later cell."""
+    """The device fails in a phase of the first cell, and stays lost in all later cells."""
 
     meaning = "the device is lost from that cell on: every call that touches it fails"
     example = "lost sim:0 cells=10"
 
 
 class NoMem(Strike, frozen=True):
-    """An allocation fails although there seemed to be enough memory."""
+    """An allocation fails, although enough memory seemed to be free."""
 
     meaning = "allocation fails"
     example = "nomem host:0 cells=0..3"
@@ -168,18 +168,18 @@ class NoMem(Strike, frozen=True):
 
 
 def _name(kind: type[Fault]) -> str:
-    """Returns the name of a kind of fault in the grammar."""
+    """Returns the name of a kind of fault, as users write it."""
     return kind.__name__.lower()
 
 
 _KINDS = Slow, Drift, Jitter, Stall, Flip, Hot, Busy, Hang, Crash, Lost, NoMem
 FAULTS: dict[str, type[Fault]] = {_name(kind): kind for kind in _KINDS}
-"""The kinds of faults by name, as `--list-faults` shows them."""
+"""All kinds of faults by name, in the order of `--list-faults`."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A parameter of the grammar. The parameter has the same meaning in every kind of fault. `read`
-    parses a value and raises InputError for a wrong value."""
+    """A parameter of faults, with the same meaning for all kinds. `read` parses a value, and raises
+    InputError if it is wrong."""
 
     meaning: str
     read: Callable[[str], Any]
@@ -208,7 +208,7 @@ def _whole(least: int, most: int, form: str) -> Callable[[str], int]:
 
 
 def _fraction(text: str) -> float:
-    """Reads a fraction. Raises InputError below a millionth, which would be practically 0."""
+    """Reads a fraction. Raises InputError if it is below a millionth, which is as good as 0."""
     _match(r"[0-9.]{1,30}%?", text, "a fraction such as 0.5 or 50%")
     value = parse_fraction(text, "fraction")
     if value < 1e-6:
@@ -281,7 +281,7 @@ PARAMETERS: dict[str, Parameter] = {
         lambda signal: str(signal.name).removeprefix("SIG"),
     ),
 }
-"""All parameters by name; `parameters` lists those of one kind."""
+"""All parameters of faults by name. `parameters` returns those of one kind."""
 
 
 def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
@@ -289,8 +289,7 @@ def _parameters(kind: type[Fault]) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def parameters(kind: type[Fault]) -> dict[str, str]:
-    """Returns the parameters of a kind of fault by name, each with the default as the grammar
-    writes it."""
+    """Returns the parameters of a kind of fault: names and default values as texts."""
     return {
         field.encode_name: PARAMETERS[field.encode_name].write(field.default)
         for field in _parameters(kind)
@@ -302,9 +301,10 @@ _ASSIGNMENT = re.compile(r"([a-z_]+)=(.*)", re.DOTALL)
 
 
 def parse_fault(text: str) -> Fault:
-    """Parses one `--fault`. Raises NotationError with the position of the first wrong character.
+    """Reads the text of one `--fault`. Raises NotationError with the position of the first wrong
+    character.
 
-    `check_targets` checks whether the machine has the target."""
+    Use `check_targets` to check whether the machine has the target."""
     tokens = list(_TOKEN.finditer(text))
     if not tokens:
         raise NotationError(f"expected a fault: {_listed(FAULTS)}", text, len(text))
@@ -327,7 +327,7 @@ def parse_fault(text: str) -> Fault:
 
 
 def _read_parameter(kind: type[Fault], token: re.Match[str]) -> tuple[str, Any]:
-    """Returns the name and the value of one `NAME=VALUE`."""
+    """Returns the name and the value of `NAME=VALUE`."""
     text, match = token.string, _ASSIGNMENT.fullmatch(token[0])
     takes = parameters(kind)
     if not match or match[1] not in takes:

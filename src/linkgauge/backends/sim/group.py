@@ -1,4 +1,4 @@
-"""Groups of a simulated machine. Bytes really move, but the time is virtual."""
+"""Groups of transfers on a simulated machine. Bytes really move, but the time is simulated."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .memory import SimBuffer, compute, exchange, move
 from .run_position import RunPosition
 
 StallSeconds = Callable[[int, int], float]
-"""A function that returns the seconds that a copy stalls in a sample, by its place in the group and
+"""A function that returns the delay of a copy in seconds. Its arguments are the copy's index and
 the sample's number."""
 
 
 class SimGroup(Gated):
-    """Copies behind a gate. Copy i progresses as in `movements[i]`, with relative noise
-    `sigmas[i]`. The time that `stall` returns is added to the copy's first lap. `makes` is the
-    pattern that an operation on numbers writes."""
+    """Copies on a simulated machine. `movements` and `sigmas` have the progress and the relative
+    noise of each copy. `stall` returns the delay of a copy in a sample. `makes` is the pattern that
+    an operation on numbers writes."""
 
     def __init__(
         self,
@@ -65,13 +65,14 @@ class SimGroup(Gated):
         return Timing(seconds, max(seconds), tuple(map(_checksum, self._copies)), progress)
 
     def _progress(self, number: int, movement: Movement, loops: float) -> tuple[float, ...]:
-        """Returns the start and the end of each lap of the copy at this place, in seconds."""
+        """Returns the start and the end of each lap of a copy, in seconds. `number` is the copy's
+        index."""
         stall = self._stall(number, self._course.sample) if self._stall is not None else 0.0
         return (movement.turn * loops, *[end * loops + stall for end in self._ends[number]])
 
 
 def _carry_out(copy: Copy, makes: Pattern | None) -> None:
-    """Moves the bytes once, because further loops would move the same bytes."""
+    """Moves the bytes of a copy once. Further loops would move the same bytes."""
     source, destination = copy.source, copy.destination
     if not isinstance(destination, SimBuffer):
         return

@@ -1,4 +1,4 @@
-"""Expands the groups of a description to single nodes, devices, switches and links with names."""
+"""Expands the groups in a description to single nodes, devices, switches and links."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _FIRST_BUS = 0x10
 _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
-"""Name space of made-up UUIDs, so that a machine's UUIDs are always the same."""
+"""The name space of made-up UUIDs. It keeps a machine's UUIDs always the same."""
 
 
 class NodeUnit(msgspec.Struct, frozen=True):
-    """A NUMA node. `name` is like `host:0`; `cpus` has the CPU numbers."""
+    """A NUMA node. `name` is, for example, `host:0`; `cpus` are the numbers of its CPUs."""
 
     name: str
     index: int
@@ -42,9 +42,9 @@ class NodeUnit(msgspec.Struct, frozen=True):
 
 
 class DeviceUnit(msgspec.Struct, frozen=True):
-    """A device. `name` is like `sim:0`, and `pci` is the address as sysfs writes it. `pci` is None
-    for a device that stands for a node, or for a network interface of its `node`. `rail` is the
-    interface's rail."""
+    """A device. `name` is, for example, `sim:0`. `pci` is the address in the form of sysfs. It is
+    None if the device stands for a whole node, or for a network interface of its `node` on a
+    `rail`."""
 
     name: str
     index: int
@@ -56,7 +56,7 @@ class DeviceUnit(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """Returns the names under which a fault can target this device."""
+        """Returns the names by which a fault can choose this device."""
         return frozenset(name for name in (self.name, self.node, self.rail) if name)
 
 
@@ -68,8 +68,8 @@ class SwitchUnit(msgspec.Struct, frozen=True):
 
 
 class SimLink(graph.Link, frozen=True):
-    """A link, named `a-b` by default. `common` has the properties of all links of the kind
-    `kind_name`. `rate` is in bytes/s in each direction."""
+    """A link between two parts, named `a-b` by default. `common` has the properties of its kind.
+    `rate` is in bytes/s for each direction."""
 
     kind_name: str
     common: LinkKind
@@ -77,8 +77,8 @@ class SimLink(graph.Link, frozen=True):
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """All parts of a machine. `routing` says how traffic uses several equally short routes. `peers`
-    is the limit in bytes/s for traffic between devices through a node (None: no limit)."""
+    """All parts of a machine. `routing` says how traffic uses equally short routes. `peers` limits
+    traffic between devices through a node, in bytes/s (None: no limit)."""
 
     nodes: tuple[NodeUnit, ...]
     devices: tuple[DeviceUnit, ...]
@@ -89,14 +89,14 @@ class Hardware(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the names that links may join: nodes, devices and switches."""
+        """Returns the names of all parts that links can join: nodes, devices and switches."""
         units: tuple[NodeUnit | DeviceUnit | SwitchUnit, ...]
         units = (*self.nodes, *self.devices, *self.switches)
         return tuple(unit.name for unit in units)
 
 
 def build(description: Description) -> Hardware:
-    """Expands groups and ranges. Raises InputError with one line that names the wrong field."""
+    """Expands the groups of a description. Raises InputError with the name of the wrong field."""
     nodes = tuple(_nodes(description.host.nodes))
     devices = tuple(_devices(description.devices))
     switches = tuple(_switches(description.switches))
@@ -113,8 +113,8 @@ def build(description: Description) -> Hardware:
 
 
 def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
-    """Returns the machine with only these CPUs usable, or with all CPUs if none are given. Raises
-    InputError for a CPU that the machine lacks."""
+    """Returns the machine with only these CPUs, or with all if `cpus` is empty. Raises InputError
+    for a CPU that the machine does not have."""
     if not cpus:
         return hardware
     known = {cpu for node in hardware.nodes for cpu in node.cpus}
@@ -128,8 +128,8 @@ def with_cpus(hardware: Hardware, cpus: Sequence[int]) -> Hardware:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Returns the names in a range: `sim:0..2` gives sim:0, sim:1, sim:2. Any other name is
-    returned alone."""
+    """Expands a range of names: `sim:0..2` gives sim:0, sim:1 and sim:2. Another name is returned
+    alone."""
     match = _RANGE.fullmatch(text)
     if not match:
         return (text,)

@@ -1,7 +1,7 @@
-"""Provides the values that linkgauge would read on the host of a simulated machine.
+"""The facts that linkgauge would read on the host of a simulated machine.
 
-Of the caches, only the last level is known. All hosts have huge pages, no resource limits, and an
-idle past. CPUs have the described governor, except in virtual machines."""
+Only last-level caches are known. All hosts have huge pages, and no limits on processes. Their CPUs
+were idle until now."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .hardware import NodeUnit
 _ISA = {"x86_64": "x86-64", "aarch64": "armv8-a", "riscv64": "rv64imafdc"}
 _HUGE_PAGE = 2 << 20
 _HUGE_SHARE = 64
-"""The divisor for huge pages, which take 1/64 of the memory."""
+"""Huge pages take one part in this many of the memory."""
 _HUGE_CHOICE = "madvise"
 _TICKS = 10**6
-"""Ticks of each CPU since boot."""
+"""The clock ticks of each CPU since boot."""
 
 
 def host(description: Description, nodes: Sequence[NodeUnit]) -> Host:
@@ -63,8 +63,8 @@ def details(
     *,
     grouped: bool,
 ) -> HostDetails:
-    """Returns further details of the host, as the kernel would report them. `joins` says whether
-    links lead from one node to another. `grouped` says that PCI functions are in IOMMU groups."""
+    """Returns details of the host as the kernel would report them. `joins` says whether links lead
+    from one node to another. `grouped` says whether PCI functions are in IOMMU groups."""
     about, cpus = description.host, tuple(cpu for node in nodes for cpu in node.cpus)
     cores = {
         (node.index * about.sockets // len(nodes), cpu // about.threads_per_core)
@@ -98,7 +98,7 @@ def details(
 
 
 def _unknown(about: HostDescription, grouped: bool) -> Iterator[Gap]:
-    """Returns the gaps: the reasons why fields are empty, in the words of the real readers."""
+    """Yields the reasons why facts are missing, in the words of a real machine."""
     if about.architecture not in _ISA:
         yield Gap("/proc/cpuinfo does not report it", "instruction set")
     if about.hypervisor:
@@ -115,8 +115,7 @@ def _command_line(about: HostDescription) -> str:
 
 
 def _free(total: int) -> int:
-    """Returns the free memory: 15/16 of all memory, in whole KiB. The kernel and processes use the
-    rest."""
+    """Returns the free memory in bytes: 15/16 of all memory, in whole KiB."""
     return (total - total // 16) >> 10 << 10
 
 
@@ -125,7 +124,7 @@ def _cache(node: NodeUnit) -> int:
 
 
 def _caches(nodes: Sequence[NodeUnit]) -> tuple[CpuCache, ...]:
-    """Returns the last-level caches, one of each kind."""
+    """Returns the kinds of last-level caches."""
     found = sorted({(_cache(node), len(node.cpus)) for node in nodes})
     return tuple(CpuCache(3, "unified", size, cpus) for size, cpus in found)
 
@@ -142,8 +141,7 @@ def _distances(
     nodes: Sequence[NodeUnit],
     joins: Callable[[int, int], bool],
 ) -> tuple[int, ...]:
-    """Returns a row of the NUMA distance table: the firmware's values, or else the kernel's
-    defaults. If no link leads to a node (as between the hosts of a rack), the distance means
+    """Returns a row of the NUMA distance table. If no link leads to a node, the distance means
     "unreachable"."""
     if about.distances is not None:
         return about.distances[node.index]

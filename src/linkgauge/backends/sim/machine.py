@@ -1,4 +1,4 @@
-"""A simulated machine at rest: parts, links between the parts, and faults."""
+"""A simulated machine outside of measurements: its parts, links and faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
-    """Returns a checked simulation of a machine, given by name or file. Raises InputError for an
+    """Returns the simulation of a machine that is given by name or file. Raises InputError for an
     invalid description or fault."""
     simulation = Simulation(*load(machine), tuple(faults))
     machine_of(simulation)
@@ -36,20 +36,20 @@ def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
 
 @lru_cache(maxsize=1)
 def machine_of(simulation: Simulation) -> SimMachine:
-    """Returns the machine of a run's simulation. The machine is built once and shared by the
-    command line, the screen and the page. Raises InputError for an invalid description or fault."""
+    """Returns the machine of a run's simulation. It is made once for the whole process. Raises
+    InputError for an invalid description or fault."""
     return SimMachine(*read(simulation))
 
 
 def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
-    """Parses the description and the faults of a simulation. Raises InputError."""
+    """Reads the description and the faults of a simulation. Raises InputError."""
     description = parse_description(simulation.description)
     return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
 
 
 class SimMachine:
-    """A described machine at rest. Only `cpus` are usable (none given: all). Raises InputError if
-    the machine lacks the target of a fault."""
+    """A simulated machine outside of measurements. `cpus` limits the usable CPUs; without it, all
+    are usable. Raises InputError if the machine does not have the target of a fault."""
 
     def __init__(
         self, description: Description, faults: Sequence[Fault] = (), cpus: Sequence[int] = ()
@@ -64,12 +64,12 @@ class SimMachine:
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of fault targets that affect the transfer."""
+        """Returns the names of all parts whose faults affect the transfer."""
         return self._resources.touched(self._on_nodes(transfer))
 
     def touched_by(self, transfers: Sequence[Transfer], operation: OperationName) -> frozenset[str]:
-        """Returns the names of fault targets that affect a whole cell. A collective also uses the
-        links between its ranks."""
+        """Returns the names of all parts whose faults affect a cell with these transfers. A
+        collective also uses the links between its ranks."""
         touched = frozenset[str]().union(*map(self.touched, transfers))
         if not isinstance(operation, Collective):
             return touched
@@ -83,15 +83,16 @@ class SimMachine:
         return touched.union(*(demand.touched for demand in exchanging.demands))
 
     def _exchanging(self, ranks: Sequence[Copy], work: Collective) -> Exchanging:
-        """Returns the exchanges of a collective. Raises Unsupported if no link joins two ranks."""
+        """Returns the exchanges of a collective. Raises Unsupported if two of its ranks are not
+        linked."""
         from .exchanging import Exchanging  # loaded for collectives alone
 
         how = self._description.collectives
         return Exchanging(ranks, work, self._resources, self._topology, how)
 
     def _on_nodes(self, transfer: Transfer) -> Transfer:
-        """Maps a transfer between CPUs to a transfer between the CPUs' nodes, because a description
-        has no parts smaller than nodes."""
+        """Replaces the CPUs of a transfer by their nodes. A description has nothing smaller than
+        nodes."""
         if not transfer.source.is_cpu:
             return transfer
         first, second = (host(self._node_of[memory.index or 0]) for memory in transfer.memories)

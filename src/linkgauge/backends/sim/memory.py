@@ -1,9 +1,8 @@
-"""Memory of a simulated machine. The first bytes of a buffer are real, all other bytes are only
-recorded.
+"""Memory of a simulated machine. Only the first bytes of a buffer are real; they are called its
+window.
 
-A buffer of any size holds real bytes in its window. Beyond the window, only the last write (a
-pattern and a seed) and all bits flipped since are kept. So copies, comparisons and offsets are
-exact, and half a gigabyte costs nothing."""
+Of the other bytes, only the last pattern written and the flipped bits are recorded. Copies and
+comparisons are still exact, and large buffers cost nothing."""
 
 from __future__ import annotations
 
@@ -23,24 +22,25 @@ from linkgauge.model.transfer import CHUNK
 from linkgauge.model.units import approximate_size
 
 WINDOW = 8 * CHUNK
-"""Bytes of a buffer that are real: an even number of chunks."""
+"""The number of real bytes in a buffer. It is an even number of chunks."""
 _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
 Stored = tuple[Pattern, int, bool]
-"""The content of memory: the pattern (of which SPLIT is WORDS), the seed, and whether words are
-complemented."""
+"""The content of memory: a pattern, its seed, and whether all bits are inverted. SPLIT is stored as
+WORDS."""
 
 
 class Tail(NamedTuple):
-    """The content beyond the window, in even and in odd chunks (None: never written)."""
+    """The content beyond the window, in even and in odd chunks. None means that nothing was
+    written."""
 
     even: Stored | None
     odd: Stored | None
 
 
 class SimBuffer:
-    """A buffer of `size` bytes. `free` returns the bytes to the budget of the memory."""
+    """A buffer of `size` bytes. `free` gives its bytes back to the budget of the memory."""
 
     warnings = ()
 
@@ -66,8 +66,8 @@ class SimBuffer:
             self._room = None
 
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
-        """Writes the pattern over the first `size` bytes of the window. If `size` is larger than
-        the window, also writes the pattern over everything beyond the window."""
+        """Writes a pattern into the first `size` bytes of the window. If `size` is larger than the
+        window, all bytes beyond the window get the pattern, too."""
         near = min(size, WINDOW)
         self.window[:near] = _window(pattern, seed, inverted)[:near]
         if size > WINDOW:
@@ -75,8 +75,8 @@ class SimBuffer:
             self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
 
     def first_mismatch(self, size: int, pattern: Pattern, seed: int) -> int | None:
-        """Returns the offset of the first byte that differs from the pattern, or None if all bytes
-        match."""
+        """Returns the offset of the first byte that differs from the pattern, or None if all are
+        right."""
         near = min(size, WINDOW)
         expected = _window(pattern, seed, False)
         if self.window[:near] != expected[:near]:
@@ -92,16 +92,17 @@ class SimBuffer:
     def checksum(self, size: int) -> int:
         """Returns the xor of the window's 64-bit words and a hash of the rest. Equal contents have
         equal checksums."""
-        data = bytes(self.window[:size])
-        words = memoryview(data + bytes(-len(data) % 8)).cast("Q")
-        total = reduce(xor, words, 0)
+        total, words = int.from_bytes(self.window[:size], "little"), WINDOW // 8
+        while words > 1:  # one half upon the other
+            words //= 2
+            total = total >> 64 * words ^ total & (1 << 64 * words) - 1
         if size > WINDOW:
             total ^= hash(self.tail) & 0xFFFF_FFFF
             total = reduce(xor, (bits << at % 8 * 8 for at, bits in self.flipped.items()), total)
         return total
 
     def flip(self, offset: int, bit: int) -> None:
-        """Silently flips a bit (0 to 7) of the byte at `offset`."""
+        """Flips a bit (0 to 7) of the byte at `offset`, without any error."""
         if offset < WINDOW:
             self.window[offset] ^= 1 << bit
             return
@@ -122,8 +123,8 @@ def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
-    """Carries out a `<->` of `size` bytes: odd chunks go to the destination, even chunks to the
-    source."""
+    """Carries out a transfer in both directions (`<->`). Odd chunks go to the destination, and even
+    chunks to the source."""
     for start in range(0, min(size, WINDOW), CHUNK):
         part = slice(start, min(start + CHUNK, size))
         if start // CHUNK % 2:
@@ -138,20 +139,20 @@ def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 
 
 def compute(source: SimBuffer, destination: SimBuffer, size: int, made: Pattern, seed: int) -> None:
-    """Writes the pattern that an operation on numbers makes from the source. If the source holds
-    anything but the numbers of this seed, writes nothing."""
+    """Writes the result of an operation on numbers. If the source does not hold the numbers of this
+    seed, nothing is written."""
     if source.first_mismatch(source.size, Pattern.NUMBERS, seed) is None:
         destination.fill(size, made, seed, inverted=False)
 
 
 class MemoryBudget:
-    """The bytes left in each memory."""
+    """The number of free bytes in each memory."""
 
     def __init__(self, sizes: Mapping[Memory, int]) -> None:
         self._left = dict(sizes)
 
     def take(self, memory: Memory, size: int) -> None:
-        """Takes bytes from a memory. Raises AllocationError if the memory has fewer bytes left."""
+        """Takes bytes from a memory. Raises AllocationError if too few are left."""
         left = self._left[memory.place]
         if size > left:
             raise AllocationError(
@@ -174,7 +175,7 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
 
 @lru_cache(maxsize=1 << 14)
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
-    """Returns the content of a window after a fill."""
+    """Returns the bytes of a window that is filled with a pattern."""
     if inverted:
         return _window(pattern, seed, False).translate(_ALL_BITS)
     scratch = (ctypes.c_uint8 * WINDOW)()

@@ -1,4 +1,4 @@
-"""Finds the faults that changed no cell of a run, and explains why."""
+"""Finds scheduled faults that had no effect on a run, and explains why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .machine import machine_of
 
 
 class _Met(msgspec.Struct, frozen=True, eq=False):
-    """A cell of the run, and the names that the cell's transfers touch."""
+    """A cell of the run. `touched` are the names of the parts that its transfers use."""
 
     cell: CellResult
     result: Result
@@ -22,8 +22,8 @@ class _Met(msgspec.Struct, frozen=True, eq=False):
 
 
 def missed(run: Run) -> Iterator[tuple[Fault, str]]:
-    """Yields each fault that changed no cell of this simulated run, with the reason. Yields nothing
-    for a run that has not ended, or for a machine that an earlier version described."""
+    """Yields the faults that had no effect on a simulated run, each with the reason. Yields nothing
+    if the run has not ended, or if an earlier version of linkgauge described the machine."""
     simulation = run.settings.simulation
     if simulation is None or run.finished is None:
         return
@@ -42,7 +42,8 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
 
 
 def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
-    """Whether a fault reaches cell `number` of `count` cells in any round of the run."""
+    """Whether a cell is in the fault's range in any round of the run. `number` is the number of the
+    cell, and `count` the number of all cells."""
     passed = run.settings.simulation.passed if run.settings.simulation is not None else 0
     rounds = 1 if run.soak is None else run.soak.rounds + 1
     first = max(0, -(-(reach.first - passed - number) // count)) if count else 0
@@ -50,7 +51,7 @@ def _reaches(reach: OrdinalRange, number: int, count: int, run: Run) -> bool:
 
 
 def _why_missed(fault: Fault, every: Sequence[_Met], run: Run) -> str | None:
-    """Returns the reason why a fault changed no cell, or None if the fault changed a cell."""
+    """Returns the reason why a fault had no effect, or None if it had one."""
     # What is lost in one cell is lost in all that follow.
     reach = OrdinalRange(fault.cells.first) if isinstance(fault, Lost) else fault.cells
     within = [met for number, met in enumerate(every) if _reaches(reach, number, len(every), run)]
@@ -101,5 +102,5 @@ _NEEDS: dict[type[Fault], tuple[Callable[[Fault, _Met], bool], str]] = {
     Drift: (_copies, "copy nothing: a latency stays as it is"),
     Jitter: (_scatters, "are the host's time alone"),
 }
-"""For each kind of fault, the condition on a cell that the fault affects, and the message if no
-cell meets the condition."""
+"""For each kind of fault, a condition that an affected cell must meet, and the message if no cell
+does."""

@@ -1,9 +1,8 @@
-"""The PCI functions of a simulated machine: the devices, and every bridge above a device.
+"""The PCI functions of a simulated machine: the devices, and all bridges above them.
 
-A device or a PCIe switch is below the end of its `pcie` link that is closer to the host. This end
-is another PCIe switch, or a root port of a root complex or of a node. A device without a `pcie`
-link (NVLink-C2C) is below its nearest node, and its link is not described. Bus numbers that the
-description leaves open are the highest free numbers below those of the devices."""
+Devices and PCIe switches are below a port. The port belongs to another PCIe switch, a root complex
+or a node, at the other end of a `pcie` link. A device without such a link (NVLink-C2C) is below its
+nearest node. Bus numbers that are not in the description are made up."""
 
 from __future__ import annotations
 
@@ -25,22 +24,22 @@ from .symptoms import Symptoms
 from .topology import SimTopology
 
 _ROOT_PORT = (0x1B36, 0x000C)
-"""Vendor and device of root ports: QEMU's."""
+"""The vendor and device numbers of root ports, which are QEMU's."""
 _BRIDGE, _ACCELERATOR, _GRAPHICS = 0x060400, 0x120000, 0x030200
-"""Class codes: PCI-to-PCI bridge, processing accelerator, 3D controller."""
+"""PCI class codes of a PCI-to-PCI bridge, a processing accelerator and a 3D controller."""
 _NVIDIA = 0x10DE
 _BUSES = 256
 _REDIRECTIONS = ("request redirect", "completion redirect")
 _LEAST_SIZE = 128
-"""The bytes of packets and of read requests of a link whose settings are unknown."""
+"""The size of packets and of read requests in bytes, if the description has none."""
 _OF_LINK = tuple(f"link.{field}" for field in PciLink.__struct_fields__)
 _OF_PACKETS = ("max_payload", "max_read_request")
 NOT_DESCRIBED = "not described: the machine's description gives no PCIe link of it"
 
 
 class _BusSlot(msgspec.Struct, frozen=True):
-    """A device or a switch on its bus, with the link towards the host (null: not PCIe). `inner` is
-    the bus within a switch."""
+    """The place of a device or switch on its PCI bus. `link` leads towards the host, or is null if
+    it is not PCIe. `inner` is the bus within a switch."""
 
     unit: DeviceUnit | SwitchUnit
     link: SimLink | None
@@ -54,8 +53,8 @@ class _BusSlot(msgspec.Struct, frozen=True):
 def functions(
     hardware: Hardware, topology: SimTopology, symptoms: Symptoms, grouped: bool
 ) -> tuple[PciFunction, ...]:
-    """Returns all PCI functions, ordered by address. `grouped` says that each function is in an
-    IOMMU group.
+    """Returns all PCI functions, sorted by address. `grouped` says whether they are in IOMMU
+    groups.
 
     Raises InputError if there are not enough bus numbers."""
     found = list(_BusNumbering(hardware, topology, symptoms, grouped).functions())
@@ -65,8 +64,8 @@ def functions(
 
 
 def unread(hardware: Hardware) -> tuple[Gap, ...]:
-    """Returns the facts about PCI as a whole that cannot be read, in the words of the real
-    readers."""
+    """Returns the facts about PCI that cannot be read, with reasons in the words of a real
+    machine."""
     if all(device.pci is None for device in hardware.devices):
         return (NONE_LISTED,)
     return () if _models(hardware) else (NO_NAMES,)
@@ -90,7 +89,7 @@ class _BusNumbering:
         self._below = _hang(hardware, topology)
 
     def functions(self) -> Iterator[PciFunction]:
-        """Yields all functions, each bridge before the functions below the bridge."""
+        """Yields all functions. A bridge comes before the functions below it."""
         bridges: defaultdict[tuple[str, str], list[_BusSlot]] = defaultdict(list)
         for top, below in self._below.items():
             unit = self._units.get(top)
@@ -133,8 +132,8 @@ class _BusNumbering:
         ids: tuple[int, int],
         **others: Any,
     ) -> PciFunction:
-        """Returns the function of the unit in this slot, or of the port directly above. Unit and
-        port are the two ends of the same link. `others` are further fields."""
+        """Returns the PCI function of a device or switch, or of the port above it. Both are ends of
+        the same link. `others` are further fields."""
         link = None if seat.link is None else self._symptoms.pcie(seat.link, idle=True)
         errors = 0 if seat.link is None else self._symptoms.errors(seat.link)
         sizes = {"max_payload_supported": _LEAST_SIZE}
@@ -159,14 +158,14 @@ class _BusNumbering:
         )
 
     def _name(self, ids: tuple[int, int]) -> str | None:
-        """Returns the name in the PCI ID database. The database of a simulated machine lists only
-        switches and their makers (the first word of a model)."""
+        """Returns a name from the simulated database of PCI names. It has only switches and their
+        makers."""
         maker = self._makers.get(ids[0])
         return self._models.get(ids) or (maker and f"{maker} Device {ids[1]:04x}")
 
     def _unknown(self, port: PortType, link: PciLink | None) -> Iterator[Gap]:
-        """Yields the gaps of a function, in the words of the real readers. A link that the
-        description lacks is a gap, too."""
+        """Yields the facts that a function does not show, with reasons in the words of a real
+        machine."""
         if not self._grouped:
             yield Gap(NOT_GROUPED, "iommu_group")
         if link is None:
@@ -174,8 +173,8 @@ class _BusNumbering:
             yield Gap(NOT_DESCRIBED, *_OF_LINK, *packets)
 
     def _seat(self, name: str, link: SimLink | None) -> _BusSlot | None:
-        """Returns the slot of a unit. Returns None for a switch without a device below, and for a
-        device that is invisible to PCI."""
+        """Returns the place of a device or switch. Returns None for a switch without devices, and
+        for a device that PCI does not show."""
         unit = self._units[name]
         if isinstance(unit, DeviceUnit):
             place = _place(unit)
@@ -209,8 +208,8 @@ class _BusNumbering:
 
 
 def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str, SimLink | None]]]:
-    """Returns the units directly below each node and switch, with the links that lead to the
-    units."""
+    """Returns the devices and switches directly below each node and switch, with the links to
+    them."""
     joined: defaultdict[str, list[tuple[str, SimLink]]] = defaultdict(list)
     for link in hardware.links:
         if link.kind == "pcie":
@@ -235,8 +234,8 @@ def _hang(hardware: Hardware, topology: SimTopology) -> dict[str, list[tuple[str
 
 
 def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
-    """Returns the models of switches by vendor and device number, for models that begin with the
-    maker's name."""
+    """Returns the names of switch models by vendor and device number. The first word of a name is
+    the maker's. Models whose name is a single word are left out."""
     return {
         (switch.group.vendor_id, switch.group.device_id): switch.group.model
         for switch in hardware.switches
@@ -245,8 +244,8 @@ def _models(hardware: Hardware) -> dict[tuple[int, int], str]:
 
 
 def _place(device: DeviceUnit) -> tuple[str, int] | None:
-    """Returns the domain and the bus number of a device, or None if the device is invisible to
-    PCI."""
+    """Returns the PCI domain and bus number of a device, or None if PCI does not show the
+    device."""
     if device.pci is None:
         return None
     domain, bus, _ = device.pci.split(":")

@@ -17,9 +17,8 @@ from linkgauge.model.transfer import Transfer
 
 
 class SimRank(OfProcess):
-    """A rank with a device: rank r has device r of the simulated machine. Every rank simulates the
-    whole machine at the same time, with the buffers of all ranks and all copies. A rank reports
-    only its own copies."""
+    """A rank with a device of the simulated machine. Rank r has device r. Every rank simulates the
+    whole machine with the copies of all ranks, and reports only its own copies."""
 
     backend: SimBackend
 
@@ -34,7 +33,7 @@ class SimRank(OfProcess):
         super().__init__(rank, backend, devices[rank])
 
     def look(self) -> Inventory:
-        """Returns the inventory of the whole machine, in its state after the cells so far."""
+        """Returns the inventory of the whole machine after the cells measured so far."""
         return self.backend.look()
 
     def local(self, memory: Memory) -> Memory:

@@ -1,4 +1,4 @@
-"""Reasons why a simulated machine refuses a transfer, derived from plain facts."""
+"""Reasons why a simulated machine refuses a transfer."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .topology import SimTopology
 SPACE = "sim"
 _OF_THREADS = ("", "pageable", "base", "huge", STAGING)
 _PINNED = ("", "base", "huge", "mapped", "wc", STAGING)
-"""Kinds of host memory that device engines reach, all treated alike."""
+"""Kinds of host memory that a device's engines can reach."""
 
 
 def refusal(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> str | None:
-    """Returns why this transfer cannot be carried out on this machine, or None if it can."""
+    """Returns the reason why the machine cannot carry out a transfer, or None if it can."""
     return next(_reasons(transfer, hardware, topology), None)
 
 
 def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> NoPeerAccess | None:
-    """Returns why an engine cannot reach another device's memory. Returns None if the engine can,
-    or if the driver copies through the host. Use only for transfers that are not refused for
+    """Returns the reason why an engine cannot reach another device's memory, or None if it can.
+    Also returns None if the driver copies through the host. The transfer must not be refused for
     another reason."""
     other = apart(transfer, topology)
     if other is None:
@@ -38,8 +38,8 @@ def no_access(transfer: Transfer, hardware: Hardware, topology: SimTopology) -> 
 
 
 def apart(transfer: Transfer, topology: SimTopology) -> Memory | None:
-    """Returns the device whose memory the transfer's engine cannot reach, or None if there is no
-    such device."""
+    """Returns the device whose memory the transfer's engine cannot reach, or None if there is
+    none."""
     owner = transfer.engine.owner
     others = (m.place for m in transfer.memories if m.is_device and m.place != owner)
     apart = (other for other in others if not topology.reaches(str(owner), str(other)))

@@ -1,4 +1,4 @@
-"""The shared resources of a simulated machine, and how much of each resource a transfer uses."""
+"""The shared resources of a simulated machine, and how much of each a transfer uses."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from .topology import Route, SimTopology
 _THREAD_STARTUP = 1e-6
 """Seconds that host threads take to start."""
 _STAGED = 2.0
-"""Bytes of a node's memory traffic that staging adds to each byte read or written there."""
+"""The bytes of additional traffic in a node's memory for each byte that is copied through it."""
 
 _ENGINES: tuple[tuple[str, str], ...] = tuple(product(("ce", "sm"), ("read", "write")))
 _BOTH = (False, True)
 _OPPOSITE = {("read",): "write", ("write",): "read"}
-"""The opposite direction of a transfer over a link. The key is the resource's name without the
-link's number."""
+"""Opposite directions over a link. The key is a resource's name without the link's number."""
 
 
 _Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """Everything that determines a transfer's time. `flow` is in payload bytes/s, `startup` is the
-    seconds until a loop starts, and `queue` is the device on which kernels queue. `touched` has the
-    fault targets that affect the transfer. `jitter` is the relative standard deviation added by
-    links. `opposed` is the additional use of links on which others move payload in the opposite
-    direction."""
+    """Everything that determines the time of a transfer.
+
+    `flow` is the use of each shared resource for each byte of payload, and the highest rate in
+    bytes/s. `startup` is the time in seconds before bytes move. `queue` is the device whose kernels
+    run one after another. `touched` are the names of all parts whose faults affect the transfer.
+    `jitter` is the relative standard deviation that links add. `opposed` is the use of resources
+    that counts only while other transfers go the opposite way."""
 
     flow: Flow
     startup: float
@@ -52,13 +53,14 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """The shared resources of a machine. `capacity` is each resource's limit in bytes/s (for turns:
-    1). `names` has the names of the part to which a resource belongs: a link and its ends, a
-    device, or a node. The resources are: each memory, by name; each engine of a device, for reading
-    and for writing; each link, by number, in each direction (forward or not), in both together, and
-    for reads and writes while both occur; each node's traffic between devices. On a link to a node
-    with turns, there is one more resource for each pair of a direction of the threads' traffic at
-    the node and a direction of the devices' traffic on the link."""
+    """The shared resources of a machine: memories, engines and links. `capacity` is the limit of
+    each resource in bytes/s. `names` are the names of its part, by which faults choose it.
+
+    There is one resource for each memory, and for each engine of a device and direction. A link has
+    a resource for each direction, one for both directions together, and one each for reads and
+    writes while both occur. A node has one for traffic between devices. On the links of a node with
+    `turns`, threads and devices share the time. Each pair of their directions is a resource with
+    capacity 1."""
 
     def __init__(self, hardware: Hardware, topology: SimTopology) -> None:
         self._hardware = hardware
@@ -96,14 +98,14 @@ class Resources:
         self.demand = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
-        """Adds a resource. A resource without a rate is unlimited and is not added."""
+        """Adds a resource. Without a rate it is unlimited, and nothing is added."""
         if rate is not None:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
 
     def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
-        """Returns the demand of a transfer per byte of payload. The transfer has `threads` host
-        threads, and each moves at most `thread` bytes/s."""
+        """Returns what a transfer demands of the machine. It has `threads` host threads, each with
+        at most `thread` bytes/s."""
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}
@@ -140,8 +142,8 @@ class Resources:
         )
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
-        """Splits the use of limited resources into two parts: use at all times, and use only while
-        others move payload in the opposite direction."""
+        """Splits the use of resources into two parts. The first always counts, and the second only
+        while other transfers go the opposite way. Unlimited resources are left out."""
         known = [one for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1:] not in _OPPOSITE),
@@ -149,8 +151,8 @@ class Resources:
         )
 
     def facing(self, demands: Sequence[Demand]) -> list[Demand]:
-        """Returns the demands of transfers that run together. Where a link carries both reads and
-        writes, the link's limits for this case apply."""
+        """Returns the demands of transfers that run together. On a link with both reads and writes,
+        the limits for this case are added."""
         used = {resource for demand in demands for resource, _ in demand.opposed}
         if not used:
             return list(demands)
@@ -162,14 +164,13 @@ class Resources:
         ]
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
-        """Returns the names of fault targets that affect the transfer: memories, the engine's
-        owner, links on the route, and the ends of these links."""
+        """Returns the names of all parts whose faults affect the transfer. They are its memories,
+        the owner of its engine, and the links on its route with their ends."""
         return self.demand(transfer, 0, 0.0).touched
 
     def work(self, owner: Memory, product: ProductType) -> Demand:
-        """Returns the demand of a device that multiplies matrices. The flow is in floating-point
-        operations. Raises Unsupported if the device's description has no rate for this type of
-        number."""
+        """Returns what a matrix product demands of a device. The flow is in floating-point
+        operations/s. Raises Unsupported if the description has no rate for this number type."""
         name = product.name
         rates = self._hardware.devices[owner.index or 0].group.products if owner.is_device else {}
         rate = rates.get(name.lower())  # type: ignore[call-overload]  # of none, none
@@ -181,14 +182,14 @@ class Resources:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Returns every name that can be the target of a fault."""
+        """Returns all names that a fault can have as its target."""
         links = sorted(frozenset[str]().union(*map(names_of, self._hardware.links)))
         devices = (sorted(device.names) for device in self._hardware.devices)
         return tuple(dict.fromkeys((*self._hardware.names, *chain(*devices), *links)))
 
     def latency(self, memory: Memory, owner: Memory) -> float:
-        """Returns the seconds of one access of `owner` to `memory`: the round trip over the links,
-        plus the memory's own latency."""
+        """Returns the time of one access to a memory, in seconds. It is the round trip over the
+        links and the latency of the memory itself."""
         index = memory.index or 0
         if memory.is_host:
             own = self._hardware.nodes[index].group.latency
@@ -201,25 +202,25 @@ class Resources:
         return route or Route((), 0.0, 0.0)  # transfers without a route are refused
 
     def _ways(self, source: Memory, target: Memory, staged: str | None) -> tuple[Route, ...]:
-        """Returns the route between two memories. For a copy through the node `staged`, returns the
-        route to the node and the route from the node."""
+        """Returns the routes of a copy. With `staged`, the copy goes to this node and from there to
+        its target."""
         if staged is not None:
             ends = ((str(source), staged), (staged, str(target)))
             return tuple(route for end in ends if (route := self._topology.route(*end)))
         return (self._route(source, target),)
 
     def _staged(self, source: Memory, target: Memory) -> str | None:
-        """Returns the node through whose memory a copy between devices without peer access goes, or
-        None for other copies."""
+        """Returns the node through which a copy must go because the devices have no peer access.
+        Returns None for all other copies."""
         if not (source.is_device and target.is_device):
             return None
         reached = self._topology.reaches(str(source), str(target))
         return None if reached else f"host:{self._topology.nearest_node(str(source))}"
 
     def in_switch(self, rank: Memory, *, inward: bool) -> Demand:
-        """Returns the demand of a device that sends bytes to the switches of its fabric (`inward`),
-        or receives bytes from the switches. Raises Unsupported if no link joins the device to a
-        switch."""
+        """Returns what a device demands if it sends bytes to the switches of its fabric, or
+        receives bytes from them. `inward` says that it sends. Raises Unsupported if no link joins
+        the device to a switch."""
         route = self._topology.to_switches(str(rank))
         if route is None:
             raise Unsupported(f"no switch of a fabric is next to {rank}")
@@ -242,8 +243,8 @@ class Resources:
         access: Access,
         part: float,
     ) -> None:
-        """Adds the use of a route: payload and overhead in one direction, requests in the opposite
-        direction."""
+        """Adds the use of all links on a route: payload and overhead in one direction, requests in
+        the other."""
         for crossing in route.crossings:
             link = self._links[crossing.number]
             kind = link.common
@@ -262,8 +263,8 @@ class Resources:
             usage[node, "peers"] += part
 
     def _turns_of(self, crossing: Crossing, by_threads: bool) -> Iterator[Resource]:
-        """Yields the turns taken at both ends of a link. Traffic of devices uses the turns of this
-        link; traffic of threads uses the turns of all other links at the end."""
+        """Yields the resources of nodes with `turns` at both ends of a link. Devices use those of
+        this link. Threads use those of all other links of the node."""
         link = self._links[crossing.number]
         for end, inward in ((link.a, not crossing.forward), (link.b, crossing.forward)):
             for number in self._turns.get(end, ()):
@@ -272,8 +273,7 @@ class Resources:
                         yield (number, inward, other) if by_threads else (number, other, inward)
 
     def _cap(self, transfer: Transfer) -> float:
-        """Returns the maximum rate of one copy by a device's engine. The rate depends on the memory
-        that the engine reads."""
+        """Returns the highest rate of one copy by a device's engine."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         if transfer.memories == (owner, owner):
             return caps.local or math.inf
@@ -285,7 +285,7 @@ class Resources:
         return group.sm if engine.kind == "sm" else group.ce
 
     def _startup(self, transfer: Transfer) -> float:
-        """Returns the seconds until a device's engine moves the first byte."""
+        """Returns the time before a device's engine moves the first byte, in seconds."""
         caps, owner = self._caps(transfer.engine), transfer.engine.owner
         own: float | None = None
         if any(memory.is_device and memory.place != owner for memory in transfer.memories):
@@ -300,5 +300,5 @@ def _opposite(resource: Resource) -> Resource:
 
 
 def names_of(link: SimLink) -> frozenset[str]:
-    """Returns the names of a link: its own name, and its two ends in either order."""
+    """Returns all names of a link: its own, and its two ends in either order."""
     return frozenset((link.name, f"{link.a}-{link.b}", f"{link.b}-{link.a}"))

@@ -1,4 +1,4 @@
-"""The position of a simulated run in virtual time, and the run's random draws."""
+"""The simulated time of a run, and its random numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TURN = 2 * math.pi
 
 
 class RunPosition:
-    """The position of a run: the virtual time `now`, the cell, the visit, and the number of the
-    next sample in the phase. Random draws depend only on cell, visit, sample and seed. So a cell's
-    figures do not depend on the process that measures the cell, or on earlier cells.
+    """The position of a simulated run: the time `now`, the cell, the round, and the number of the
+    next sample. Random numbers depend only on these and the seed. A cell's figures are therefore
+    the same in every process, and do not depend on earlier cells.
 
-    `between` has the relative standard deviations of effects that vary between visits but not
-    within a visit: buffers and moments. Runs with different numbers `draw` have different draws."""
+    `between` are the relative standard deviations of effects that vary only between rounds of
+    samples. Another `draw` gives other random numbers."""
 
     def __init__(self, seed: int, between: Sequence[float] = (), draw: int = 0) -> None:
         self._seed = _mix(seed) if not draw else _mix(_mix(seed) ^ draw)
@@ -28,8 +28,8 @@ class RunPosition:
         self.enter(0, "plan", 0, 0)
 
     def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
-        """Enters a phase of a visit. `taken` is the number of the cell's samples in earlier
-        visits."""
+        """Enters a phase of a cell. `visit` is the number of the round of samples, and `taken` the
+        number of the cell's earlier samples."""
         self.sample = taken if phase == "measure" else 0
         if self._at == (cell, visit):
             return  # another phase of the same visit: the draws stay
@@ -42,12 +42,13 @@ class RunPosition:
         )
 
     def pass_by(self, seconds: float) -> None:
-        """Moves past a sample that took `seconds`."""
+        """Moves the time past a sample that took `seconds`."""
         self.now += seconds
         self.sample += 1
 
     def noise(self, number: int, sigma: float) -> float:
-        """Returns a log-normal factor for transfer `number` of this sample."""
+        """Returns a random factor near 1 for a transfer of this sample (log-normal). `number` is
+        the transfer's index, and `sigma` the relative standard deviation."""
         if sigma == 0:
             return self._visit
         bits = _mix(self._drawn ^ (self.sample << 20 | number))
@@ -55,8 +56,7 @@ class RunPosition:
 
 
 def _normal(bits: int) -> float:
-    """Returns a normal deviate from 64 random bits, which give two uniform deviates in (0, 1) (Box
-    and Muller 1958)."""
+    """Converts 64 random bits to a normally distributed number (Box and Muller 1958)."""
     radius = math.sqrt(-2 * math.log((bits % _HALF + 0.5) / _HALF))
     return radius * math.cos(_TURN * (bits >> 32) / _HALF)
 

@@ -1,6 +1,6 @@
-"""The schedule of faults. The faults in force depend only on the cell's ordinal in the plan, the
-sample's number in the cell, and the touched names. So a new worker or a resumed run has the same
-schedule."""
+"""The schedule of faults. It depends only on the number of the cell in the plan, the number of the
+sample, and the parts that are used. It is therefore the same in every process, also if a run is
+resumed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .faults import Crash, Drift, Fault, Flip, Jitter, Lost, NoMem, Slow, Stall,
 
 _Kind = TypeVar("_Kind", bound=Fault)
 _SHOWN = 6
-"""The most targets listed in an error, nearest in spelling first. A large machine has thousands."""
+"""The largest number of targets that an error message lists."""
 
 
 def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
-    """Raises InputError for a fault whose target the machine does not have."""
+    """Raises InputError if the machine does not have the target of a fault."""
     for fault in faults:
         if not fault.aims_at(names):
             near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
@@ -32,8 +32,8 @@ def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
 
 
 class Schedule:
-    """Finds the faults that affect a cell. `touched` has the names that a transfer (or all
-    transfers of a cell) touches: memories, the engine's owner, and links on the route."""
+    """Finds the faults that affect a cell. `touched` are the names of the parts that a transfer or
+    a cell uses."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._faults = tuple(faults)
@@ -42,39 +42,39 @@ class Schedule:
         return bool(self._faults)
 
     def _on(self, kind: type[_Kind], cell: int, touched: Set[str]) -> Iterator[_Kind]:
-        """Yields the faults of this kind in this cell whose target is touched."""
+        """Yields the faults of one kind that affect this cell."""
         for fault in self._faults:
             if isinstance(fault, kind) and cell in fault.cells and fault.aims_at(touched):
                 yield fault
 
     def strike(self, cell: int, phase: Phase, touched: Set[str]) -> Strike | None:
-        """Returns the fault that ends the cell at the start of this phase, or None if there is
-        none."""
+        """Returns the fault that ends the cell at the start of this phase, or None."""
         strikes = (fault for fault in self._faults if isinstance(fault, Strike))
         ending = (f for f in strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
         return next(ending, None)
 
     def rate(self, cell: int, names: Set[str]) -> float:
-        """Returns the fraction of the full rate that a part keeps in this cell. `names` are the
-        part's names (for a link: the link's names and those of its ends)."""
+        """Returns the fraction of the full rate that a part has in this cell. `names` are the names
+        of the part."""
         return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
 
     def least_rate(self, cells: Iterable[int], names: Set[str]) -> float:
-        """Returns the lowest fraction of the full rate that a part keeps in any of the cells."""
+        """Returns the lowest fraction of the full rate that a part has in any of these cells."""
         aimed = Schedule([fault for fault in self._faults if fault.aims_at(names)])
         return min(aimed.rate(cell, names) for cell in cells) if aimed else 1.0
 
     def sigma(self, cell: int, touched: Set[str]) -> float:
-        """Returns the relative standard deviation that faults add to the machine's own noise."""
+        """Returns the relative standard deviation that faults add."""
         return math.hypot(*(fault.sigma for fault in self._on(Jitter, cell, touched)))
 
     def stall(self, cell: int, sample: int, touched: Set[str]) -> float:
-        """Returns the extra seconds of this sample of the cell. Samples count from 0."""
+        """Returns the seconds that faults add to a sample. Samples are numbered from 0."""
         stalls = self._on(Stall, cell, touched)
         return sum(stall.seconds for stall in stalls if (sample + 1) % stall.every == 0)
 
     def flips(self, cell: int, touched: Set[str]) -> list[tuple[int, int]]:
-        """Returns the bits that flip in a transfer's result, each as byte offset and bit number."""
+        """Returns the bits that flip in the result of a transfer, each as the offset of its byte
+        and its number."""
         return [(flip.offset, flip.bit) for flip in self._on(Flip, cell, touched)]
 
 
@@ -83,7 +83,7 @@ _MOST_DRIFT = math.log(1e6)
 
 
 def _left(fault: Fault, cell: int) -> float:
-    """Returns the fraction of a rate that a fault leaves in this cell."""
+    """Returns the fraction of the full rate that a fault leaves in this cell."""
     if isinstance(fault, Drift):
         exponent = (cell - fault.cells.first) * math.log1p(fault.per_cell)
         return math.exp(max(-_MOST_DRIFT, min(exponent, _MOST_DRIFT)))
@@ -98,12 +98,11 @@ def _strikes_in(fault: Strike, cell: int, phase: Phase) -> bool:
 
 
 _CALLS: dict[Phase, str] = {"warm up": "copy", "measure": "copy", "verify": "compare"}
-"""The calls of a real API that would fail in a phase, if the phase has another name."""
+"""The name of the call that fails in a phase, if it is not the phase's own name."""
 
 
 def act(fault: Strike, phase: Phase) -> NoReturn:
-    """Carries out the fault: ends the process, hangs, or raises an error as a real API call
-    would."""
+    """Carries out a fault: ends the process, hangs, or raises an error like a real call."""
     call, because = _CALLS.get(phase, phase), f"(SIMULATED: {fault})"
     if isinstance(fault, Lost):
         raise DeviceLost(call, f"device lost {because}")

@@ -1,4 +1,4 @@
-"""The facts that a vendor's library would report about a simulated machine's devices."""
+"""The facts that a vendor's library would report about the devices of a simulated machine."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ _STATED: dict[str, type] = {
     "fabric_clique": int,
     "fabric_cluster": str,
 }
-"""Fields of an accelerator that a description's `properties` may give, and their types."""
+"""The fields of an accelerator that `properties` can set, with their types."""
 
 
 def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
-    """Returns the links between switches, as the manager of the machine's fabric would report
-    them."""
+    """Returns the links between switches, as a fabric manager would report them."""
     switches = {switch.name for switch in hardware.switches}
     return tuple(
         SwitchLink(link.a, link.b, _kind(link.kind_name)[0], link.common.count, link.rate)
@@ -47,7 +46,7 @@ def switch_links(hardware: Hardware) -> tuple[SwitchLink, ...]:
 
 
 class SimTelemetry:
-    """Simulates the vendor's library for the devices of one machine."""
+    """The vendor's library of a simulated machine."""
 
     def __init__(self, hardware: Hardware) -> None:
         self._devices = hardware.devices
@@ -76,8 +75,8 @@ class SimTelemetry:
         return tuple(self._describe(device, symptoms) for device in self._devices)
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
-        """Returns a device's current telemetry. Without faults, `symptoms` is None and the
-        telemetry never changes."""
+        """Returns the current state of a device. `symptoms` is None if the machine has no
+        faults."""
         if symptoms is None:
             return self._healthy[index]
         return self._sense(self._devices[index], symptoms)
@@ -127,8 +126,8 @@ class SimTelemetry:
         return (link and symptoms.pcie(link, idle=idle)) or PciLink()
 
     def _links(self, device: DeviceUnit, symptoms: Symptoms) -> Iterator[FabricLink]:
-        """Yields each of a device's fabric links as a library numbers them. A described link stands
-        for `count` such links."""
+        """Yields the fabric links of a device, as a vendor's library numbers them. A link in the
+        description stands for `count` of these."""
         first = 0
         for link in self._fabric[device.name]:
             kind, version = _kind(link.kind_name)
@@ -149,8 +148,7 @@ class SimTelemetry:
             first += count
 
     def _unused_links(self, device: DeviceUnit) -> Iterator[FabricLink]:
-        """Yields the links that the product does not use. The library does not report where these
-        links lead."""
+        """Yields the fabric links that the product does not use."""
         count = device.group.properties.get("unused_links")
         used = [link for link in self._fabric[device.name] if link.kind == "fabric"]
         kind, version = _kind(used[0].kind_name) if used else ("nvlink", None)
@@ -168,7 +166,7 @@ def _stated(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(name: str) -> tuple[str, str | None]:
-    """Returns kind and version of a link, given the kind's name: nvlink4 is NVLink 4.0."""
+    """Returns the kind and the version of a link from its name: nvlink4 is NVLink 4.0."""
     match = re.fullmatch(r"(.*?[^0-9])([0-9]+)", name)
     return (match[1], f"{match[2]}.0") if match else (name, None)
 
@@ -179,7 +177,7 @@ def _memory_rate(device: DeviceUnit) -> float | None:
 
 
 def _clock(device: DeviceUnit, name: str) -> float | None:
-    """Returns the clock in the description's `properties`, in Hz."""
+    """Returns a clock from the description's `properties`, in Hz."""
     clocks = device.group.properties.get("clocks_mhz")
     megahertz = clocks.get(name) if isinstance(clocks, dict) else None
     return megahertz * 1e6 if isinstance(megahertz, int | float) else None

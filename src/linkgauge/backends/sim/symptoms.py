@@ -1,13 +1,14 @@
-"""Makes faults visible in the values read from a simulated machine, as on a real machine.
+"""Shows faults of a simulated machine in the facts that are read from it, as on a real machine.
 
-A slow PCIe link is trained to fewer lanes or a lower speed. A slow fabric has lost links. For any
-remaining slowness, error counters rise. A slow device has a throttled clock. A device is reported
-hot or busy. Other faults show only in results."""
+A slow PCIe link has fewer lanes or a lower speed. A slow fabric has fewer links. If this does not
+explain all of the fault, error counters rise. A slow device has a lower clock. Faults may also make
+a device hot or busy. Other faults show only in results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 
 from linkgauge.model.hardware.inventory import PciLink
@@ -20,15 +21,15 @@ from .schedule import Schedule
 
 SLOWDOWN = "hardware slowdown"
 ERRORS = 1000
-"""Errors that a bad link counts per cell."""
+"""The number of errors that a bad link counts in each cell."""
 _WIDTHS = (1, 2, 4, 8, 16, 32)
 _ALIKE = 0.01
-"""Rates with a smaller relative difference count as equal."""
+"""Rates count as equal if their relative difference is smaller than this."""
 
 
 class Symptoms:
-    """The symptoms of these faults after `cells` cells of the plan. The last of these cells decides
-    which faults are in force. With 0 cells, the plan's first cell decides."""
+    """The visible effects of faults. `cells` is the number of cells of the plan that have been
+    measured. The last of them decides which faults are present."""
 
     def __init__(self, hardware: Hardware, faults: Sequence[Fault] = (), cells: int = 0) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, Slow | Drift)]
@@ -38,11 +39,11 @@ class Symptoms:
         self._switches = {switch.name for switch in hardware.switches}
 
     def clock(self, device: str) -> float:
-        """Returns the fraction of the full clock to which a device is throttled."""
+        """Returns the fraction of the full clock at which a device runs."""
         return min(1.0, self._rate({device}))
 
     def temperature(self, device: str) -> float | None:
-        """Returns the device's temperature in °C, or None if no fault sets a temperature."""
+        """Returns the temperature of a device in °C, or None if no fault sets it."""
         found = (one.celsius for one in self._reporting(device) if isinstance(one, Hot))
         return max(found, default=None)
 
@@ -55,8 +56,8 @@ class Symptoms:
         return (one for one in self._reported if at in one.cells and one.aims_at({device}))
 
     def pcie(self, link: SimLink, *, idle: bool) -> PciLink | None:
-        """Returns a PCIe link's capability and trained state, `idle` or under load. Returns None if
-        the description lacks speed or width."""
+        """Returns the state of a PCIe link, idle or under load. Returns None if the description has
+        no speed or width."""
         kind = link.common
         if kind.speed is None or kind.width is None:
             return None
@@ -69,7 +70,7 @@ class Symptoms:
         return PciLink(speed, width, *highest, target=highest[0] if rests else kind.speed)
 
     def active(self, link: SimLink) -> int:
-        """Returns how many of the fabric links that `link` stands for are up."""
+        """Returns how many of the fabric links that `link` stands for are active."""
         return _active(link.common.count, self._rate(self._names(link)))
 
     def errors(self, link: SimLink) -> int:
@@ -85,13 +86,12 @@ class Symptoms:
         return self._schedule.rate(max(0, self._cells - 1), names)
 
     def _names(self, link: SimLink) -> set[str]:
-        """Returns the names of a link and of its switches, because symptoms of a switch show on the
-        links of the switch."""
+        """Returns the names of a link and of its switches. Faults of a switch show on its links."""
         return {*names_of(link), *self._switches & {link.a, link.b}}
 
 
 def _is_explained(link: SimLink, fault: Fault) -> bool:
-    """Whether fewer links, or fewer or slower lanes, fully explain this fault."""
+    """Whether fewer links, fewer lanes or a lower speed fully explain a fault."""
     if not isinstance(fault, Slow):
         return False
     kind = link.common
@@ -105,8 +105,10 @@ def _is_explained(link: SimLink, fault: Fault) -> bool:
     return math.isclose(left, fault.rate, rel_tol=_ALIKE)
 
 
+@lru_cache(maxsize=1024)
 def _trained(speed: float, width: int, rate: float) -> tuple[float, int]:
-    """Returns the slowest speed and width that still carry this fraction of the full rate."""
+    """Returns a speed and a width of a PCIe link. They are the lowest that still carry the fraction
+    `rate` of the full rate."""
     least = rate * link_rate(speed, width) * (1 - _ALIKE)
     states = product(
         (*(s for s in SPEEDS if s < speed), speed), (*(w for w in _WIDTHS if w < width), width)
@@ -121,6 +123,6 @@ def _active(count: int, rate: float) -> int:
 
 
 def _overlap(cells: OrdinalRange, before: int) -> int:
-    """Returns how many of these cells have a number below `before`."""
+    """Returns how many cells of the range have a number below `before`."""
     end = before if cells.last is None else min(before, cells.last + 1)
     return max(0, end - cells.first)

@@ -1,4 +1,4 @@
-"""The map of a simulated machine: routes, and the latency and jitter that links add to a route."""
+"""The routes between the parts of a simulated machine, with their latency and jitter."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .hardware import DeviceUnit, Hardware
 
 
 class Route(msgspec.Struct, frozen=True):
-    """The route between two places. `latency` is the seconds that the links add to one access,
-    `jitter` the relative standard deviation that the links add to a figure. Both are means if there
-    are several paths. Between devices, `through` has the nodes whose root complex passes the
-    traffic on."""
+    """The route between two parts. `latency` is the time that its links add to an access, in
+    seconds. `jitter` is the relative standard deviation that they add to a figure. With several
+    paths, both are means. `through` are the nodes whose root complex passes on traffic between
+    devices."""
 
     crossings: tuple[Crossing, ...]
     latency: float
@@ -26,10 +26,9 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class SimTopology:
-    """The routes of a machine. Nodes and switches forward traffic. Devices forward traffic only
-    within their fabric, and only if described as forwarding. Traffic between devices turns around
-    at the PCIe switch that they share. If the switch redirects traffic, the traffic turns around at
-    the root complex above."""
+    """The routes of a machine. Nodes and switches pass traffic on. Devices do so only within their
+    fabric, and only if the description says so. Traffic between devices turns around at the PCIe
+    switch that they share, or at the root complex above if the switch redirects it."""
 
     def __init__(self, hardware: Hardware) -> None:
         places: dict[str, Passing] = dict.fromkeys(hardware.names, "all")
@@ -46,15 +45,15 @@ class SimTopology:
         self.route = cache(self._route)
 
     def nearest_node(self, place: str) -> int:
-        """Returns the nearest host node: the first of several equally near nodes, or 0 if no node
-        can be reached."""
+        """Returns the nearest host node. If several are equally near, returns the first; if none
+        can be reached, returns 0."""
         costs = ((self._map.cost(place, node.name), node.index) for node in self._nodes)
         reached = (found for found in costs if found[0] is not None)
         return min(reached, default=(0, self._nodes[0].index))[1]
 
     def node_of(self, device: DeviceUnit) -> int:
-        """Returns the node that sysfs names for a device: the node in the description, else the
-        nearest node."""
+        """Returns the node that sysfs shows for a device: that of the description, or else the
+        nearest."""
         said = device.group.numa_node
         return self.nearest_node(device.name) if said is None else said
 
@@ -63,8 +62,8 @@ class SimTopology:
         return self.route(f"host:{one}", f"host:{other}") is not None
 
     def _route(self, source: str, target: str) -> Route | None:
-        """Returns the route, or None if there is no path. A route from a place to itself crosses no
-        link."""
+        """Returns the route between two parts, or None if there is none. The route from a part to
+        itself has no links."""
         crossings = self._map.route(source, target)
         if crossings is None:
             return None
@@ -86,8 +85,8 @@ class SimTopology:
         )
 
     def _redirected(self, crossings: Sequence[Crossing]) -> str | None:
-        """Returns the root complex above the switch at which the traffic turns around, or None if
-        the switch does not redirect traffic."""
+        """Returns the root complex to which a switch redirects the traffic. Returns None if no
+        switch does."""
         passed = [crossing.end for crossing in crossings[:-1]]
         switches = [place for place in passed if place in self._switches]
         if not switches or len(switches) < len(passed):
@@ -101,8 +100,8 @@ class SimTopology:
         return next(above, None) if self._switches[turn].acs_redirect else None
 
     def to_switches(self, device: str) -> Route | None:
-        """Returns the route from a device to the adjacent switches of its fabric, spread evenly
-        over all of them. Returns None if there are no switches."""
+        """Returns the route from a device to the switches of its fabric, spread evenly over them.
+        Returns None if there are no switches."""
         found = [
             crossing
             for name in self._fabrics

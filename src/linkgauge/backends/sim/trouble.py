@@ -1,4 +1,4 @@
-"""Applies the scheduled faults to the cells being measured."""
+"""Applies scheduled faults to the cells that are being measured."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from .schedule import Schedule, act
 
 
 class Trouble:
-    """Applies faults to the cells that enter a phase, and to the copies prepared for these
-    cells."""
+    """Applies scheduled faults to cells that enter a phase, and to their copies."""
 
     def __init__(self, schedule: Schedule, resources: Resources) -> None:
         self._schedule = schedule
@@ -29,8 +28,8 @@ class Trouble:
         self._copies: list[tuple[int, Copy, frozenset[str]]] = []
 
     def enter(self, cells: Mapping[int, Sequence[Transfer]], phase: Phase) -> None:
-        """Enters a phase. A fault may raise an error, hang, or end the process. In the phase
-        `verify`, also flips bits."""
+        """Enters a phase of these cells. A fault may then raise an error, hang, or end the process.
+        In the phase `verify`, bits may flip."""
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
@@ -46,8 +45,8 @@ class Trouble:
                 act(strike, phase)
 
     def begin(self, copies: Sequence[Copy], demands: Sequence[Demand]) -> list[Demand]:
-        """Registers the prepared copies, in the order of the cells. Returns the demands of the
-        copies, reduced where host threads are slowed."""
+        """Registers copies before they are measured. Returns what they demand of the machine. If a
+        fault slows host threads, their demands are reduced."""
         numbers = [number for number, transfers in self._cells.items() for _ in transfers]
         if len(numbers) != len(copies):  # not driven cell by cell
             numbers = [min(self._cells)] * len(copies)
@@ -56,15 +55,15 @@ class Trouble:
         return [self._slowed(*both) for both in zip(numbers, copies, demands, strict=True)]
 
     def _slowed(self, number: int, copy: Copy, demand: Demand) -> Demand:
-        """Returns the demand of slowed host threads. Threads are not a shared resource, so a fault
-        lowers the cap of the flow."""
+        """Returns the demand of host threads that a fault slows down. Threads are no shared
+        resource, so their own rate is lowered."""
         rate = self._schedule.rate(number, {str(copy.transfer.engine.owner)})
         flow = msgspec.structs.replace(demand.flow, cap=demand.flow.cap * rate)
         return demand if rate == 1 else msgspec.structs.replace(demand, flow=flow)
 
     def capacity(self, demands: Sequence[Demand]) -> Mapping[Resource, float]:
-        """Returns the bytes/s of the resources in use. All cells of a round share the resources, so
-        the slowest rate of any cell applies to all cells."""
+        """Returns the capacity of the resources in bytes/s. All cells of a round share them, so the
+        slowest rate of any cell counts."""
         if not self._schedule:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
@@ -74,12 +73,14 @@ class Trouble:
         return self._schedule.least_rate(self._cells, self._resources.names[resource])
 
     def sigma(self, place: int) -> float:
-        """Returns the relative standard deviation that faults add to the copy at this place."""
+        """Returns the relative standard deviation that faults add to a copy. `place` is its
+        index."""
         number, _, touched = self._copies[place]
         return self._schedule.sigma(number, touched)
 
     def stall(self, place: int, sample: int) -> float:
-        """Returns the seconds by which faults delay this sample of the copy at this place."""
+        """Returns the seconds that faults add to a sample of a copy. `place` is the copy's
+        index."""
         if self._phase != "measure":
             return 0.0
         number, _, touched = self._copies[place]

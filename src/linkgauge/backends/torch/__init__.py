@@ -1,15 +1,13 @@
-"""Backend `torch`: the devices of torch's accelerator, and torch's `cpu`, used through tensors,
-streams and events alone. Accelerators are CUDA, ROCm, XPU, MPS, and NPUs with a vendor extension
-for torch.
+"""Backend `torch`: all devices that torch supports, used through tensors, streams and events. These
+are CUDA, ROCm, XPU, MPS, NPUs with a vendor's extension for torch, and torch's `cpu`.
 
-Memories: `torch:TYPE:N` as torch names the device (`torch:cuda:0`, of AMD's GPUs too,
-`torch:xpu:1`, `torch:cpu:0`), and on the host `host:N` (pinned), `host:N/huge` and
-`host:N/pageable`. Engines: `ce` is torch's copy of one tensor to another, `sm` are torch's
-operations on the engine's owner. A backend made for a device is better than backend torch: such a
-backend reads with either end's engine, times operations that torch cannot time, and needs no torch.
-The modules: reasons for refusal (refusals), devices and error translation (runtime), tensors
-(buffer, content), what is enqueued (work, kernels), works timed by events behind a gate (gated),
-products of matrices (matmul)."""
+Memories are named as in torch: `torch:cuda:0` (also for AMD's GPUs), `torch:xpu:1`, `torch:cpu:0`.
+Host memories are `host:N` (pinned), `host:N/huge` and `host:N/pageable`. The engine `ce` is torch's
+copy of a tensor. The engine `sm` stands for torch's operations on tensors. A backend for one
+vendor's devices is better: it can use the engines of both ends, measures more operations, and needs
+no torch. `refusals` says what torch cannot measure. `runtime` has the devices and translates
+errors. `buffer` and `content` have the tensors. `gated` runs and times copies, `kernels` has
+operations on tensors, and `matmul` matrix products."""
 
 from __future__ import annotations
 
@@ -46,8 +44,8 @@ REMEDY = pip_install("linkgauge[ai]")
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Returns the backend for all devices of torch. Raises Unsupported, in one line, if torch is
-    missing or does not load."""
+    """Opens the backend for all devices of torch. Raises Unsupported if torch is missing or cannot
+    be loaded."""
     try:
         torch = import_module("torch")
     except (ImportError, OSError) as error:
@@ -59,8 +57,7 @@ def create(engines: EngineSettings, host: Host) -> Backend:
 
 
 class TorchBackend(Holding[TorchBuffer]):
-    """The torch backend: implements protocol.Backend for the devices `units`. `nodes` are the
-    host's nodes."""
+    """The torch backend. `units` are the devices, and `nodes` the host's NUMA nodes."""
 
     name = refusals.SPACE
     carried = ("copy", *(name for name in PEAK_NAMES if ARRAYS[name].written), *PRODUCT_NAMES)
@@ -80,8 +77,8 @@ class TorchBackend(Holding[TorchBuffer]):
         self._workloads: Any = None
 
     def inventory(self) -> tuple[Accelerator, ...]:
-        """Returns the facts of AMD's GPUs only, because backend cuda reports facts of NVIDIA's
-        GPUs."""
+        """Returns facts about AMD's GPUs. Facts about NVIDIA's GPUs come from the backend
+        `cuda`."""
         return tuple(
             replace(one, **self._units[parse_memory(one.memory)].supported())
             for one in self.sensors.inventory()
@@ -100,13 +97,13 @@ class TorchBackend(Holding[TorchBuffer]):
         return refusals.remarks(transfer, self._facts)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can share a buffer. Pinned host memory serves all
-        devices of one kind."""
+        """Returns a key. Engines with equal keys can use the same buffer. All devices of a kind can
+        use the same pinned memory."""
         return memory, engine.owner.space
 
     def allocate(self, memory: Memory, size: int, engine: Engine) -> Buffer:
         """Allocates memory. Raises AllocationError if memory is short, and Unsupported if host
-        memory cannot be bound as its kind requires."""
+        memory cannot be placed on its node."""
         unit = self._units[memory if memory.is_device else engine.owner]
         node = self._nodes.get(memory.index or 0) if memory.is_host else None
         if memory.is_host and node is None:
@@ -132,8 +129,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return self._group(copies, [work]), work
 
     def carry_out(self, transfer: Transfer, workload: Workload) -> Group:
-        """Returns the group of an AI workload on the engine's owner. Raises Unsupported if the
-        workload does not fit on this device."""
+        """Returns a group that runs an AI workload on the device of the transfer's engine. Raises
+        Unsupported if the workload does not fit on the device."""
         unit = self._units[transfer.engine.owner]
         if self._engines.affinity and not unit.is_cpu:
             settle(self._nodes, unit.facts.device.near)
@@ -142,8 +139,8 @@ class TorchBackend(Holding[TorchBuffer]):
         return self.kept(group)
 
     def _group(self, copies: Sequence[Copy], works: Sequence[GatedWork]) -> Group:
-        """Returns a group of the works, one work for each copy. Events time the works if events can
-        time all of them."""
+        """Returns a group for these copies. Events measure the times if they can do so for all
+        copies."""
         known = refusals.known_by(self._facts)
         gated = all(
             refusals.is_gated(copy.transfer, known[copy.transfer.engine.owner]) for copy in copies
@@ -160,16 +157,16 @@ class TorchBackend(Holding[TorchBuffer]):
         return CopyWork(units, copy)
 
     def unit(self, memory: Memory) -> TorchDevice:
-        """Returns the device of this process that has this memory."""
+        """Returns the device that has this memory."""
         return self._units[memory]
 
     def _units_of(self, transfer: Transfer) -> list[TorchDevice]:
-        """Returns the devices that take part, the engine's owner first."""
+        """Returns the devices that take part in a transfer. The owner of the engine comes first."""
         places = (transfer.engine.owner, *transfer.memories)
         return [self._units[place] for place in dict.fromkeys(places) if place.is_device]
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves the controlling thread to the node of the host memory, else to the node of the
+        """Moves this thread to the NUMA node of the host memory, or else to the node near the
         device. torch's device `cpu` uses all CPUs."""
         owner = self._units[copies[0].transfer.engine.owner]
         if self._engines.affinity and not owner.is_cpu:

@@ -1,4 +1,4 @@
-"""Memory of devices and of the host that torch copies. All memory is held in tensors of bytes."""
+"""Buffers of torch, on devices and on the host. All are tensors of bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from . import content
 from .runtime import TorchDevice, calling
 
 _PORTABLE = 1
-"""cudaHostRegisterPortable: pinned for all devices (HIP's is the same)."""
+"""The flag cudaHostRegisterPortable: memory is pinned for all devices. HIP has the same value."""
 
 
 class TorchBuffer:
-    """Bytes that torch can copy, as a `tensor`. `unit` is the device for which the memory was
-    allocated."""
+    """A buffer that torch can copy. `tensor` has its bytes. `unit` is the device that uses it."""
 
     warnings: tuple[str, ...] = ()
     _tensor: Any = None
@@ -53,12 +52,12 @@ class TorchBuffer:
         raise NotImplementedError
 
     def free(self) -> None:
-        """Frees the memory; idempotent."""
+        """Frees the memory. May be called again."""
         self._tensor = None
 
 
 class TorchDeviceBuffer(TorchBuffer):
-    """Memory of an accelerator. The accelerator itself fills and compares the memory."""
+    """A buffer in the memory of an accelerator, which also fills and compares it."""
 
     def __init__(self, unit: TorchDevice, memory: Memory, size: int) -> None:
         super().__init__(unit, memory, size)
@@ -86,8 +85,7 @@ class TorchDeviceBuffer(TorchBuffer):
 
 
 class AddressedBuffer(ByThreads, TorchBuffer):
-    """Memory that torch allocates at a host address: memory of torch's device `cpu`, or pinned
-    memory."""
+    """A buffer at a host address that torch has allocated."""
 
     def __init__(
         self,
@@ -111,9 +109,9 @@ class AddressedBuffer(ByThreads, TorchBuffer):
 
 
 class NodeBuffer(NodeMemory, TorchBuffer):
-    """Memory of the native core, bound to its node and first touched there. For devices of CUDA and
-    ROCm, the runtime then pins the memory, unless the memory is pageable. torch's own allocator
-    neither binds memory nor requests huge pages."""
+    """A buffer that the native core allocates on a NUMA node. For CUDA and ROCm, the runtime then
+    pins the memory, unless its kind is pageable. torch itself cannot place memory on a node, and
+    asks for no huge pages."""
 
     def __init__(
         self, unit: TorchDevice, memory: Memory, size: int, node: Node, alone: bool
@@ -155,9 +153,9 @@ def own(buffer: Buffer | None) -> TorchBuffer:
 def allocate(
     unit: TorchDevice, memory: Memory, size: int, node: Node | None, alone: bool
 ) -> TorchBuffer:
-    """Allocates memory that the device can copy. `node` is the node of host memory; `alone` says
-    that there is no other node. Raises AllocationError if memory is short, Unsupported if memory
-    cannot be bound as its kind requires."""
+    """Allocates memory that the device can copy. `node` is the NUMA node of host memory; `alone`
+    says that the machine has no other node. Raises AllocationError if memory is short, and
+    Unsupported if host memory cannot be placed on its node."""
     if node is None:
         return (AddressedBuffer if unit.is_cpu else TorchDeviceBuffer)(unit, memory, size)
     if unit.facts.binds or memory.kind == "pageable":

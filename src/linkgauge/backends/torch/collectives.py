@@ -1,5 +1,4 @@
-"""A rank's part of a collective by torch.distributed: timed (also iteration by iteration) and
-checked."""
+"""One rank's part of a collective by torch.distributed: it is carried out, timed and checked."""
 
 from __future__ import annotations
 
@@ -39,16 +38,16 @@ _MOST_LOOPS = 1 << 16
 
 
 def library_of(unit: TorchDevice) -> str:
-    """Returns torch's name for the library that carries out collectives of such devices. On ROCm,
-    `nccl` means RCCL."""
+    """Returns torch's name for the library that carries out collectives between such devices. On
+    ROCm, `nccl` stands for RCCL."""
     if unit.facts.type == "cuda":
         return "nccl"
     return {"cpu": "gloo", "xpu": "xccl"}.get(unit.facts.type) or unit.facts.type
 
 
 class TorchCollective(CollectiveGroup):
-    """The part of the rank at `place`, in the group that torch.distributed has joined. Raises
-    Unsupported, on all ranks alike, if torch cannot carry out the collective."""
+    """One rank's part of a collective by torch.distributed. `place` is the index of its copy.
+    Raises Unsupported on all ranks if torch cannot carry out the collective."""
 
     most_loops = _MOST_LOOPS
 
@@ -72,7 +71,7 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks for the reader of the figure."""
+        """Returns remarks on the collective for the user."""
         said = [
             f"by torch.distributed ({self._library}), torch {self._unit.torch.__version__}",
             "timed by the host's clock: Python's time to call torch is part of it",
@@ -86,8 +85,8 @@ class TorchCollective(CollectiveGroup):
 
     @property
     def _copies_first(self) -> bool:
-        """Whether the data to send must first be copied to the receive buffer, because torch uses a
-        single buffer for this collective."""
+        """Whether the rank's data must first be copied to its receive buffer, because torch uses
+        only one buffer for this collective."""
         return not self._work.in_place and self._work.collective in (
             "all_reduce",
             "reduce",
@@ -95,7 +94,7 @@ class TorchCollective(CollectiveGroup):
         )
 
     def _made(self) -> Callable[[], object]:
-        """Returns a function that calls the collective once."""
+        """Returns a function that starts one iteration of the collective."""
         distributed, work = self._distributed, self._work
         reduction = work.reduction and getattr(distributed.ReduceOp, _REDUCTIONS[work.reduction])
         root = work.root or 0
@@ -127,7 +126,7 @@ class TorchCollective(CollectiveGroup):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def carry_out(self, loops: int) -> None:
-        """Carries out `loops` iterations, and waits until the device is done."""
+        """Carries out `loops` iterations, and waits for the device."""
         with calling(f"torch.distributed.{self._work.collective}"):
             for _ in range(loops):
                 for _ in range(self._work.aggregated):
@@ -137,7 +136,7 @@ class TorchCollective(CollectiveGroup):
         self._unit.finish()
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations, each after a barrier."""
+        """Returns the seconds of single iterations. A barrier comes before each one."""
         found = []
         for _ in range(count):
             with calling("torch.distributed.barrier"):
@@ -149,7 +148,7 @@ class TorchCollective(CollectiveGroup):
         return (tuple(found),)
 
     def fill(self) -> None:
-        """Writes the data to send, which is generated and later compared in host memory."""
+        """Writes the data to send. It is made in host memory."""
         self._bytes.fill_(POISON)
         if self._counts.send:
             made = self._host_copy(self._given)
@@ -168,7 +167,7 @@ class TorchCollective(CollectiveGroup):
 
 
 def _check(work: Collective, library: str) -> None:
-    """Raises Unsupported for collectives that torch.distributed or its library cannot carry out."""
+    """Raises Unsupported if torch.distributed or its library cannot carry out the collective."""
     name = work.collective
     known = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "alltoall")
     if name not in known:

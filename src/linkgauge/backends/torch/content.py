@@ -1,8 +1,7 @@
-"""Patterns in a device's memory. torch's own operations make and compare the patterns on the
-device.
+"""Writes and compares patterns in device memory by torch's own operations.
 
-torch's integers are signed. Products and sums wrap around, and so have the same 64 bits as with
-unsigned integers. A shift to the right keeps the sign, so a mask removes the sign."""
+torch's integers are signed. Products and sums still have the same 64 bits as with unsigned
+integers. A shift to the right keeps the sign, so a mask removes it."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from linkgauge.model.transfer import CHUNK
 
 WORD = 8
 _PIECE = 1 << 24
-"""The words that are processed at a time: an eighth of a GiB for each intermediate result."""
+"""The number of words that are processed at once. An intermediate result has an eighth of a GiB."""
 _SEED, _FACTOR = 0xD1B54A32D192ED03, 0x9E3779B97F4A7C15
 """The constants of protocol.Pattern."""
 _SHIFT, _KEPT = 29, (1 << 35) - 1
@@ -23,15 +22,15 @@ _MANTISSA_SHIFT, _MANTISSA_KEPT, _MANTISSA = 16, (1 << 48) - 1, 2.0**-48
 
 
 def fill(torch: Any, memory: Any, pattern: Pattern, seed: int, inverted: bool) -> None:
-    """Writes the pattern, or its complement, over all bytes of the tensor."""
+    """Writes a pattern into the tensor. `inverted` inverts all bits."""
     for _, part, words in _pieces(torch, memory, pattern, seed):
         made = ~words if inverted else words
         part.copy_(made.view(torch.uint8)[: part.numel()])
 
 
 def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int | None:
-    """Returns the offset of the first byte of the tensor that differs from the pattern, or None if
-    all bytes agree."""
+    """Returns the offset of the first byte that differs from the pattern, or None if all are
+    right."""
     for begin, part, words in _pieces(torch, memory, pattern, seed):
         wrong = part != words.view(torch.uint8)[: part.numel()]
         if bool(wrong.any()):
@@ -40,8 +39,7 @@ def first_mismatch(torch: Any, memory: Any, pattern: Pattern, seed: int) -> int 
 
 
 def checksum(torch: Any, memory: Any) -> int:
-    """Returns the xor of all 64-bit words; the last word is filled up with zero bytes. torch has no
-    xor reduction, so halves are xored repeatedly."""
+    """Returns the xor of all 64-bit words. An incomplete last word is filled up with zeros."""
     whole = memory.numel() // WORD
     words = memory[: whole * WORD].view(torch.int64)
     found = 0
@@ -59,14 +57,13 @@ def checksum(torch: Any, memory: Any) -> int:
 
 
 def first_word(seed: int) -> int:
-    """Returns word 0 of the seed's pattern WORDS, as a signed integer."""
+    """Returns the first word of the pattern WORDS with this seed, as a signed integer."""
     word = seed * _SEED * _FACTOR % (1 << 64)
     return _signed(word ^ word >> _SHIFT)
 
 
 def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tuple[int, Any, Any]]:
-    """Yields the pieces of a tensor: the offset, the bytes, and the words that the piece should
-    hold."""
+    """Yields the parts of a tensor: the offset, the bytes, and the words that should be there."""
     size = memory.numel()
     words = -(-size // WORD)
     for first in range(0, words, _PIECE):
@@ -78,7 +75,8 @@ def _pieces(torch: Any, memory: Any, pattern: Pattern, seed: int) -> Iterator[tu
 def _words(
     torch: Any, device: Any, pattern: Pattern, seed: int, first: int, last: int, count: int
 ) -> Any:
-    """Returns words `first` to `last` of a pattern of `count` words, on the device."""
+    """Returns the words of a pattern from `first` to `last`, on the device. `count` is the number
+    of words in the whole pattern."""
     numbers = torch.arange(first, last, dtype=torch.int64, device=device)
     if pattern is Pattern.CONSTANT:
         numbers = torch.zeros_like(numbers)

@@ -1,12 +1,10 @@
-"""Works on streams that start together and are timed by events, on devices of CUDA and ROCm.
+"""Runs work on several streams at the same time, and times it by events. This needs CUDA or ROCm.
 
-The host cannot set an event of torch. So the gate is a kernel that runs for some time (`_sleep`,
-from torch's own tests); all works are enqueued behind the gate meanwhile. A sample counts only if
-the gate was still closed when the last copy had been enqueued. Otherwise the sample is repeated
-behind a longer gate. A warm-up follows the gate. When all streams are warm, the first stream
-records its start. The other streams wait for this event and then record their own starts. After its
-loops, each stream records an end. The first stream waits for all ends and records the end of the
-group."""
+The gate (start signal) is a kernel that runs for some time (`_sleep`, from torch's own tests).
+Meanwhile, all work is enqueued behind it. If the kernel ends before that, the sample is repeated
+with a longer one. After the gate, each stream warms up. When all are warm, the first stream records
+its start. The others wait for this event, and record their own starts. At its end, each stream
+records an end. The first stream waits for all of these, and records the end of the group."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ from .runtime import TorchDevice, calling, current
 # What a transfer enqueues: a copy of a tensor.
 
 Streams = Sequence[tuple[TorchDevice, Any]]
-"""The stream of each device that takes part (None for a device without streams), the owner's stream
-first."""
+"""Devices with their streams. The owner of the engine comes first. The stream is None if a device
+has none."""
 
 
 class GatedWork(Protocol):
-    """Work on the devices `units`. The first device carries out the work. `enqueue` puts loops on
-    the devices' current streams."""
+    """Work on one or more devices. The first of `units` carries it out. `enqueue` puts loops on the
+    devices' current streams."""
 
     units: tuple[TorchDevice, ...]
 
@@ -39,9 +37,8 @@ class GatedWork(Protocol):
 
 
 class CopyWork:
-    """A copy of one tensor of bytes to another by `copy_`, which torch turns into a memory copy.
-    Between devices, torch also makes the destination's current stream wait for the copy. Such a
-    copy therefore needs a stream of each device."""
+    """A copy between two tensors of bytes by `copy_`. Between devices, torch makes the
+    destination's stream wait, too, so the copy needs a stream on each device."""
 
     def __init__(self, units: Sequence[TorchDevice], copy: Copy) -> None:
         self.units = tuple(units)
@@ -56,8 +53,7 @@ class CopyWork:
 
 
 def threaded(work: GatedWork, streams: Streams) -> Worked:
-    """Returns the work in a form that a host thread carries out to its end. Each run makes its own
-    streams current in its thread."""
+    """Returns the work in a form that a host thread can carry out."""
 
     def run(loops: int) -> None:
         with current(streams):
@@ -69,7 +65,7 @@ def threaded(work: GatedWork, streams: Streams) -> Worked:
 
 
 def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
-    """Returns streams for each work. No stream is used by two works of the group."""
+    """Returns the streams of each work. No two works share a stream."""
     used: dict[int, int] = {}
     found: list[Streams] = []
     for work in works:
@@ -83,31 +79,29 @@ def streams_of(works: Sequence[GatedWork]) -> list[Streams]:
 
 
 QUEUE = 800
-"""The most operations behind the gate on one device. A queue with about 1024 operations is full,
-and a call on a full queue blocks until the device proceeds."""
+"""The largest number of operations behind the gate on one device. Queues hold about 1024, and calls
+on a full queue wait for the device."""
 SAMPLE_SECONDS = 0.010
-"""The seconds of a sample, as in backend cuda: events resolve half a microsecond, and some copies
-take 9 µs more."""
+"""Seconds of a sample, as in the backend `cuda`."""
 LAPS = 16
-"""The most samples behind one gate."""
+"""The largest number of samples behind one gate."""
 _OVERHEAD = LAPS + 12
-"""The operations in addition to a group's loops: events, waits, the warm-up."""
+"""The number of other operations behind the gate: events, waits and the warm-up."""
 _BETWEEN = 4
-"""Operations of a copy between devices, with the events by which torch orders them."""
+"""The number of operations for one copy between devices, including torch's own events."""
 _FIRST_GATE, _LONGEST_GATE = 2e-3, 0.5
-"""The seconds of the first gate, and of the longest. Code that is loaded at first use takes long
-only once."""
+"""Seconds of the first gate, and of the longest."""
 _MARGIN, _SURPLUS = 1.5, 5e-4
-"""A gate lasts _MARGIN times as long as enqueuing took, plus _SURPLUS seconds. The margin doubles
-after each gate that was too short: a gate counts cycles, and clocks rise under load."""
+"""A gate lasts _MARGIN times as long as enqueuing took, and _SURPLUS seconds more. After a gate
+that was too short, the margin doubles."""
 _SHRINKING = 0.95
-"""The factor by which the margin shrinks after a gate that was long enough."""
+"""The factor for the margin after a gate that was long enough."""
 _MOST_TRIES = 8
 _MILLI = 1e-3
 
 
 class WorkLane:
-    """A work, with streams and events."""
+    """One work with its streams and events."""
 
     def __init__(self, work: GatedWork, streams: Streams) -> None:
         self.work, self.streams = work, streams
@@ -121,7 +115,7 @@ class WorkLane:
             self.work.enqueue(loops)
 
     def begin(self, laps: int) -> None:
-        """Takes the events needed for `laps` laps."""
+        """Provides the events for `laps` laps."""
         while len(self._spare) < laps:
             self._spare.append(self.unit.event())
         self.laps = self._spare[:laps]
@@ -131,7 +125,7 @@ class WorkLane:
 
 
 class GatedGroup(Gated):
-    """Works that all start behind one gate."""
+    """Pieces of work that start together at a gate."""
 
     def __init__(self, works: Sequence[GatedWork], pace: Pace | None = None) -> None:
         with calling("torch.Event"):
@@ -147,13 +141,13 @@ class GatedGroup(Gated):
         return self._lanes[0]
 
     def open(self) -> None:
-        """Closes the gate, enqueues all work behind the gate, and lets the gate end by itself."""
+        """Closes the gate and enqueues all work. The gate opens by itself."""
         super().open()
         self._held = self._enqueue(*(self._armed or (1, 1)))
 
     def wait(self) -> Timing:
-        """Waits, and returns seconds as timed by events. Raises BackendError if a device failed, or
-        if no gate lasted until all work was enqueued."""
+        """Waits until all work has ended, and returns the seconds by events. Raises BackendError if
+        a device failed, or if the work could not be enqueued in time."""
         loops, laps = self.pass_gate()
         self._finish()
         for _ in range(_MOST_TRIES):
@@ -164,8 +158,8 @@ class GatedGroup(Gated):
         raise BackendError("gate", f"not closed for the {self._hold:.3g} s that enqueueing takes")
 
     def _enqueue(self, loops: int, laps: int) -> bool:
-        """Enqueues all work. Returns whether the gate stayed closed until all work was enqueued or
-        the queues were full. The next gate lasts as long as this enqueuing took."""
+        """Enqueues all work. Returns whether the gate was closed for long enough. The next gate
+        lasts as long as enqueuing took this time."""
         with calling("enqueue"):
             began, held = time.monotonic(), None
             self._close_gate()
@@ -237,15 +231,14 @@ class GatedGroup(Gated):
         )
 
     def _progress(self, lane: WorkLane) -> tuple[float, ...]:
-        """Returns the lane's start and the end of each lap, in seconds since the first start. The
-        times are those of the lane's own device, because the clocks of devices differ."""
+        """Returns the start and the end of each lap, in seconds since the first start. The times
+        are those of the work's own device, because the clocks of devices differ."""
         same = lane.unit is self._first.unit
         at = self._first.start.elapsed_time(lane.start) * _MILLI if same else 0.0
         return at, *(at + lane.start.elapsed_time(end) * _MILLI for end in lane.laps)
 
     def close(self) -> None:
-        """Waits for the devices of all lanes. No gate is closed at this point, because work is only
-        enqueued within open() and wait()."""
+        """Waits for all devices. May be called at any time."""
         super().close()
         with suppress(BackendError):
             for lane in self._lanes:
@@ -254,7 +247,7 @@ class GatedGroup(Gated):
 
 
 def most_loops(works: Sequence[GatedWork]) -> int:
-    """Returns the number of loops that fit behind the gate on every device; at least one."""
+    """Returns how many loops fit behind the gate on every device. The result is at least 1."""
     units = {id(unit): unit for work in works for unit in work.units}.values()
     each = _BETWEEN if any(len(work.units) > 1 for work in works) else 1
     counts = [sum(unit in work.units for work in works) for unit in units]

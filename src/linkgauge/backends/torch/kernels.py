@@ -1,5 +1,4 @@
-"""Work by torch's own kernels in the memory of one device: a copy, a write, or an operation of
-STREAM."""
+"""Work by torch's own kernels on one device: a copy, a write, or an operation of STREAM."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from .runtime import TorchDevice, calling
 
 
 class TorchKernelWork:
-    """Makes one call of torch for each loop. The call launches a kernel over the whole buffers. If
-    a buffer's size is not a multiple of 8, the kernel works on bytes."""
+    """A kernel of torch that is called once for each loop, on the whole buffers. If a size is not a
+    multiple of 8, the kernel works on bytes."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, does: Operation) -> None:
         self.units: tuple[TorchDevice, ...] = (unit,)
@@ -51,8 +50,8 @@ def _call(torch: Any, copy: Copy, does: Operation) -> Callable[[], object]:
 
 
 def _writes(torch: Any, into: Any, copy: Copy) -> Callable[[], object]:
-    """Returns a function that stores word 0 of the seed's pattern everywhere. If the size is not a
-    multiple of a word, a copy writes the remaining bytes."""
+    """Returns a function that writes the pattern CONSTANT. If the size is not a multiple of 8, a
+    copy writes the last bytes."""
     whole = copy.size // content.WORD * content.WORD
     word = content.first_word(copy.seed)
     fill = partial(into[:whole].view(torch.int64).fill_, word)

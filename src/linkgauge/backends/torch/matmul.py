@@ -1,5 +1,5 @@
-"""Products of matrices by torch.matmul, timed like the cuBLAS products of backend cuda: 10 products
-to warm up, then 100."""
+"""Matrix products by torch.matmul, timed as those of the backend `cuda`: 10 products to warm up,
+and then 100."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TF32: OperationName = "matmul-tf32"
 
 
 class TorchProductWork:
-    """The matrices A, B and A · B on a device. A loop is one product."""
+    """Matrix products A · B on a device. A loop is one product."""
 
     def __init__(self, unit: TorchDevice, copy: Copy, operation: OperationName) -> None:
         if operation == _TF32 and (unit.facts.type != "cuda" or unit.torch.version.hip):
@@ -85,12 +85,12 @@ class TorchProductWork:
         return wrong_sum(self.order, row, block, *sums)
 
     def _double(self, matrix: Any) -> Any:
-        """Returns the matrix in double precision. Apple's GPUs have no double precision, so their
+        """Returns the matrix in double precision. Apple's GPUs cannot compute with it, so their
         matrices move to the CPU."""
         return (matrix.cpu() if self._unit.facts.type == "mps" else matrix).double()
 
     def _folded(self, matrix: Any, signs: Any) -> Any:
-        """Returns the signed sums of each group of `BLOCK` columns."""
+        """Returns the sums over groups of `BLOCK` columns. `signs` are the signs of the columns."""
         blocks = -(-self.order // BLOCK)
         signed = self._unit.torch.nn.functional.pad(
             matrix * signs, (0, blocks * BLOCK - self.order)

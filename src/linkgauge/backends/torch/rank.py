@@ -1,8 +1,8 @@
-"""A rank with one device of torch. torch.distributed carries out collectives, by NCCL for NVIDIA's
-GPUs, RCCL for AMD's GPUs, and gloo for torch's device `cpu`.
+"""A rank with one device of torch. torch.distributed carries out collectives: by NCCL for NVIDIA's
+GPUs, by RCCL for AMD's, and by gloo for torch's `cpu`.
 
-Ranks meet by a store: a file if all ranks are on one machine, else a socket of the group's first
-rank. Each rank measures the time from its first call until its device is done."""
+Ranks meet at a file if they are all on one machine, else at a socket of the group's first rank.
+Each rank measures the time from its first call until its device has finished."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Transfer
 
 PATIENCE = timedelta(seconds=60)
-"""How long ranks wait for each other in a call."""
+"""The time for which ranks wait for each other in a call."""
 
 
 def create(
     launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool
 ) -> TorchRank:
-    """Returns the rank's backend. The rank's device is the device with the rank's number on its
-    machine. Without accelerators, every rank has torch's device `cpu`. Raises Unsupported if there
-    are fewer devices than ranks."""
+    """Opens the backend of this rank. Its device has the rank's number on its machine. Without
+    accelerators, it is torch's `cpu`. Raises Unsupported if there are fewer devices than ranks."""
     backend = cast("TorchBackend", open_backend("torch", settings.engines, read_host()))
     devices = [device for device in backend.devices() if not device.is_cpu]
     if not devices:
@@ -52,7 +51,7 @@ def create(
 
 
 class TorchRank(OfProcess):
-    """A rank that carries out collectives only, because torch has no copies between processes."""
+    """A rank that carries out collectives. torch has no copies between processes."""
 
     backend: TorchBackend
 
@@ -69,8 +68,7 @@ class TorchRank(OfProcess):
 
     @property
     def _distributed(self) -> Any:
-        """Returns torch.distributed. Raises Unsupported if this torch was built without
-        torch.distributed."""
+        """Returns torch.distributed. Raises Unsupported if torch was built without it."""
         found = import_module("torch.distributed")
         if not found.is_available():
             raise Unsupported("this torch was made without torch.distributed")
@@ -87,7 +85,7 @@ class TorchRank(OfProcess):
         return self._said if transfer.engine.kind == "ccl" else super().remarks(transfer)
 
     def token(self) -> bytes:
-        """Returns a token that says where the ranks of a group meet: at a file or a socket."""
+        """Returns a token that says where the ranks of a group meet: a file or a socket."""
         distributed = self._distributed
         if self._launch.on_one_machine:
             self._folder = self._folder or Path(tempfile.mkdtemp(prefix="linkgauge-"))
@@ -116,7 +114,7 @@ class TorchRank(OfProcess):
         return found
 
     def _join(self, token: bytes, rank: int, ranks: int) -> None:
-        """Makes this process a member of the token's group only, and ends any other membership."""
+        """Joins the group of this token, and leaves any other group."""
         if token == self._joined:
             return
         self._leave()

@@ -1,7 +1,6 @@
-"""Decides what torch cannot measure, and makes remarks for readers of the figures.
+"""Decides what torch cannot measure, and writes remarks for the user.
 
-These functions turn plain facts into sentences and never call torch, so that every rule can be
-tested without devices."""
+The functions never call torch, so that all rules can be tested without devices."""
 
 from __future__ import annotations
 
@@ -22,10 +21,12 @@ HOST_CLOCK = "timed by the host's clock, until the device has finished: its call
 
 
 class TorchFacts(msgspec.Struct, frozen=True):
-    """Facts about a device for the rules of refusal. `type` is torch's name for the device's kind
-    (`cuda` also for AMD's GPUs). `peers` has the devices whose memory the device reaches. `gated`
-    says that events time work behind a gate. `binds` says that pinned memory can be bound to a
-    node, because torch can pin existing memory."""
+    """Facts about a device.
+
+    `type` is torch's name for its kind (`cuda` also for AMD's GPUs). `peers` are the devices whose
+    memory it can reach. `gated` says that work can wait at a gate (start signal) and be timed by
+    events. `binds` says that pinned memory can be on a chosen NUMA node, because torch can pin
+    existing memory."""
 
     device: Device
     type: str
@@ -39,27 +40,27 @@ class TorchFacts(msgspec.Struct, frozen=True):
 
 
 def known_by(facts: Sequence[TorchFacts]) -> dict[Memory, TorchFacts]:
-    """Returns the facts by the memories of the devices."""
+    """Returns the facts by the names of the devices' memories."""
     return {fact.memory: fact for fact in facts}
 
 
 def refusal(
     transfer: Transfer, facts: Sequence[TorchFacts], nodes: Sequence[int]
 ) -> str | Unsupported | None:
-    """Returns why this transfer cannot be carried out on these devices and host nodes, or None if
-    it can."""
+    """Returns the reason why the transfer cannot be carried out, or None if it can. `nodes` are the
+    host's NUMA nodes."""
     return next(_reasons(transfer, known_by(facts), nodes), None)
 
 
 def remarks(transfer: Transfer, facts: Sequence[TorchFacts]) -> tuple[str, ...]:
-    """Returns remarks if events do not time the transfer, or if both ends are in one DRAM. Use only
-    for transfers that `refusal` accepts."""
+    """Returns remarks: events do not measure the time of the transfer, or both ends are in the same
+    DRAM. The transfer must be one that `refusal` accepts."""
     return tuple(_remarks(transfer, known_by(facts)))
 
 
 def is_gated(transfer: Transfer, owner: TorchFacts) -> bool:
-    """Whether events can time the transfer behind a gate. Events cannot time copies of pageable
-    memory, because these copies block the calling thread."""
+    """Whether the transfer can wait at a gate (start signal) and be timed by events. Copies of
+    pageable memory cannot, because they block this thread."""
     return owner.gated and not any(memory.kind == "pageable" for memory in transfer.memories)
 
 

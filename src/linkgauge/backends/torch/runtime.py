@@ -1,7 +1,6 @@
-"""torch's devices, with streams and events, and the translation of torch's errors.
+"""Lists torch's devices, and translates torch's errors.
 
-This module does not import torch. `torch.create` imports torch if it is installed, and passes the
-module on."""
+This module does not import torch; `torch.create` passes the imported module on."""
 
 from __future__ import annotations
 
@@ -20,19 +19,19 @@ from linkgauge.model.hardware.machine import Device
 from .refusals import SPACE, TorchFacts
 
 _SHORT = ("out of memory", "can't allocate memory", "not enough memory", "invalid buffer size")
-"""The texts in torch's messages for lack of memory, in addition to its own exception."""
+"""Texts in torch's messages that mean a lack of memory."""
 _LARGEST = 1 << 62
 _ROCM = "ROCm"
 _SLEEP = 1 << 20
-"""The cycles of a first sleep. The time of this sleep shows the length of a cycle."""
+"""The cycles of a first sleep, which shows how long a cycle is."""
 _MILLI = 1e-3
 
 
 @contextmanager
 def calling(call: str, about: str = "") -> Iterator[None]:
-    """Translates torch's errors, most of which are RuntimeErrors: AllocationError if memory is
-    short, Unsupported if a device lacks a feature, else BackendError, in one line. `about` says
-    what the call was for."""
+    """Translates torch's errors, most of which are RuntimeErrors. They become AllocationError if
+    memory is short, Unsupported if a device cannot do something, else BackendError. `about` adds
+    details to the message."""
     try:
         yield
     except (RuntimeError, MemoryError, TypeError) as error:
@@ -45,8 +44,7 @@ def calling(call: str, about: str = "") -> Iterator[None]:
 
 
 class TorchDevice:
-    """A device of torch, with torch's name for the device, streams, and the duration of the
-    device's clock cycles."""
+    """A device of torch, with its streams and the length of its clock cycle."""
 
     def __init__(self, torch: Any, facts: TorchFacts) -> None:
         self.torch = torch
@@ -62,8 +60,8 @@ class TorchDevice:
         return not self.is_cpu and hasattr(self._module, "Stream")
 
     def stream(self, number: int) -> Any:
-        """Returns the device's stream `number`, or None if the device has no streams. Works that
-        run at the same time use different streams."""
+        """Returns one of the device's streams by its number, or None if the device has no streams.
+        Work that runs at the same time uses different streams."""
         if not self.has_streams:
             return None
         with calling("torch.Stream"):
@@ -72,15 +70,15 @@ class TorchDevice:
         return self._streams[number]
 
     def on(self, stream: Any) -> AbstractContextManager[Any]:
-        """Returns a context manager in which torch enqueues this device's work on the stream."""
+        """Returns a context manager. In it, torch enqueues this device's work on the stream."""
         return nullcontext() if stream is None else self._module.stream(stream)
 
     def event(self) -> Any:
-        """Returns an event with a time. Use only for gated devices."""
+        """Returns an event that records a time. The device must be gated."""
         return self._module.Event(enable_timing=True)
 
     def finish(self, stream: Any = None) -> None:
-        """Waits for the stream, or for the whole device."""
+        """Waits until the stream, or the whole device, has finished."""
         if self.is_cpu:
             return
         with calling("torch.synchronize"):
@@ -92,9 +90,9 @@ class TorchDevice:
                 self._module.synchronize(self.device)
 
     def supported(self) -> dict[str, Any]:
-        """Returns three facts about an AMD GPU as fields of an Accelerator: the GPU's instruction
-        set, the instruction sets for which torch has kernels, and torch's ROCm version. Returns an
-        empty result for any other device."""
+        """Returns facts about an AMD GPU, by the names of Accelerator's fields: its instruction
+        set, the instruction sets that torch has kernels for, and torch's ROCm version. Returns an
+        empty dict for other devices."""
         if not self.facts.device.driver.startswith(_ROCM):
             return {}
         properties = self._module.get_device_properties(self.device)
@@ -105,20 +103,20 @@ class TorchDevice:
         }
 
     def let_go(self) -> None:
-        """Returns the memory that torch caches to the device."""
+        """Frees the device memory that torch keeps for later use."""
         empty = getattr(self._module, "empty_cache", None)
         if empty is not None and not self.is_cpu:
             with calling("torch.empty_cache"):
                 empty()
 
     def sleep(self, seconds: float) -> None:
-        """Enqueues a kernel that holds the current stream for about this many seconds."""
+        """Enqueues a kernel that runs for about this many seconds."""
         self._module._sleep(max(1, int(seconds * self._cycles)))  # noqa: SLF001  # no other name
 
     @cached_property
     def _cycles(self) -> float:
-        """Returns the cycles of a sleep per second, measured after a first sleep that wakes the
-        device."""
+        """Returns the cycles per second of the device's clock, measured by a kernel that only
+        waits."""
         begin, end = self.event(), self.event()
         with self.on(self.stream(0)):
             self._module._sleep(_SLEEP)  # noqa: SLF001
@@ -131,8 +129,8 @@ class TorchDevice:
 
 @contextmanager
 def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
-    """Makes the calling thread enqueue on these streams, one stream for each device. The first
-    device becomes the current device."""
+    """Makes these streams current in this thread, one for each device. The first device becomes the
+    current device."""
     with ExitStack() as entered:
         for unit, stream in reversed(tuple(streams)):
             entered.enter_context(unit.on(stream))
@@ -140,7 +138,7 @@ def current(streams: Iterable[tuple[TorchDevice, Any]]) -> Iterator[None]:
 
 
 def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
-    """Returns the devices of torch's accelerator, then torch's device `cpu`."""
+    """Returns the devices of torch's accelerator, and then torch's `cpu`."""
     found: list[TorchDevice] = []
     with calling("torch.accelerator"):
         kind = accelerator(torch)
@@ -152,8 +150,7 @@ def discover(torch: Any, root: Root = ROOT) -> tuple[TorchDevice, ...]:
 
 
 def accelerator(torch: Any) -> str | None:
-    """Returns torch's name for the kind of accelerator in this machine, or None if there is
-    none."""
+    """Returns torch's name for this machine's kind of accelerator, or None if there is none."""
     known = getattr(torch, "accelerator", None)
     if known is not None:  # torch 2.6 has it
         here = known.current_accelerator() if known.is_available() else None
@@ -215,7 +212,7 @@ def _notes(torch: Any, kind: str) -> Iterator[str]:
 
 
 def _driver(torch: Any, kind: str) -> str:
-    """Returns the version of the platform for which this torch was built."""
+    """Returns the version of CUDA, ROCm or another platform for which torch was built."""
     if kind == "cuda":
         hip = torch.version.hip
         return f"{_ROCM} {hip}" if hip else f"CUDA {torch.version.cuda}"
@@ -223,8 +220,8 @@ def _driver(torch: Any, kind: str) -> str:
 
 
 def _recommended(module: Any) -> int:
-    """Returns the memory in bytes that Apple recommends as a device's maximum. For other devices,
-    returns a very large number."""
+    """Returns the largest amount of device memory that Apple recommends, in bytes. For other
+    devices, returns a very large number."""
     with suppress(AttributeError, RuntimeError):
         return int(module.recommended_max_memory())
     return _LARGEST
@@ -236,8 +233,7 @@ def _uuid(properties: Any) -> str | None:
 
 
 def pci_address(properties: Any) -> str | None:
-    """Returns a device's PCI address as sysfs writes it, from torch's properties, or None if the
-    properties lack the address."""
+    """Returns a device's PCI address in the form of sysfs, or None if torch does not report it."""
     parts = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if None in parts[1:]:
         return None

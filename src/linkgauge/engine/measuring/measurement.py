@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
@@ -95,6 +96,10 @@ class Measurement:
         self.verifies = settings.verify and planned.does.is_compared
         self.staging = Staging(planned.transfers, size)
 
+    @cached_property
+    def _counted(self) -> list[int]:
+        return self.planned.counted(self._size)
+
     @property
     def is_tracked(self) -> bool:
         """Whether the progress of each transfer must be recorded, because a total is computed."""
@@ -115,7 +120,7 @@ class Measurement:
         if self.planned.report is Report.HIDDEN:
             computing, *copying = timing.seconds
             return hidden(computing, max(copying), timing.span)
-        return headline(self.planned, self._size, timing, loops, definition)
+        return headline(self.planned, self._counted, timing, loops, definition)
 
     def _rate(self, seconds: float, loops: int) -> float:
         """Returns the steps per second of one transfer of the cell."""
@@ -264,9 +269,9 @@ class Measurement:
         wrong: str | None = None,
         collected: Collected = Collected(),  # noqa: B008
     ) -> CellResult:
-        """Compares the copied bytes, and returns the cell's result. `timings` are the samples, of
-        which `last` was the last to write the buffers. `wrong` describes an error that is already
-        known. `collected` has the other results of a collective or workload."""
+        """Compares the copied bytes, and returns the cell's result. `timings` are the samples.
+        `last` is the timing of the transfers that wrote the bytes last. `wrong` describes an error
+        that is already known. `collected` has the other results of a collective or workload."""
         planned = self.planned
         wrong = wrong or collected.problem
         problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)
@@ -314,7 +319,7 @@ class Measurement:
         return len(self.copies) > 1 and not isinstance(self.planned.operation, Collective)
 
     def _parts(self, loops: int, timings: Sequence[Timing]) -> Iterator[TransferFigure]:
-        for number, size in enumerate(self.planned.counted(self._size)):
+        for number, size in enumerate(self._counted):
             if not size and self.planned.does.from_one:
                 continue
             if number == 0 and self.planned.report.is_latency:

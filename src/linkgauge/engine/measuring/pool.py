@@ -21,8 +21,9 @@ class BufferPool:
     """Lends buffers to one cell at a time. When memory is short, frees the buffers that were not
     used for the longest time.
 
-    `budget` is the most bytes of host memory that the pool holds. With None, buffers are freed only
-    when an allocation fails. The devices' own memory does not count."""
+    `budget` is in bytes of host memory. If a new buffer would exceed it, unused buffers are freed
+    first. With None, buffers are freed only when an allocation fails. The devices' own memory does
+    not count."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget

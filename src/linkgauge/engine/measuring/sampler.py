@@ -106,10 +106,15 @@ class TrackedGroup:
 
 
 def headline(
-    cell: Cell, size: int, timing: Timing, loops: int, definition: Definition | None = None
+    cell: Cell,
+    counted: Sequence[int],
+    timing: Timing,
+    loops: int,
+    definition: Definition | None = None,
 ) -> float:
-    """Returns the bandwidth of one sample in bytes/s. `definition` says how a total is computed."""
-    moved = [counted * loops for counted in cell.counted(size)]
+    """Returns the bandwidth of one sample in bytes/s. `counted` has the bytes of one loop of each
+    transfer (`Cell.counted`). `definition` says how a total is computed."""
+    moved = [each * loops for each in counted]
     if cell.report.is_first:
         return moved[0] / timing.seconds[0]
     if not cell.report.is_total:

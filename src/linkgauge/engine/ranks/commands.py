@@ -118,8 +118,8 @@ class Said(msgspec.Struct, frozen=True):
 class Meet(msgspec.Struct, frozen=True, tag=True):
     """The message of a party to rank 0 at a meeting. Rank 0 answers `Met` or `PartyLeft` to all
     parties. `moved` is the most bytes that a party moves before its next message. With `start`, the
-    answer says when to begin. `late` says that the previous start time had already passed when its
-    message arrived."""
+    answer says when to begin. `late` says that the previous start time had already passed when rank
+    0's answer with it arrived."""
 
     said: Said
     moved: int = 0

@@ -93,8 +93,9 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
 
 
 def _silent(launch: Launch, lost: LostRank) -> int | None:
-    """Returns the process id of a silent rank 0 if it is on this machine, else None. The process
-    must be stopped, because the network alone may be the cause of the silence."""
+    """Returns the process id of a silent rank 0 if it is on this machine, else None. If the ranks
+    connect over a network, the result is also None unless the process is stopped (suspended),
+    because the network may be the cause of the silence."""
     if lost.how == ENDED or lost.process is None:
         return None
     processes = Processes(launch)

@@ -195,9 +195,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """How strongly each bad cell is affected (`of`). A part affects all of its cells equally,
-    within the factor `slack`. If several parts affect a cell, the strength is between that of the
-    strongest part and the sum of all parts."""
+    """How strongly each bad cell is affected (`of`). A part affects all of its cells about equally;
+    differences up to `slack` do not count. If several parts affect a cell, the strength is between
+    that of the strongest part and the sum of all parts."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -266,7 +266,8 @@ def causes(
 
 class _Strikes(NamedTuple):
     """The cells that a part affects, as bit masks. `may` are the cells that it may affect. `surely`
-    are those that it certainly affects. `since` are all of its cells from its first bad cell on."""
+    are those that it certainly affects. `since` are all cells of the run from the part's first bad
+    cell on."""
 
     may: int
     surely: int
@@ -320,21 +321,25 @@ def _candidates(
     for blame in blames:
         touching = [case for case in cases if blame.part in case.touched]
         struck = [case for case in touching if case.number in ended]
-        well = [case for case in touching if case.number not in ended]
+        rest = [case for case in touching if case.number not in ended]
+        well = [case for case in rest if case.cell.phase is None]
         phases = sorted({PHASES.index(case.cell.phase) for case in struck if case.cell.phase})
         if stays or len(phases) < 2:
             phase = struck[0].cell.phase
-            yield _Candidate(blame.part, phase, _mask(struck, place), _mask(well, place))
+            passed = [*well, *_past(rest, phase)]
+            yield _Candidate(blame.part, phase, _mask(struck, place), _mask(passed, place))
             continue
         yield _Candidate(blame.part, None, _mask(struck, place), _mask(well, place), is_mixed=True)
         for phase in (PHASES[at] for at in phases):
             own = [case for case in struck if case.cell.phase == phase]
-            passed = [case for case in struck if _is_later(case.cell.phase, phase)]
-            yield _Candidate(blame.part, phase, _mask(own, place), _mask([*well, *passed], place))
+            passed = [*well, *_past(touching, phase)]
+            yield _Candidate(blame.part, phase, _mask(own, place), _mask(passed, place))
 
 
-def _is_later(one: Phase | None, other: Phase) -> bool:
-    return one is not None and PHASES.index(one) > PHASES.index(other)
+def _past(cases: Iterable[Case], phase: Phase | None) -> list[Case]:
+    """Returns the cells that ended in a later phase."""
+    after = PHASES[PHASES.index(phase) + 1 :] if phase else ()
+    return [case for case in cases if case.cell.phase in after]
 
 
 def _mask(cases: Iterable[Case], place: dict[int, int]) -> int:

@@ -101,8 +101,8 @@ def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
 
 
 def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
-    """Returns the reasons that hold a device's clocks down. They are from readings under load or,
-    without these, from the device's latest state."""
+    """Returns the reasons that hold a device's clocks down. They are those seen under load or, if
+    there are none, those of the device's latest state."""
     reasons = [reason for reason, _ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 

@@ -18,7 +18,6 @@ from linkgauge.model.hardware.part import Kind
 from linkgauge.model.memory import Memory
 from linkgauge.model.units import count_of
 
-from . import stalls
 from .alike import CHANCE, classes, more_scatter
 from .cases import Case, named, timed_cases_of
 from .causes import Blame, fewest, remembered, suspects
@@ -73,11 +72,9 @@ def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
     """Yields a finding on cells with too few samples to show whether they stall or scatter. If all
     cells have too few, there is no finding."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
-    few = [count for count in counts if count < stalls.LEAST]
+    few = [count for count in counts if count < LEAST]
     if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
-        found = f"fewer than {stalls.LEAST} samples of a cell do not show whether it stalls"
-        if fewer := sum(count < LEAST for count in few):
-            found += f", and fewer than {LEAST} ({fewer} of these cells) whether it varies"
+        found = f"fewer than {LEAST} samples of a cell do not show whether it stalls or varies"
         why = "so nothing looks for that in these cells: --samples 8 takes enough"
         yield Finding("scatter", "unknown", f"{len(few)} of {count_of(len(counts))}", found, why)
 

@@ -147,7 +147,9 @@ def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
     by_gain = sorted(touching, key=lambda part: _explained(touching[part]), reverse=True)
     likely = set(by_gain[:_MOST_TRIED])
     candidates = [s for part, some in touching.items() if part in likely
-                  for s in _ways_to_be_slow(part, some)]  # fmt: skip
+                  for s in _ways_to_be_slow(part, some)
+                  # Nothing tells when another tool measured each cell.
+                  if evidence.tool is None or not (s.drifts or s.since)]  # fmt: skip
     chosen = fewest(candidates, lambda tried: fit(tried).loss)
     best = fit(chosen)
     levels, parts = best.levels, {s.part for s in chosen}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 
 import msgspec
@@ -18,12 +18,15 @@ from linkgauge.model.stats.summary import deviation, robust_deviation
 from .cases import Case, timed_cases_of
 
 LEAST = 3
-"""The fewest samples from which a cell shows roughly how much it varies."""
+"""The fewest samples from which a cell shows whether one stands out, and roughly how much the
+others vary."""
 _SPIKE = 0.08
 """The share by which a spike lasts longer than the other samples."""
 _SIGMAS = 7.0
 """The standard deviations of the other samples, or of the machine's noise, by which a spike lasts
 longer than these."""
+_SIGMAS_KNOWN = 4.0
+"""The same for a spike that is at least half as long as those that come back in steady cells."""
 _MOST_SPIKES = 0.45
 """The largest share of samples that may be spikes; if more samples last long, the cell is like
 that."""
@@ -56,6 +59,13 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         if result.better == "lower" or not (cell.bytes and cell.loops):
             return None
         return cell.bytes * cell.loops * statistics.median(self.case.times)
+
+    @property
+    def lost(self) -> float | None:
+        """Returns the seconds by which the longest sample exceeds the median. None for several
+        transfers, because one that stalls lowers their total by its own share alone."""
+        alone = len(self.case.cell.transfers) == 1
+        return (max(self.times) - 1) * self.seconds if self.seconds and alone else None
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
@@ -107,11 +117,28 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
     usual = statistics.median(
         robust_deviation(abs(time - 1) for time in times) for _, times in relative
     )
-    return tuple(_split(case, times, usual) for case, times in relative)
+    cells = [_split(case, times, usual) for case, times in relative]
+    stall = longest(cell for cell in cells if len(cell.spikes) > 1 and cell.variance < SCATTER**2)
+    return tuple(
+        _split(cell.case, cell.times, usual, math.log1p(stall / cell.seconds))
+        if stall and cell.seconds and not cell.spikes
+        else cell
+        for cell in cells
+    )
 
 
-def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
-    least, most = _spiky(times, min(usual, NOISE))
+def longest(cells: Iterable[Steadiness]) -> float | None:
+    """Returns the seconds that a spike takes: the median over cells of their longest spikes."""
+    lost = [seconds for cell in cells if (seconds := cell.lost)]
+    return statistics.median(lost) if lost else None
+
+
+def _split(
+    case: Case, times: tuple[float, ...], usual: float, known: float = math.inf
+) -> Steadiness:
+    """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
+    longer by the logarithm `known`."""
+    least, most = _spiky(times, min(usual, NOISE), known)
     spikes = tuple(place for place, time in enumerate(times) if time > least)
     if len(spikes) > most:
         spikes = ()
@@ -119,22 +146,24 @@ def _split(case: Case, times: tuple[float, ...], usual: float) -> Steadiness:
     return Steadiness(case, times, least, spikes, deviation(rest) ** 2, len(rest) - 1)
 
 
-def _spiky(times: Sequence[float], usual: float) -> tuple[float, int]:
-    """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
-    exceeds all other samples by several standard deviations (of logarithms)."""
+def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
+    """Returns the time above which samples are spikes, and the largest number of spikes. A spike
+    exceeds all other samples by several of their standard deviations, computed from logarithms."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
-    least = _apart(logs, usual)
+    least = _apart(logs, usual, known)
     for count in range(most, 0, -1) if logs[-1] - logs[0] > _SPIKE else ():
-        bound = _apart(logs[:-count], usual)
+        bound = _apart(logs[:-count], usual, known)
         if logs[-count] > bound:
             least = bound
             break
     return math.exp(min(least, math.log(_FAR))), most
 
 
-def _apart(logs: Sequence[float], usual: float) -> float:
-    return statistics.fmean(logs) + max(_SPIKE, _SIGMAS * max(deviation(logs), usual))
+def _apart(logs: Sequence[float], usual: float, known: float) -> float:
+    noise = max(deviation(logs), usual)
+    clear = min(_SIGMAS * noise, max(_SIGMAS_KNOWN * noise, known / 2))
+    return statistics.fmean(logs) + max(_SPIKE, clear)
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:

@@ -15,10 +15,8 @@ from linkgauge.model.units import count_of
 from .alike import CHANCE, Classes, classes, more_events, more_often, said_of
 from .cases import named
 from .causes import Cause, Strength, causes, suspects
-from .spikes import NOISE, SCATTER, Steadiness, pooled, steadiness_of
+from .spikes import NOISE, SCATTER, Steadiness, longest, pooled, steadiness_of
 
-LEAST = 4
-"""The fewest samples among which one may stand out."""
 _MORE = 1.7
 """The largest ratio between the scatter of cells with spikes, without these spikes, and the scatter
 of quiet cells."""
@@ -32,17 +30,18 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells have samples that sometimes last much longer."""
-    cells = [cell for cell in steadiness_of(evidence) if len(cell.times) >= LEAST]
+    """Yields findings on parts whose cells have samples that sometimes last much longer, from some
+    cell on."""
+    cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
         return
-    longest, first = _longest(bad), min(cell.case.number for cell in bad)
-    quiet = [cell for cell in cells if not cell.spikes and _would_show(cell, longest)]
+    stall, first = longest(bad), min(cell.case.number for cell in bad)
+    quiet = [cell for cell in cells if not cell.spikes and _would_show(cell, stall)]
     if not _are_stalls(bad, [cell for cell in quiet if cell.case.number > first]):
         return
     strengths = (
-        Strength({cell.case: lost for cell in bad if (lost := _lost(cell))}),
+        Strength({cell.case: lost for cell in bad if (lost := cell.lost)}),
         Strength({cell.case: len(cell.spikes) for cell in bad}, slack=1.0),
     )
     blamed, _ = causes(
@@ -131,24 +130,11 @@ def _longest_of(struck: Sequence[Steadiness]) -> str:
     """Returns the longest spike in words: `2 of 128 samples of core_to_core_latency (0, 1) took up
     to 65 times as long as usual`."""
     worst = _worst(struck)
-    longest = max(worst.times)
     more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
     return (
         f"{len(worst.spikes)} of {len(worst.times)} samples of {worst.case.name} took up to "
-        f"{longest:.3g} times as long as usual{_period(worst)}{more}"
+        f"{max(worst.times):.3g} times as long as usual{_period(worst)}{more}"
     )
-
-
-def _lost(cell: Steadiness) -> float | None:
-    """Returns how many seconds longer than the median the longest sample took."""
-    return (max(cell.times) - 1) * cell.seconds if cell.seconds else None
-
-
-def _longest(bad: Sequence[Steadiness]) -> float | None:
-    """Returns the seconds that a typical stall takes. It is the median over cells of each cell's
-    longest stall."""
-    lost = [seconds for cell in bad if (seconds := _lost(cell))]
-    return statistics.median(lost) if lost else None
 
 
 def _would_show(cell: Steadiness, stall: float | None) -> bool:

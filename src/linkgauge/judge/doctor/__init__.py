@@ -79,6 +79,8 @@ def diagnose(
     said = list(map(_referring, _confirming(evidence, found), causes))
     places = {f.name: place for f, place in first.items()}
     places |= {f.name: -1 for f in known if f.check in OF_MACHINE and f.severity == "warn"}
+    # Of several hosts, the other findings are of the odd one.
+    places |= {f.name: -1 for f in found if f.check == "host"}
     for finding in said:
         for cause in finding.explained_by if finding.check == "link-speed" else ():
             places[cause] = places.get(finding.name, len(known))

@@ -25,8 +25,8 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for clocks that are throttled under load or locked. Throttling at another time counts
-    only without readings under load."""
+    """Checks for clocks that are throttled under load or locked. If no throttling was seen under
+    load, the device's latest state counts."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():

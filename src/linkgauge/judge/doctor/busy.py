@@ -51,8 +51,8 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
-    """Returns the cells during which other programs took much CPU time. `of` selects this CPU time
-    from a load."""
+    """Returns the cells during which much CPU time was taken, by other programs or the hypervisor.
+    `of` selects this CPU time from a load."""
     least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case

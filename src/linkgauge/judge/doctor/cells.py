@@ -33,7 +33,9 @@ def _outcome(
         bad = [case for case in cases if case.cell.kind == kind]
         if not bad:
             return
-        good = [case for case in cases if case.cell.status == "pass"]
+        # What ended a cell in a later phase shows that it was well until then.
+        good = [case for case in cases if case.cell.kind != kind
+                and (case.cell.phase or case.cell.status in ("pass", "fail"))]  # fmt: skip
         if kind == "wrong-bytes" and _by_iommu(evidence, bad):
             yield _of_iommu(bad)
             return
@@ -86,7 +88,7 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether copies between devices over PCIe have wrong bytes because an IOMMU translates. On
+    """Whether only copies between devices over PCIe have wrong bytes, while an IOMMU translates. On
     bare metal, CUDA does not support such copies (CUDA C++ Programming Guide, IOMMU on Linux)."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(

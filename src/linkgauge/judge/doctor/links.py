@@ -40,8 +40,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch or host bridge whose links are all slow, or all counted errors. The
-    switch or bridge is then at fault."""
+    """Checks for a switch or host bridge of which each link is slow or counted errors. The switch
+    or bridge is then at fault."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():

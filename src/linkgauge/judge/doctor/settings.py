@@ -31,7 +31,8 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices without relaxed ordering of writes, although it was configured."""
+    """Checks for devices without relaxed ordering of writes. Devices that nobody has set up do not
+    count."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )

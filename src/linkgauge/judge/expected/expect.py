@@ -53,7 +53,7 @@ class Expectation(msgspec.Struct, frozen=True):
     only known roughly. `sure` is the share of it that every library reaches. `start` is the most
     seconds that starting takes. `without` is the reason why there is no achievable figure. `each`
     is the rate in bytes/s that each transfer of a total should achieve. It is null for a transfer
-    that shares a link, and empty if unknown."""
+    from which other transfers take some of its rate. `each` is empty if the rates are unknown."""
 
     expected: Expected
     most: float | None = None
@@ -84,8 +84,7 @@ class Expectations:
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
-        """Returns the load of the links while the cells of this result were measured at the same
-        time."""
+        """Returns the load of the links while this result's cells were measured together."""
         return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
@@ -175,10 +174,8 @@ class Expectations:
         """Returns the paths of these transfers in a form that can be compared. Raises Unknown if a
         path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
-        # Only what threads copy depends on the size: small copies fit in caches.
-        by_threads = any(transfer.engine.kind == "cpu" for transfer in transfers)
-        here = size if by_threads else None, alone, tuple(trained.items())
-        known = self._shapes.setdefault(here, {})
+        sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
+        known = self._shapes.setdefault((sized, alone, tuple(trained.items())), {})
         for transfer in transfers:
             if transfer not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
@@ -226,8 +223,7 @@ class Expectations:
 
 
 class _Sharing:
-    """Concurrent transfers that share links. Computes their rates at best and with protocol
-    overhead."""
+    """Computes the rates of concurrent transfers that share links: at best, and with overhead."""
 
     def __init__(
         self,
@@ -308,7 +304,7 @@ class _Sharing:
 
     def _each(self) -> tuple[float | None, ...]:
         """Returns the rate of each transfer in a sustained total. The rate is None for a transfer
-        that shares a link, because it is unknown how hardware divides the link."""
+        that gets less than it would alone, because hardware may divide a shared link in any way."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -367,8 +363,9 @@ class _Sharing:
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
     """Returns how a cell's total is defined, or None if its figure is no total. A measured cell has
-    its own definition. A planned cell gets `serial` if a device has several kernels, because these
-    never all run at once, else `sustained`."""
+    its own definition; without one, as in old files, it is `span`. A planned cell gets `serial` if
+    a device has several kernels, because these never all run at once, else `sustained`. If the
+    cell's report is the span, it is always `span`."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
@@ -380,8 +377,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 
 def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
-    """Yields numbers that are equal for cells which differ only in names, such as pairs of a
-    rack."""
+    """Yields numbers that are equal for cells that differ only in names (pairs of a rack)."""
     numbers: dict[Hashable, int] = {}
     for shape in shapes:
         yield shape.kind

@@ -117,7 +117,7 @@ class Anonymizer:
         return text
 
     def ids(self, text: str) -> str:
-        """Replaces only UUIDs and longer ids in the text."""
+        """Replaces only ids in the text: UUIDs, and the longer ids of containers."""
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
@@ -168,10 +168,10 @@ class Anonymizer:
     def document(
         self, value: object, rules: Mapping[str, FieldRule], key: str = "", below: str = ""
     ) -> object:
-        """Returns a JSON value in which all texts are replaced by the rules of their fields. `key`
-        is the name of the value's field. A field without a rule gets the rule of the empty name.
-        `below` is the name of an enclosing field whose rule holds for everything inside, or
-        empty."""
+        """Returns a JSON value in which all texts are replaced. `rules` has a rule for each field
+        name, and one for all other fields under the empty name. `key` is the name of the field that
+        holds the value. `below` is the name of a surrounding field whose rule holds for everything
+        inside, or empty."""
         rule = rules.get(below or key) or rules[""]
         if isinstance(value, str):
             return self._once(rule.change, key, value)
@@ -201,7 +201,8 @@ class TextRule(NamedTuple):
 
 
 def _value(who: Anonymizer, match: re.Match[str]) -> str:
-    """Replaces the value after a name such as `Serial Number:`. UUIDs are left to other rules."""
+    """Replaces the value that follows a name such as `Serial Number:`. UUIDs are left to another
+    rule."""
     value = match["value"]
     if (
         value.lower() in _NOTHING

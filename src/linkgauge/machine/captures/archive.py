@@ -102,7 +102,7 @@ STDOUT = Path("-")
 
 def check_new(path: Path) -> None:
     """Checks that an archive can be written to this path. Raises InputError if the file exists, or
-    if stdout is a terminal."""
+    if the path is `-` (stdout) and stdout is a terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
     if path != STDOUT and (path.is_file() or path.is_dir()):
@@ -165,8 +165,8 @@ def read_archive(path: Path) -> Captured:
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """Returns the files of an archive by path. Raises InputError if the file is no archive or
-    unpacks to too much. The error's message ends with `remedy`."""
+    """Returns the files of an archive by path. Raises InputError if the file is not an archive, or
+    if its content is too large. `remedy` is the end of the error's message."""
     return _unpacked(path, remedy).files
 
 

@@ -75,8 +75,8 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether the path leads through a symbolic link. Such content is recorded only at the
-        link's target."""
+        """Whether the path leads through a symbolic link. If so, its content is recorded only under
+        the link's target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -194,8 +194,8 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """Returns the files for the machine's names that /proc lacks, by path. Before Linux 6.1, for
-    example, `arch` is missing."""
+    """Returns files with the machine's names that /proc does not have, by path. Before Linux 6.1,
+    for example, the file `arch` is missing."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {

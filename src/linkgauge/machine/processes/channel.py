@@ -1,4 +1,4 @@
-"""Carries messages over a socket between two processes, one of which works for the other.
+"""Carries messages over a socket. One process sends commands, and the other works for it.
 
 Every command gets one answer. Progress messages may come before the answer. An error in the working
 process is raised again in the other process."""
@@ -127,8 +127,8 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection that carries messages. `multiprocessing` has the same, but loads
-    slowly and needs twice as many system calls."""
+    """One end of a connection that carries messages. The module `multiprocessing` also has such
+    connections, but it loads slowly and makes twice as many system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -163,8 +163,8 @@ class Channel:
 
     def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
         """Waits for the next message and returns it. `deadline` is a time of the monotonic clock.
-        Raises TimeoutError if only part of the message has arrived by then. Raises EOFError or
-        OSError if the other end is closed, or if the message is longer than `most` bytes."""
+        Raises TimeoutError if the message is not complete by then. Raises EOFError or OSError if
+        the other end is closed, or if the message is longer than `most` bytes."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
         if length > most:
             raise EOFError(f"a message of {length} bytes")

@@ -38,16 +38,17 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether all ranks are on one machine. They then meet at a named socket, without a
-        network."""
+        """Whether the ranks meet at a named socket, without a network. All ranks must be on one
+        machine, and the launch must have no address `first`."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The environment variables of a launcher: each field is the name of a variable.
+    """The environment variables of a launcher. The fields are names of variables, except `mpi`.
 
-    The values of all variables in `job` together name the launch. If `job` is empty, the id of the
-    process that started the ranks names it."""
+    The values of all variables in `job` together name the launch. If none of these variables is
+    set, the id of the process that started the ranks names the launch.
+    `mpi` is mpi4py's name for the launcher's MPI."""
 
     rank: str
     size: str
@@ -84,8 +85,8 @@ LEAST_TOKEN = 8
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """Returns the launch that this process belongs to. `environment` and `parent` describe another
-    process. Raises InputError if a variable has a wrong value."""
+    """Returns the launch to which this process belongs. `environment` and `parent` can be those of
+    another process. Raises InputError if a variable has a wrong value."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -158,8 +159,8 @@ def ranks_per_cpu(launch: Launch) -> float:
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns the name of this machine. LINKGAUGE_HOST overrides the name. Ranks under different
-    names cannot share memory, except within a common NVLink domain."""
+    """Returns the name of this machine, or the value of LINKGAUGE_HOST if it is set. Ranks with
+    different names share memory only if they are in the same NVLink domain."""
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 

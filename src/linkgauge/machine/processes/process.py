@@ -1,4 +1,4 @@
-"""Starts a process that works for this process. Sends it commands, waits for answers, and ends
+"""Starts a process that works for this process, sends commands to it, waits for answers, and ends
 it."""
 
 from __future__ import annotations

@@ -148,8 +148,7 @@ def _prompt(end: socket.socket) -> socket.socket:
 
 
 def is_ours(accepted: socket.socket) -> bool:
-    """Whether the process at the other end belongs to this user. Both processes are on this
-    machine."""
+    """Whether the process at the other end of a socket on this machine belongs to this user."""
     credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
 

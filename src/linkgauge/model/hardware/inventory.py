@@ -50,7 +50,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     driver: The name of its driver; null without one.
     numa_node: The NUMA node that the firmware reports.
     iommu_group: The number of the IOMMU group; null also without a group.
-    port: The kind of port, if the function is a port.
+    port: The kind of port or endpoint that the function is.
     parent: The address of the bridge above; null at the root.
     link: The function's link; for a virtual function, the link of its physical function.
     max_payload: The configured largest payload of a packet, in bytes.

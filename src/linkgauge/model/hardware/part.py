@@ -114,7 +114,7 @@ class Part:
     def host_bridge(root_port: str) -> Part:
         """Returns the host bridge above a root port. Both have the same PCI domain and bus."""
         bus = root_port.rpartition(":")[0]
-        return Part("host bridge", f"host bridge {bus}", (bus,))
+        return Part("host bridge", f"host bridge {bus}".rstrip(), (bus,))
 
 
 _known: dict[tuple[Kind, str, tuple[str, ...], bool], Part] = {}

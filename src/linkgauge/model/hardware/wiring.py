@@ -228,7 +228,7 @@ class Wiring:
             yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
-        """Returns the place that a link leads to, or None if the library does not report it. A GPU
+        """Returns the place that a link leads to, or None if this may be an unknown switch. A GPU
         that no backend can use gets a name of its own, so that it is not taken for a switch."""
         kind, _, address = (remote or "").partition(" ")
         if kind == "device":

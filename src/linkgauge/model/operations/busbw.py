@@ -32,6 +32,6 @@ def bandwidths(cell: CellResult, seconds: float | None = None) -> Bandwidths | N
 
 def average_bus(cells: Iterable[CellResult]) -> float | None:
     """Returns the mean bus bandwidth of all cells that have one, or None if no cell has. nccl-tests
-    reports this mean; it compares runs of the same sizes."""
+    reports this mean, to compare runs of the same sizes."""
     found = [own.bus for cell in cells if (own := bandwidths(cell)) is not None]
     return sum(found) / len(found) if found else None

@@ -180,8 +180,8 @@ class Operation(msgspec.Struct, frozen=True):
         operation.
     is_copy: Whether the operation only moves bytes. Copies may run at the same time, over several
         backends, and by another engine.
-    is_compared: Whether the bytes in its buffers are compared. Other operations check themselves,
-        or use the buffers of another tool.
+    is_compared: Whether the bytes in its buffers show that it was right. This is not so for a
+        pointer chase, which copies nothing, or for another tool, which has its own buffers.
     is_single: Whether each sample is a single iteration. Percentiles of samples then mean
         something.
     is_by_bytes: Whether the bytes that it moves over links and through memories determine its time.

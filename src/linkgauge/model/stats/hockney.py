@@ -1,8 +1,8 @@
 """Hockney's line through the times of transfers of several sizes: t = t0 + bytes ÷ r∞.
 
-t0 is the time of the smallest transfer (the latency), and r∞ the bandwidth that large transfers
-approach. The size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney, The
-communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994),
+t0 is the time that even the smallest transfer takes (the latency), and r∞ the bandwidth that large
+transfers approach. The size at which half of r∞ is reached is n½ = t0 × r∞. Source: R. W. Hockney,
+The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20 (1994),
 389-398.
 
 The line minimizes the squares of relative deviations, so small sizes count as much as large sizes.

@@ -34,9 +34,9 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 class Section(NamedTuple):
     """A section of a report. `of_run` shows one run, and `of_runs` several. A section without
-    blocks is left out. Sections are ordered by `rank`. If `on_screen`, the blocks of `of_run` are
-    also shown on a terminal, after all figures. `below` makes lines below each result; its second
-    argument asks for details."""
+    blocks is left out. Sections are ordered by `rank`. The section of a room can also be shown on a
+    terminal. If `on_screen`, the blocks of `of_run` are shown after all figures. `below` makes
+    lines below each result; its second argument asks for details."""
 
     name: str
     title: str

@@ -115,7 +115,7 @@ def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
 
 def _kept(cell: CellResult) -> str:
     """Returns how often a figure of another run is expected within the cell's interval. Returns
-    `samples` if this is unknown because the interval comes from one run."""
+    `samples` if this is unknown because the interval comes from this run's samples alone."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

@@ -203,9 +203,9 @@ def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
 
 
 def _far_below(result: Result) -> float:
-    """Returns the limit below which a figure stands out although no figure is expected. The limit
-    is a share of the median, since a path that lost half of its links reaches about half. Returns 0
-    where figures differ by their settings."""
+    """Returns the limit below which a figure stands out although its verdict is good: no more can
+    be expected of a path that lost half of its links, but it reaches only half of the others' rate.
+    The limit is a share of the median. It is 0 where figures differ by their settings."""
     figures = [cell.headline for cell in result.cells if cell.headline is not None]
     if result.sweep or result.better == "lower" or len(figures) < FEWEST:
         return 0.0

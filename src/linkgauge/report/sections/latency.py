@@ -119,8 +119,8 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
 def _curve(
     ordered: Sequence[float], scale: float, name: str, unit: str
 ) -> Iterator[dict[str, object]]:
-    """Yields points of a cumulative distribution. Of many equal samples, only the first and the
-    last are points."""
+    """Yields points of a cumulative distribution. Points with the same value as the point before
+    are left out, except known percentiles and the last point."""
     shares = sorted({*(n / POINTS for n in range(POINTS + 1)), *_TAIL, *PERCENTILES})
     before = None
     for each in shares:

@@ -3,7 +3,9 @@ stands out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import attrgetter
 from statistics import median, quantiles
 
 from linkgauge.model.cell_id import place_of
@@ -50,40 +52,40 @@ def _known(result: Result) -> Known:
 
 def _row(result: Result, known: Known) -> tuple[Entry, ...]:
     (_, least), (_, most) = known[0], known[-1]
-    drawn = result.drawn
+    place, drawn = _namer(result), result.drawn
     sample = f", {drawn.pairs} of {drawn.all} pairs (seed {drawn.seed})" if drawn else ""
     return (
         Entry(label(f"{result.benchmark}{sample}")),
         Entry(f"{len(known):,}", len(known)),
         figure(median(value for value, _ in known), result.unit),
-        *_end(result, least),
-        *_end(result, most),
+        *_end(result, least, place),
+        *_end(result, most, place),
         verdict([result], result.cells),
     )
 
 
-def _end(result: Result, cell: CellResult) -> tuple[Entry, Entry]:
+def _end(
+    result: Result, cell: CellResult, place: Callable[[CellResult], str]
+) -> tuple[Entry, Entry]:
     shown = shade(cell, result.unit) or Shade("")
     text = f"{shown.text}{shown.sign}"
-    return Entry(text, cell.headline, shown.tone), Entry(_place(result, cell), tone="dim")
+    return Entry(text, cell.headline, shown.tone), Entry(place(cell), tone="dim")
 
 
-def _place(result: Result, cell: CellResult) -> str:
-    """Returns the name of a cell: its row if there is a single column, its column if there is a
-    single row, else both."""
+def _namer(result: Result) -> Callable[[CellResult], str]:
+    """Returns what gives the name of a cell: its row if there is a single column, its column if
+    there is a single row, else both."""
     if len(columns_of(result)) == 1:
-        return cell.row
-    return cell.column if len(rows_of(result)) == 1 else place_of(result, cell)
+        return attrgetter("row")
+    return attrgetter("column") if len(rows_of(result)) == 1 else partial(place_of, result)
 
 
 def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:
     for result in results:
         found = outliers(result)
         if found:
-            names = [
-                f"{_place(result, cell)} {brief(cell.headline or 0.0, result.unit)}"
-                for cell in found
-            ]
+            place = _namer(result)
+            names = [f"{place(cell)} {brief(cell.headline or 0.0, result.unit)}" for cell in found]
             named = f" {result.benchmark} {first_of(names, ', ')}"
             yield line(Span("stands out", "warn"), named)
 

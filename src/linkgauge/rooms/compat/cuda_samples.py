@@ -1,9 +1,9 @@
 """bandwidthTest of the CUDA samples: copies of each size between host and device, a hundred times.
 
 Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, sizes, output). As in
-    the sample, a copy within a device counts the bytes read and written, and `--device=all` adds up
-    the rates of single devices. Copies are timed by the device's own clock if it has one, even with
-    `--cputiming`. `--noverify` skips the comparison of the bytes."""
+the sample, a copy within a device counts the bytes read and written, and `--device=all` adds up the
+rates of single devices. Copies are timed by the device's own clock if it has one, even with
+`--cputiming`. `--noverify` skips the comparison of the bytes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 def sample_arguments(arguments: Sequence[str], text: str) -> dict[str, str]:
     """Reads options as the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any
-    number of dashes. -h is --help. The help `text` lists the known options, one on each line."""
+    number of dashes. -h is --help. The help `text` lists the known options, one on each line.
+    Raises UsageError for other options, and for a value that is missing or not allowed."""
     has_value = dict(re.findall(r"(?m)^--(\w+)(=?)", text))
     known = {name.lower(): name for name in has_value} | {"h": "help"}
     given: dict[str, str] = {}

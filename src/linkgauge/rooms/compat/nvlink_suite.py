@@ -216,8 +216,8 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """Yields lines on the two ends, the size, the number of copies, and percentiles. Percentiles
-    that need more samples are left out."""
+    """Yields lines on the two ends, the size, the number of copies, and percentiles. A percentile
+    that needs more samples is shown as N/A."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

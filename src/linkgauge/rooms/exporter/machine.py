@@ -28,9 +28,9 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """The last reading. `age` is how many seconds ago it was taken, and None if there is no reading
-    or it is too old. `stale` means that a later reading failed or hangs. `version` changes with the
-    value."""
+    """The last reading. `value` is None if there is no reading yet, or if it is too old. `age` is
+    how many seconds ago it was taken; None if there is none yet. `stale` means that a later reading
+    failed or hangs. `version` changes with the value."""
 
     value: T | None
     age: float | None

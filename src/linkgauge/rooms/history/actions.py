@@ -160,8 +160,8 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
-    """Deletes old runs from the history, after a confirmation. `keep` says how old a run may be.
-    The folders of runs stay as they are."""
+    """Deletes old runs from the history if `yes`, else only lists them. `keep` says how old a run
+    may be, or how many runs of each machine are kept. The folders of runs stay as they are."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 

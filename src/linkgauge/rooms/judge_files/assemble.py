@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import product
 
 from msgspec.structs import asdict, replace
 
@@ -20,7 +21,7 @@ from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, is_accelerator
-from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.hardware.machine import Device, Host, Machine, Node
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
@@ -37,26 +38,17 @@ from .told import Facts, HostFigure, ToldFigure
 
 
 def machine_of(described: Described, backend: str) -> Machine:
-    """The described machine, with the facts from texts and products; whatever else a simulation
-    adds is left out. Its accelerators are named as `backend` names them."""
+    """Returns the described machine with the facts from texts and products, without other data of a
+    simulation. Its accelerators have names of `backend`."""
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
     nodes = tuple(
-        replace(
-            node,
-            memory_total=told.nodes[node.index].memory if node.index in told.nodes else None,
-            memory_available=None,
-            last_level_cache=None,
-            cores=(),
-            kind=None,
-        )
+        Node(node.index, node.cpus, own.memory if own else None)
         for node in host.nodes
+        for own in (told.nodes.get(node.index),)
     )
-    bare = replace(
-        host, hostname=told.hostname or "", system="", kernel="", cpu_model=told.cpu_model,
-        architecture=told.architecture or "", nodes=nodes, memory_total=None,
-        memory_available=None, transparent_huge_pages=None, last_level_cache=None,
-    )  # fmt: skip
+    named = (told.hostname or "", "", "", told.architecture or "", told.cpu_model)
+    bare = Host(*named, host.cpus, nodes, None, None, host.memlock_limit, None)
     details = HostDetails(
         distances=seen.host.distances if told.distances else {},
         node_cpus=seen.host.node_cpus if told.nodes else {},
@@ -64,16 +56,13 @@ def machine_of(described: Described, backend: str) -> Machine:
         sockets=told.sockets,
     )
     functions = _told_functions(seen.pci, told, described.unsure)
-    inventory = replace(
-        seen,
-        host=details,
-        pci=functions,
-        accelerators=tuple(
-            _bare_accelerator(one, backend, number in described.unsure)
-            for number, one in enumerate(seen.accelerators)
-        ),
-        unknown=(),
+    accelerators = tuple(
+        _bare_accelerator(one, backend, number in described.unsure)
+        for number, one in enumerate(seen.accelerators)
     )
+    inventory = replace(
+        seen, host=details, pci=functions, accelerators=accelerators, unknown=()
+    )  # fmt: skip
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()
@@ -82,27 +71,24 @@ def machine_of(described: Described, backend: str) -> Machine:
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
-    """The accelerators of several hosts, each like this machine, as ranks of one run, numbered host
-    by host. The links between the hosts are unknown."""
+    """Returns the accelerators of several equal hosts as ranks of one run, numbered host by host.
+    The links between the hosts are unknown."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
-    numbered = [(host, device) for host in hosts for device in own][:ranks]
-    devices = tuple(
-        replace(device, memory=f"{device.memory}@{number}")
-        for number, (_, device) in enumerate(numbered)
+    numbered = [
+        (host, replace(device, memory=f"{device.memory}@{number}"))
+        for number, (host, device) in enumerate(product(hosts, own))
+    ][:ranks]
+    devices = {backend: tuple(device for _, device in numbered)}
+    each = tuple(
+        Rank(number, host, 0, device.memory, device.model)
+        for number, (host, device) in enumerate(numbered)
     )
-    return replace(
-        machine,
-        devices={backend: devices},
-        inventory=None,
-        ranks=tuple(
-            Rank(number, host, 0, device.memory, device.model)
-            for number, ((host, _), device) in enumerate(zip(numbered, devices, strict=True))
-        ),
-    )
+    return replace(machine, devices=devices, inventory=None, ranks=each)
 
 
 def _named(place: str, backend: str) -> str:
-    """The name that this backend gives a simulated accelerator; other names are unchanged."""
+    """Returns the name of an accelerator with this backend, or the unchanged name of anything
+    else."""
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
@@ -113,8 +99,8 @@ _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 def _told_functions(
     found: Sequence[PciFunction], told: Facts, unsure: Collection[int]
 ) -> tuple[PciFunction, ...]:
-    """The functions of the accelerators and of the bridges above them, with the facts from texts. A
-    bridge whose address no text gives has a name that shows this."""
+    """Returns the PCI functions of the accelerators and of the bridges above, with the facts from
+    texts. A bridge without a known address has a made-up name such as `root port 2`."""
     accelerators = [one.address for one in found if is_accelerator(one)]
     unknown = {accelerators[place] for place in unsure if place < len(accelerators)}
     known = {gpu.pci for gpu in told.gpus.values()}
@@ -138,15 +124,15 @@ def _told_functions(
 
 
 def _bare_accelerator(one: Accelerator, backend: str, is_unsure: bool) -> Accelerator:
-    """The accelerator with only the facts that texts and products give. If its copy engines are
-    known to reach less than its memory does, it has no memory rate, so that its copies are compared
-    with their peers."""
+    """Returns the accelerator with only the facts from texts and products. If its copy engines are
+    known to be slower than its memory, the memory rate is None. Copies are then compared with their
+    peers."""
     links = (
         replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
         for link in one.links
     )
-    product = product_of(one.model)
-    rate = None if product is not None and product.copies else one.memory_rate
+    sheet = product_of(one.model)
+    rate = None if sheet is not None and sheet.copies else one.memory_rate
     return replace(
         one, memory=_named(one.memory, backend), memory_rate=rate, library=None,
         driver=None, utilization=None, temperature=None, uuid=None, pcie_replays=None,
@@ -161,7 +147,7 @@ def run_of(
     tool: ToolRun,
     command: Sequence[str],
 ) -> Run:
-    """The run that consists of these figures."""
+    """Returns the run that consists of these figures."""
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     by_benchmark = grouped((_key(one), one) for one in told)
     results = tuple(
@@ -177,15 +163,15 @@ def run_of(
 
 
 def _key(one: ToldFigure) -> tuple[str, int | None, int]:
-    """A key that is equal for figures in one table; a collective's figures of all sizes are in
-    one."""
+    """Returns a key that is equal for figures of one table. A table of a collective has all
+    sizes."""
     return one.benchmark, None if one.work is not None else one.size, one.ranks
 
 
 def _result(
     told: Sequence[ToldFigure], devices: Sequence[Device], machine: Machine, backend: str
 ) -> Result | None:
-    """The result with these figures; None if the machine lacks their devices."""
+    """Returns the result with these figures, or None if the machine lacks their devices."""
     first = told[0]
     if first.work is not None:
         return _collective(told, devices, backend)
@@ -218,7 +204,8 @@ def _result(
 
 
 def _of_host(told: Sequence[ToldFigure], first: HostFigure, backend: str) -> Result:
-    """Figures of a host or a network, under the benchmark's name or that of the tool's test."""
+    """Returns the result of a host or a network, with the name of the benchmark or of the tool's
+    test."""
     by_place = grouped(((one.row, one.column), one) for one in told)
     unit, cells = unit_of(first.unit), list[CellResult]()
     for (row, column), some in by_place.items():
@@ -235,7 +222,7 @@ def _of_host(told: Sequence[ToldFigure], first: HostFigure, backend: str) -> Res
 
 
 def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> CellResult:
-    """The cell with these figures; if there are several figures, each is a sample."""
+    """Returns the cell with these figures. Each of several figures is a sample."""
     samples = tuple(one.figure for one in told if one.part is None)
     counted = cell.counted(size)
     parts = tuple(_parts(told, counted, unit))
@@ -258,14 +245,15 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
 
 
 def _by_host(transfer: Transfer) -> Transfer:
-    """The transfer as the driver stages it, whatever links join the two ends: its engine is at
-    neither of them."""
+    """Returns the transfer as the driver stages it through host memory. The engine is at neither
+    end."""
     engine = Engine(node_memory(0), transfer.engine.kind)
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
 
 def figures_in(results: Iterable[Result], told: Sequence[ToldFigure]) -> int:
-    """How many printed figures the cells hold: a total that no tool printed is none."""
+    """Returns the number of printed figures in the cells. A total that no tool printed is not
+    counted."""
     places = {
         whole: {(one.benchmark, one.row, one.column) for one in told if (one.part is None) == whole}
         for whole in (False, True)

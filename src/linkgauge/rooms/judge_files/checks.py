@@ -14,7 +14,7 @@ from .shipped import shipped
 
 
 class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of settings.yml: values of a setting that cost bandwidth, and where they matter."""
+    """A setting of NCCL in settings.yml: the values that cost bandwidth, and where they matter."""
 
     name: str
     values: tuple[str, ...]
@@ -24,7 +24,7 @@ class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    """Finds settings of NCCL that cost bandwidth, if any figure is not known to be well."""
+    """Finds settings of NCCL that cost bandwidth, unless all figures are known to be good."""
     tool = evidence.tool
     cells = tuple(
         spoken(result, cell)
@@ -48,7 +48,7 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:
-    """Finds hosts whose figures are worse than those of the other hosts that ran the same."""
+    """Finds hosts with worse figures than the other hosts, if all ran the same tests."""
     peers = evidence.tool.peers if evidence.tool is not None else ()
     others, severity, why = "the other host", "warn", "nothing tells which of two hosts is as usual"
     if len(peers) > 2:

@@ -1,4 +1,4 @@
-"""Describes a machine from texts. Products fill in what no text says; the report names these
+"""Describes a machine from texts. Products supply facts that no text gives; reports list these
 assumptions."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MOST_BYTES = 64 << 20
 
 
 class Described(NamedTuple):
-    """A machine as texts and products describe it, with the assumptions, and the contradictions
-    between texts (`clashes`). `facts` are all facts that were read; `unsure` are the accelerators
-    about whose PCIe links too little is known."""
+    """A machine as texts and products describe it, with the assumptions and the contradictions
+    between texts (`clashes`). `facts` are all facts that were read. `unsure` lists accelerators
+    whose PCIe links are hardly known."""
 
     name: str
     description: Description
@@ -41,7 +41,7 @@ class Described(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The description as YAML."""
+        """Returns the description as YAML."""
         return yaml.safe_dump(self.tree, sort_keys=False, allow_unicode=True)
 
 
@@ -49,9 +49,10 @@ class Described(NamedTuple):
 
 
 def given(text: str) -> tuple[str, str] | None:
-    """The name and the YAML of a machine that `--machine` names: files (`topo.txt,lspci.txt`), or a
-    product and its number (`8 x H100 SXM`). None for anything else, such as a single file without
-    facts on accelerators. Raises InputError if several files have none."""
+    """Returns the name and the YAML of a machine in the value of `--machine`: files
+    (`topo.txt,lspci.txt`), or a number and a product (`8 x H100 SXM`). Returns None for any other
+    value, such as a single file without facts on accelerators. Raises InputError if several files
+    have none."""
     paths = [Path(one) for one in text.split(",")]
     if all(path.is_file() for path in paths):
         read = [one for path in paths for one in read_file(path)]
@@ -76,15 +77,15 @@ FORMS = (
 
 
 def of_product(model: str, count: int) -> Facts:
-    """The facts that follow from a product and a number. Raises InputError if the number is not
-    possible."""
+    """Returns the facts that follow from a product and a number of accelerators. Raises InputError
+    if the number is not possible."""
     if not 1 <= count <= 64:
         raise InputError(f"{count} × {model}: give 1 to 64 of a product")
     return Facts(gpus={index: ToldGpu(model) for index in range(count)})
 
 
 def read_file(path: Path) -> list[ReadText]:
-    """Everything that the readers find in a file. Raises InputError if it cannot be read."""
+    """Returns all figures and facts in a file. Raises InputError if the file cannot be read."""
     try:
         return read_text(path.name, read_given(path, MOST_BYTES).decode("utf-8", "replace"))
     except OSError as error:
@@ -95,8 +96,9 @@ def read_file(path: Path) -> list[ReadText]:
 
 
 def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ()) -> Described:
-    """The machine that these facts describe. If no text says which accelerators share a node, the
-    figures in `told` decide. Raises InputError for more accelerators than one machine has."""
+    """Returns the machine that these facts describe. If no text gives the NUMA nodes of
+    accelerators, the figures in `told` show them. Raises InputError for more accelerators than one
+    machine has."""
     facts, clashes = merged(found)
     indices = sorted({*facts.gpus, *(index for pair in facts.joins for index in pair)})
     if len(indices) > 256:

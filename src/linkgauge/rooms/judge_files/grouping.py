@@ -12,10 +12,10 @@ _APART = 0.95
 
 
 def nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
-    """The node of each accelerator; empty if the figures do not show it. The pairs of the first
-    benchmark over pairs must consist of fast pairs, which form two or more groups of equal size,
-    and slow pairs between these groups. Copies over the host are instead slower within a group,
-    because they cross the links that its members share twice."""
+    """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
+    The first benchmark over pairs must have fast pairs in two or more groups of equal size, and
+    slow pairs between the groups. Copies over the host are instead slower within a group, because
+    they cross the shared links twice."""
     for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
         pairs = {
             (int(one.row), int(one.column)): one.figure

@@ -24,7 +24,8 @@ _Key = tuple[object, ...]
 
 
 def run_of_hosts(texts: Sequence[ReadText], machine: str | None, label: str) -> list[Run]:
-    """A run for each host that the texts tell of, the worst host first. Raises InputError."""
+    """Returns a run for each host in the texts, the worst host first. Raises InputError if nothing
+    can be judged."""
     by_host = _by_host(texts)
     if len(by_host) < 2:
         return [run_of_texts(texts, machine, label)]
@@ -40,8 +41,9 @@ def _with_peers(run: Run, host: str, peers: Sequence[HostFigures]) -> Run:
 
 
 def with_verdicts(runs: Sequence[Run], judged: Callable[[Run], Run]) -> tuple[list[Run], int]:
-    """The judged runs of all hosts, each with the verdicts of all; and the exit code of the worst.
-    A single run is not compared, and its code is left to its display."""
+    """Returns the judged runs of all hosts, and the exit code of the worst. Each run lists the
+    verdicts of all hosts. The exit code of a single run is 0, because the run's own screen
+    decides."""
     if len(runs) < 2:
         return [judged(run) for run in runs], 0
     alone = {run.label: judged(_with_peers(run, run.label, ())) for run in runs}
@@ -61,8 +63,8 @@ def _verdict(run: Run) -> str:
 
 
 def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
-    """The texts of each host. A text without figures tells of all hosts; one whose figures no
-    earlier text of unknown host has is another tool's output on that host."""
+    """Returns the texts of each host. A text without figures describes all hosts. A text of an
+    unnamed host counts for an earlier unnamed host, unless both have the same figures."""
     found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
     for text in texts:
         if not text.has_figures:
@@ -80,7 +82,7 @@ def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
 
 
 def _hostname(text: ReadText) -> str:
-    """The host that a text names, if it names a single one."""
+    """Returns the name of the host, or nothing if the text names none or several."""
     named = {*(host for log in text.logs for host in log.hosts)}
     named |= {one.hostname for one in text.facts if one.hostname}
     return named.pop() if len(named) == 1 else ""

@@ -39,7 +39,8 @@ measure."""
 
 
 def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
-    """Everything that the readers find in the files; `-` is stdin. Raises InputError."""
+    """Returns all figures and facts in the files; `-` is stdin. Raises InputError if a file cannot
+    be read."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
     read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
@@ -54,8 +55,8 @@ def _from_stdin() -> list[ReadText]:
 
 
 def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> Run:
-    """The run that the texts describe. Raises InputError if they have no figures, or describe no
-    machine by which the figures could be judged."""
+    """Returns the run that the texts describe. Raises InputError if the texts have no figures, or
+    if `machine` cannot be read."""
     logs = [log for text in texts for log in text.logs]
     told = [figure for log in logs for figure in log.figures if 0 < figure.figure < _MOST]
     if not told:
@@ -85,8 +86,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 
 def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
-    """Extends the tool's run to as many equal hosts as its ranks need, if the texts describe only
-    one of them."""
+    """Returns the tool's run with this number of equal hosts, and with the assumption that all are
+    alike."""
     names = tuple(f"host{number}" for number in range(hosts))
     said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
     return replace(about, hosts=names, assumed=(*about.assumed, said))
@@ -112,7 +113,7 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
 def _described(
     texts: Sequence[ReadText], told: Sequence[ToldFigure], machine: str | None
 ) -> Described:
-    """The machine: as it was given with `--machine`, completed from the texts."""
+    """Returns the machine of `--machine`, completed from the texts."""
     facts = [one for text in texts for one in text.facts]
     name = next((text.name for text in texts if any(f.joins for f in text.facts)), texts[0].name)
     if machine is not None:
@@ -167,6 +168,6 @@ def _tells(facts: Facts) -> bool:
 
 
 def keep(run: Run, out: Path) -> Path:
-    """Keeps a judged run like any other run; returns the path of its run.json."""
+    """Writes a judged run to a folder like any other run, and returns the path of its run.json."""
     folder = create_run_folder(out, accelerator_of(run.machine), run.label, run.started)
     return write_run(folder, replace(run, id=folder.name))

@@ -117,7 +117,8 @@ class MachineLayout:
         self._assumed.append(f"{name}: {what}{ON_SHEET}")
 
     def _kind(self, name: str, **about: Any) -> str:
-        """The name of a kind of link with these properties: an existing kind, or a new one."""
+        """Returns the name of a kind of link with these properties: an existing kind, or a new
+        one."""
         number = 2
         own = name
         while own in self._kinds and self._kinds[own] != about:
@@ -161,15 +162,16 @@ class MachineLayout:
         return self._kind("pcie_not_told", **about, speed=16, width=16)
 
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
-        """The speed of an accelerator's link. A speed below its best may have been read while the
-        link was idle; it counts only if no figure of copies with the host refutes it."""
+        """Returns the speed of an accelerator's PCIe link. A speed below the maximum, which an idle
+        link may have, counts only if no copy with the host was faster."""
         if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
             return gpu.max_speed or gpu.speed
         carries = link_rate(gpu.speed, gpu.width or gpu.max_width or 16)
         return gpu.speed if self._best(place) <= _OVER * carries else gpu.max_speed
 
     def _best(self, place: int) -> float:
-        """The best rate of copies between an accelerator and the host; infinite without any."""
+        """Returns the best rate of copies between an accelerator and the host, or infinity if no
+        copy was measured."""
         ways = ("host_to_device_memcpy", "device_to_host_memcpy")
         rates = (
             one.figure
@@ -182,8 +184,8 @@ class MachineLayout:
 
     @cached_property
     def _groups(self) -> list[set[int]]:
-        """The groups of accelerators below one switch: from their bridges if these are known, else
-        from the links between them."""
+        """Returns the groups of accelerators below one PCIe switch, from their bridges. If these
+        are unknown, the links between the accelerators show the groups."""
         groups: list[set[int]] = []
         for (a, b), how in self._joins.items():
             if how in _SWITCHED:
@@ -261,8 +263,8 @@ class MachineLayout:
         )  # fmt: skip
 
     def _link_kind(self) -> tuple[str, float, int, tuple[float, float]]:
-        """The kind of link, the rate of one link in GB/s, the most links of one accelerator, and
-        the shares of the rate that copies reach."""
+        """Returns the kind of link, the rate of one link in GB/s, the most links of one
+        accelerator, and the shares of the rate that copies reach."""
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
         product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
         if product is None or product.links is None:
@@ -275,7 +277,7 @@ class MachineLayout:
         return kind, (told or each * 1e9) / 1e9, most, product.reach
 
     def _is_switched(self, counts: Mapping[tuple[int, int], int], most: int) -> bool:
-        """Whether one accelerator would need more links to all others than it has."""
+        """Whether an accelerator has fewer links than direct links to all others need."""
         own: dict[int, int] = {}
         for pair, count in counts.items():
             for place in pair:
@@ -283,8 +285,8 @@ class MachineLayout:
         return max(own.values(), default=0) > most
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
-        """Yields the pairs and links of the product's usual server, for accelerators whose links no
-        text gives."""
+        """Yields the pairs and links of the product's usual server, for accelerators without known
+        links."""
         product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
         if product is None or product.links is None or len(self._gpus) < 2:
             return

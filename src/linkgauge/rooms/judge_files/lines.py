@@ -14,7 +14,7 @@ _SURE = re.compile(
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?:? "
     r"|> "  # a quotation
 )
-_LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]))")
+_LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]) ?)")
 """The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
 _MOST_LABELS = 4096
 _LEAST_SHARE = 0.6
@@ -23,9 +23,9 @@ label."""
 
 
 def cleaned(text: str) -> dict[str, list[str]]:
-    """The lines of a text by the host or rank that wrote them, without its label; the one that
-    wrote the most figures first. It also has the lines without a label. A text without labels is
-    one entry with an empty name."""
+    """Returns the lines by the host or rank in their prefix, without this prefix. The host with the
+    most figures is first; it also has the lines without a prefix. A text without prefixes is one
+    entry with an empty name."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
     return _by_label([_bare(line) for line in re.split(r"\r\n|\r|\n", text)])
 
@@ -59,17 +59,17 @@ def _by_label(lines: list[str]) -> dict[str, list[str]]:
 
 
 def words_in(line: str) -> str:
-    """A line of a table without the table's rules."""
+    """Returns a line of a table without vertical and horizontal rules."""
     return re.sub("[┌┬┐├┼┤└┴┘│─┃|]+", " ", line).strip()
 
 
 def words_of(line: str) -> list[str]:
-    """The words of a line of a table, without its rules."""
+    """Returns the words of a line of a table, without its rules."""
     return words_in(line).split()
 
 
 def and_all(names: Iterable[str]) -> str:
-    """The names in words: `one, two and three`."""
+    """Returns the names as words: `one, two and three`."""
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -78,13 +78,13 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d
 
 
 def number_of(word: str) -> float | None:
-    """The number that a word states; None if it is no number."""
+    """Returns the number that a word states, or None if the word is no number."""
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
 class PrintedGrid(NamedTuple):
-    """A matrix as printed: its figures (None: N/A) by the numbers of row and column, and the lines
-    that it takes."""
+    """A printed matrix: the figures by the numbers of row and column (None: N/A), and the numbers
+    of the lines."""
 
     figures: dict[tuple[int, int], float | None]
     lines: frozenset[int]
@@ -95,8 +95,8 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
-    """The matrix whose line of column numbers is the first line from `start` on that is not empty.
-    Its lines may be wrapped, with empty lines between them."""
+    """Returns the matrix that begins at the first line from `start` on that is not empty. This line
+    has the column numbers. Lines may be wrapped, with empty lines between."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1

@@ -1,5 +1,4 @@
-"""Describes products of which only the name is known, from `products.yml`, which has an entry for
-each."""
+"""Describes products whose name alone is known, from the entries of `products.yml`."""
 
 from __future__ import annotations
 
@@ -43,14 +42,14 @@ def products() -> tuple[Product, ...]:
 
 
 def product_of(model: str | None) -> Product | None:
-    """The product that a name means; None if it is not listed."""
+    """Returns the product with this name, or None if `products.yml` does not list the product."""
     found = _found(model or "")
     return found[0] if found is not None else None
 
 
 @lru_cache
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
-    """The product that a text names, and the rest of the text."""
+    """Returns the product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)
     for one in products():
         for name in written:
@@ -61,14 +60,14 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 
 def model_of(device: str) -> str | None:
-    """The name of the accelerator with this PCI device number, in hexadecimal."""
+    """Returns the model of the accelerator with this PCI device number (hexadecimal)."""
     names = (one.ids.get(device.lower().removeprefix("0x")) for one in products())
     return next(filter(None, names), None)
 
 
 def split_product(text: str) -> tuple[str, int] | None:
-    """A product's name and the number of accelerators: the stated number, else that of its usual
-    server. None if the text names no product, or contains anything else."""
+    """Returns the product's name and the number of accelerators. Without a number, the usual server
+    decides. Returns None if the text names no product, or contains anything else."""
     match = _COUNTED.fullmatch(text)
     found = _found(match[2], re.IGNORECASE) if match is not None else None
     if match is None or found is None or not _BESIDE.fullmatch(found[1]):

@@ -36,7 +36,7 @@ _FAR = ("PHB", "NODE", "SYS")
 
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
-    """All explanations that apply, in the order in which a person would check them."""
+    """Returns all explanations that apply, in the order in which a person would check them."""
     seen = _Seen(run, tool)
     groups = (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_copies)
     return [said for group in groups for said in group(seen)]
@@ -48,7 +48,7 @@ def _say(text: str, /, **fields: object) -> str:
 
 
 class _Seen:
-    """A judged run of another tool, and what several explanations ask about it."""
+    """A judged run of another tool, with values that several explanations need."""
 
     def __init__(self, run: Run, tool: ToolRun) -> None:
         known = run.machine.known
@@ -62,11 +62,12 @@ class _Seen:
         self.curves = [(result, _curve(result.cells)) for result in run.results]
 
     def has(self, *names: str) -> bool:
-        """Whether the name of a benchmark begins so."""
+        """Whether any benchmark's name begins with one of these names."""
         return any(name.startswith(names) for name, _ in self.cells)
 
     def rates(self, *, staged: bool) -> list[float]:
-        """The rates of copies between two accelerators, one way, over the host or by peers."""
+        """Returns the rates of copies in one direction between two accelerators, over the host or
+        by peer access."""
         return [
             cell.headline
             for name, cell in self.cells
@@ -80,7 +81,7 @@ def _places(cell: CellResult) -> set[str]:
 
 
 def _between(seen: _Seen) -> Iterator[str]:
-    """Remarks on how accelerators of one host reach each other."""
+    """Explains how accelerators of one host reach each other."""
     ways, settings = seen.tool.ways, seen.tool.settings
     peers, staged = seen.rates(staged=False), seen.rates(staged=True)
     pairs = [name for name, _ in seen.cells if name.startswith("device_to_device")]
@@ -106,7 +107,7 @@ def _between(seen: _Seen) -> Iterator[str]:
 
 
 def _of_links(seen: _Seen) -> Iterator[str]:
-    """Remarks on links that carry less than they should."""
+    """Explains links that carry less than they should."""
     yield from _narrow(seen)
     if any(name.startswith(("host_to_device", "device_to_host")) for name, _ in seen.low):
         yield _say("host_copies")
@@ -125,7 +126,7 @@ def _of_links(seen: _Seen) -> Iterator[str]:
 
 
 def _narrow(seen: _Seen) -> Iterator[str]:
-    """Remarks on the link of PCIe that carries about what the slowest copy reaches."""
+    """Names the PCIe links that usually carry as much as the slowest copy reached."""
     links = [one.link for one in seen.known.pci if is_accelerator(one)]
     pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
     sheets = [one.pcie for one in map(product_of, seen.models) if one and one.pcie]
@@ -149,7 +150,7 @@ def _narrow(seen: _Seen) -> Iterator[str]:
 
 
 def _of_hosts(seen: _Seen) -> Iterator[str]:
-    """Remarks on figures across hosts."""
+    """Explains figures across several hosts."""
     tool = seen.tool
     yield from (_say("warned", said=said) for said in tool.warnings)
     if len(tool.hosts) > 1:
@@ -172,7 +173,8 @@ def _of_hosts(seen: _Seen) -> Iterator[str]:
 
 
 def _fitting(most: float, adapters: int | None) -> str:
-    """The sets of adapters that usually carry so many GB/s, as a sentence; empty without any."""
+    """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or an empty
+    text if no set fits."""
     fit = [
         f"{count} of {speed} Gb/s"
         for speed, carries in _CARRIES.items()
@@ -183,7 +185,7 @@ def _fitting(most: float, adapters: int | None) -> str:
 
 
 def _of_tools(seen: _Seen) -> Iterator[str]:
-    """Remarks on what tools of the network print."""
+    """Explains settings that network tools print."""
     mtu, gpu = (seen.tool.settings.get(name, "") for name in ("Mtu", "CUDA device"))
     if seen.has("rdma"):
         if mtu.isdecimal() and int(mtu) < 4096:
@@ -196,7 +198,7 @@ def _of_tools(seen: _Seen) -> Iterator[str]:
 
 
 def _of_copies(seen: _Seen) -> Iterator[str]:
-    """Remarks on copies within accelerators."""
+    """Explains copies within accelerators."""
     if seen.has("device_local_copy"):
         yield _say("counted")
         for model in seen.models:
@@ -209,7 +211,8 @@ def _of_copies(seen: _Seen) -> Iterator[str]:
 
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
-    """The sizes and the bytes/s on the bus of collectives out of place, over the most ranks."""
+    """Returns the sizes and the bytes/s on the bus of collectives out of place, over the most
+    ranks."""
     most = max((len(cell.transfers) for cell in cells), default=0)
     return sorted(
         (size, cell.operation.bytes_on_bus(size, most) / cell.headline)
@@ -221,7 +224,7 @@ def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
 
 
 def _of_curves(seen: _Seen) -> Iterator[str]:
-    """Remarks on collectives by their sizes."""
+    """Explains collectives by their sizes."""
     if seen.ranks == 1 and any(isinstance(cell.operation, Collective) for _, cell in seen.cells):
         yield _say("alone")
     for result, curve in seen.curves:
@@ -243,8 +246,8 @@ def _of_curves(seen: _Seen) -> Iterator[str]:
 
 
 def _of_curve(result: Result, curve: Sequence[tuple[int, float]], ranks: int) -> Iterator[str]:
-    """Remarks on averages over all sizes, unaligned sizes, sizes that take longer than larger ones,
-    and curves that still rise at their end."""
+    """Explains averages over all sizes, unaligned sizes, sizes that take longer than larger ones,
+    and curves that still rise at the end."""
     name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
     if result.average and curve[0][0] < _SMALL and largest > 256 * _SMALL:
         yield _say("average", most=max(rate for _, rate in curve) / 1e9)

@@ -1,5 +1,5 @@
-"""The section on a run that another tool measured: how its output was read, what was assumed, and
-what explains its figures."""
+"""The section on a run of another tool: how its output was read, the assumptions, and explanations
+of the figures."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def blocks(one: OneRun) -> Iterable[Block]:
 
 
 def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
-    """The table of all hosts, the one whose run this is first, then those that differ most."""
-    order = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
-    shown = order[:_MOST_HOSTS]
+    """Returns the table of the hosts, the worst first. The other hosts follow by name."""
+    worst = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
+    shown = sorted(worst[:_MOST_HOSTS], key=lambda one: (not one.low, len(one.host), one.host))
     rows = []
     for result in run.results:
         unit = BANDWIDTH if result.average else unit_of(result.unit)
@@ -82,10 +82,12 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
 
 
 def _expected(run: Run) -> Iterator[Line]:
-    """Lines on the expected figures with their reasons: the largest size of each benchmark."""
+    """Yields the reason of each expected figure, for the largest size of a benchmark. Benchmarks
+    with a low cell are left out, because their matrix has the reasons."""
     reasons = grouped(
         (cell.expected.because, result.benchmark)
         for result in run.results
+        if not any(cell.verdict == "low" for cell in result.cells)
         for cell in result.cells[-1:]
         if cell.expected is not None and cell.expected.because
     )
@@ -94,8 +96,8 @@ def _expected(run: Run) -> Iterator[Line]:
 
 
 def _on_sheet(assumed: str) -> tuple[str, str]:
-    """The product and the assumption about it, if the assumption follows from its data sheet; else
-    an empty name and the assumption."""
+    """Returns the product and the assumption that follows from its data sheet. For any other
+    assumption the product is empty."""
     from .layout import ON_SHEET
 
     product, _, what = assumed.removesuffix(ON_SHEET).partition(": ")

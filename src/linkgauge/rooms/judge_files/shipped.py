@@ -14,6 +14,6 @@ _T = TypeVar("_T")
 
 @cache
 def shipped(name: str, kind: type[_T]) -> _T:
-    """A shipped YAML file as values of this type."""
+    """Returns the content of a shipped YAML file as values of this type."""
     text = (resources.files(__package__) / name).read_text("utf-8")
     return msgspec.convert(yaml.safe_load(text), kind)

@@ -1,5 +1,5 @@
-"""Values that readers make of texts: the figures of a tool, and facts about a machine. Nothing else
-of a text is kept."""
+"""Values that readers return: the figures of a tool, and facts about a machine. Nothing else of a
+text is kept."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class ToldGpu(msgspec.Struct, frozen=True):
 
 
 class Bridge(msgspec.Struct, frozen=True):
-    """A port of a PCIe switch, or a root port. `acs` says whether it redirects traffic between its
-    devices to the host bridge."""
+    """A port of a PCIe switch, or a root port. `acs` says whether the port redirects traffic
+    between its devices to the host bridge."""
 
     speed: float | None = None
     width: int | None = None
@@ -60,7 +60,7 @@ class Bridge(msgspec.Struct, frozen=True):
 
 
 class ToldNode(msgspec.Struct, frozen=True):
-    """A NUMA node: its number of CPUs, and the bytes of its memory."""
+    """A NUMA node: the number of its CPUs, and the bytes of its memory."""
 
     cpus: int | None = None
     memory: int | None = None
@@ -100,9 +100,9 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class HostFigure(NamedTuple):
-    """What a figure of a host's memory, CPUs or network is of: transfers in the notation, the
-    unit's symbol, what is reported, what is done, the names of the transfers if each has a figure
-    of its own, and whether a benchmark of accelerators measures it."""
+    """The measurement behind a figure of a host's memory, CPUs or network. `work` has the transfers
+    in the notation. `parts` names the transfers if each has its own figure. With `with_device`, a
+    benchmark of accelerators measures the same."""
 
     work: str
     unit: str = BANDWIDTH.symbol
@@ -140,9 +140,16 @@ class ToldFigure(NamedTuple):
     host: HostFigure | None = None
 
 
+def copied(
+    name: str, row: object, column: object, gigabytes: float, size: int, of: Row | None = None
+) -> ToldFigure:
+    """Returns a figure of copies in GB/s, at this place of a benchmark."""
+    return ToldFigure(name, str(row), str(column), gigabytes * 1e9, size, of=of)
+
+
 class Log(msgspec.Struct, frozen=True):
-    """The output of one call of a tool. `hosts` are the names of the hosts that took part; `failed`
-    lists what the output reports as failed; `space` names the backend of its accelerators."""
+    """The output of one call of a tool. `hosts` are the names of the hosts that took part. `failed`
+    lists the failures in the output. `space` names the backend of the accelerators."""
 
     tool: str
     figures: tuple[ToldFigure, ...]
@@ -168,7 +175,7 @@ def found_figures(
     facts: Facts | None = None,
     space: str = "",
 ) -> Found | None:
-    """What a reader returns that found these figures of a tool; None without any."""
+    """Returns these figures of a tool as the result of a reader, or None without any figure."""
     log = Log(tool, tuple(figures), version, space=space)
     return Found((log,), facts or Facts(), frozenset(lines)) if log.figures else None
 
@@ -178,7 +185,7 @@ Reader = Callable[[Sequence[str]], Found | None]
 
 
 def together(*readers: Reader) -> Reader:
-    """The reader that finds what any of these finds."""
+    """Returns a reader that combines the results of several readers."""
 
     def read(lines: Sequence[str]) -> Found | None:
         parts = [part for each in readers if (part := each(lines)) is not None]
@@ -203,7 +210,7 @@ class Clash(NamedTuple):
 
 
 def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
-    """All facts combined, and the contradictions between them, in which the first text wins."""
+    """Returns all facts combined, and the contradictions between them. The first text wins."""
     whole, clashes = Facts(), list[Clash]()
     for facts in found:
         whole = _joined(whole, facts, "machine", clashes)
@@ -211,7 +218,7 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
 
 
 def _summed(clashes: Iterable[Clash]) -> Iterator[Clash]:
-    """Yields the contradictions; equal ones about several accelerators become one."""
+    """Yields the contradictions. Equal contradictions about several accelerators become one."""
     alike = grouped(
         ((re.sub(r"\d+$", "", one.what), one.one, one.other), one.what) for one in clashes
     )
@@ -228,7 +235,8 @@ def _joined(one: Facts, other: Facts, what: str, clashes: list[Clash]) -> Facts:
 
 
 def _value(one: object, other: object, what: str, clashes: list[Clash]) -> object:
-    """One of two values of a field; for mappings, the entries of both."""
+    """Combines two values of a field. Mappings and sets are merged; else the first known value or
+    the fuller one is returned. A contradiction is added to `clashes`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         both = {**one}
         for key, value in other.items():
@@ -252,8 +260,8 @@ def _value(one: object, other: object, what: str, clashes: list[Clash]) -> objec
 
 
 def _is_alike(one: object, other: object) -> bool:
-    """Whether two texts may mean the same: a full address and a part of it, a name and a longer
-    one, or the size of a memory by two tools."""
+    """Whether two texts may mean the same: a full address and a part of this address, a name and a
+    longer name, or two sizes of one memory."""
     if isinstance(one, str) and isinstance(other, str):
         a, b = sorted((one.lower(), other.lower()), key=len)
         return a in b or product_of(one) == product_of(other) is not None

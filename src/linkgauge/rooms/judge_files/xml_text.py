@@ -13,7 +13,7 @@ _MOST = 16 << 20
 
 
 def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:
-    """The first whole element of this name, and its lines."""
+    """Returns the first whole element of this name, and the numbers of its lines."""
     begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), None)
     if begin is None:
         return None

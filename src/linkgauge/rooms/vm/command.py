@@ -23,11 +23,11 @@ DOMAIN = Document("a domain", f"{_HERE}:domain_blocks", {"json": f"{_HERE}:domai
 
 class VmOptions(Options):
     domain: Path | None = argument(
-        "DOMAIN.xml", "Read what virsh dumpxml NAME wrote, or Proxmox's or QEMU's; - is stdin."
+        "DOMAIN.xml", "Read this definition: XML, or of Proxmox VE or QEMU; - is stdin."
     )
     role: Literal["guest", "host"] | None = option(
         OTHER,
-        "State which of the two this machine is, if its files do not show it.",
+        "Say whether this machine is the guest or the host, if its files do not show it.",
         "guest|host",
         "--as",
     )

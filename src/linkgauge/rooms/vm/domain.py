@@ -17,8 +17,9 @@ from linkgauge.model.hardware.virtual import Cpus
 
 
 class CpuTopology(msgspec.Struct, frozen=True):
-    """How many dies a socket has, clusters a die, cores a cluster and threads a core. QEMU numbers
-    vCPUs in this order; the threads of a core follow each other."""
+    """The guest's CPU topology: sockets, dies of a socket, clusters of a die, cores of a cluster
+    and threads of a core. QEMU numbers vCPUs in this order; the threads of a core follow each
+    other."""
 
     sockets: int = 1
     dies: int = 1

@@ -25,7 +25,6 @@ _COSTS = (
     ),
 )  # fmt: skip
 """What each wish costs the host, and the checks whose findings are wishes of that kind."""
-_GRAVE = ("fail", "warn")
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
@@ -34,8 +33,11 @@ def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ..
     if any(one.check == "domain-uuid" for one in findings):
         return ()
     lines = list[str]()
+    explained = {("link-speed", one.subject) for one in findings if one.check == "target-speed"}
+    grave = [one for one in findings if one.severity in ("fail", "warn")]
     for cost, checks in _COSTS:
-        found = [one for one in findings if one.check in checks and one.severity in _GRAVE]
+        found = [one for one in grave if one.check in checks]
+        found = [one for one in found if (one.check, one.subject) not in explained]
         lines += [cost, *(f"- {one.subject}: {one.found}" for one in found)] if found else []
     if not lines:
         return ()

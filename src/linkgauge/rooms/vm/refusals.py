@@ -109,14 +109,15 @@ def _policies(root: Element) -> Iterator[Refusal]:
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """Finds a cell at the default host bridge of pseries, which can have none."""
+    """Finds a default host bridge of pseries that belongs to a cell, which is impossible."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """Finds programs that need shared memory to reach the guest's, without it."""
+    """Finds network interfaces whose program (passt) needs shared memory, in domains that do not
+    share their memory."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
     access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}

@@ -75,7 +75,7 @@ def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
         return
     yield from findings.blocks(report.judged.findings, "vm")
     if lines := report.message:
-        caption = "To send to the host's administrator, the cheapest first:"
+        caption = "To send to the host's administrator; the cheapest changes come first:"
         yield Code(plain(caption, "strong"), lines)
     if report.domain is not None:
         yield from _placement(report, report.domain, report.judged)
@@ -88,7 +88,7 @@ def _heading(report: DomainReport) -> Line:
     if report.domain is None:
         return line(f"virtual machine, read as a {role}", because)
     name = Span(shown_name(report.domain.name), "strong")
-    return line("domain ", name, f", beside its {role}", because)
+    return line("domain ", name, f", compared with its {role}", because)
 
 
 def shown_name(name: str) -> str:
@@ -112,7 +112,8 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
         yield Prose([(), plain(f"No placement fits: {less}. Reduce the domain.")])
     elif lines:
         name = quote(domain.name) if domain.name.isprintable() else "NAME"
-        where = f"virsh edit {name}; replace its own elements, and add the controllers"
+        where = f"virsh edit {name}; replace its own elements"
+        where += ", and add the controllers" if "<controller" in "".join(lines) else ""
         if report.settings:
             asked = [text for setting in report.settings for text in setting.splitlines()]
             yield Code(plain(f"To ask {domain.form} for:", "strong"), asked)

@@ -75,7 +75,8 @@ def size_of(element: Element | None) -> int | None:
 
 
 def sized_in(unit: str | None) -> Callable[[str], int]:
-    """Returns a reader of sizes in this unit (`KiB` if it is None) that gives bytes."""
+    """Returns a function that reads a size in this unit and returns bytes. None stands for
+    `KiB`."""
     bytes_ = scale(unit or "KiB")
     return lambda text: number(text, digits=20) * bytes_
 

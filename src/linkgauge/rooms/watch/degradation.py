@@ -74,8 +74,8 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Returns the figures since the last lasting change. If that change made the figures far
-        worse, returns those before it. A lasting loss thus never becomes usual."""
+        """Returns the figures since the last lasting change. If that change made them worse by more
+        than `least`, returns the figures before the change. Such a loss does not become usual."""
         changes = change_points(figures)
         if not changes:
             return figures

@@ -131,8 +131,8 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> tuple[float, float]:
-        """Returns the seconds of all completed intervals, and the share of them in which devices
-        were busy."""
+        """Returns the seconds of all intervals so far, each counted in full. Also returns the share
+        of them in which devices were busy."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return elapsed, self._busy / elapsed
 
@@ -203,7 +203,7 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
-        """Returns the cells that look slow, if there is time to measure them once more."""
+        """Returns cells that look slow: as many as there is time to measure once more."""
         self._learn(run)
         judged = judge(run)
         sheets = {id(result): number for number, result in enumerate(judged.results)}

@@ -159,9 +159,9 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the steps of a hypercube. The first step copies the rank's own share to its place.
-    Then there is one step for each bit of the rank's number. In it, the rank exchanges all shares
-    that it has with the rank whose number differs in this bit."""
+    """Yields the steps of a hypercube. First, the rank's own share is copied to its place. Then
+    there is a step for each bit of the rank's number. In a step, two ranks whose numbers differ in
+    this bit exchange all shares that they have."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:

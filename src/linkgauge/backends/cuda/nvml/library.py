@@ -31,9 +31,9 @@ _PROGRAM_ARGUMENTS = 4
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns those processes that do not belong to this run, sorted. Processes of the run are this
-    one and other workers of its parent. Returns None if a process is hidden, because its parent is
-    then unknown."""
+    """Returns the ids of processes that do not belong to this run, sorted. Only this process and
+    other workers of the same parent belong to the run. Returns None if a process is hidden, because
+    its parent is then unknown."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None

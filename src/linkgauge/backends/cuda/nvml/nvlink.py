@@ -101,8 +101,8 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Returns the payload bytes that an NVLink link has sent and received. The unit of the counters
-    is a byte from NVLink 5 on, and KiB before."""
+    """Returns the payload bytes that an NVLink link has sent and received. The counters count bytes
+    from NVLink 5 on, and KiB in earlier versions."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)

@@ -50,7 +50,7 @@ def traced(
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
     activities = [kinds.CPU, *((kinds.CUDA,) if site.is_cuda else ())]
-    with profile(activities=activities) as recorded:
+    with profile(activities=activities, acc_events=True) as recorded:
         with site.stage(asked.kind):
             run()
         site.synchronize()

@@ -1,7 +1,7 @@
 """Reads the options of nccl-tests 2.19.6 as nccl-tests does, with the same error messages.
 
 Source: src/common.cu of that version (`main`). Numbers are read as C's strtol reads them: text
-    after a number is ignored, and text without a number is 0."""
+after a number is ignored, and text without a number is 0."""
 
 from __future__ import annotations
 

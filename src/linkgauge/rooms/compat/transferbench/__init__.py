@@ -108,8 +108,8 @@ def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
 
 
 def shape_of(test: AskedTest) -> int | None:
-    """Returns the number of blocks of the kernels in a test. None if the test has no kernels, or 0
-    if their numbers differ."""
+    """Returns the number of blocks of the kernels in a test. None if the test has no kernels. 0 if
+    the backend chooses the number, or if the kernels have different numbers."""
     counts = {transfer.count for transfer in test if transfer.executor.letter == "G"}
     return None if not counts else counts.pop() if len(counts) == 1 else 0
 

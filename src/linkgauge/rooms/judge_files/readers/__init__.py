@@ -1,5 +1,5 @@
-"""The readers: one file for each tool or kind of text. Each reader is a function from lines to what
-it found in them. Several readers may understand lines of the same text."""
+"""The readers: one file for each tool or kind of text. Each reader is a function from lines to the
+figures and facts in these lines. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from linkgauge.rooms.judge_files.told import Facts, Log, Reader
 
 @cache
 def readers() -> tuple[Reader, ...]:
-    """All readers, by the names of their files."""
+    """Returns all readers, by the names of their files."""
     names = sorted(module.name for module in iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}").read for name in names)
 
 
 @cache
 def _known_lines(tool: str) -> re.Pattern[str]:
-    """The lines that a tool prints besides its figures, without rules of tables."""
+    """Returns the lines that a tool prints besides its figures, without rules of tables."""
     known: dict[str, tuple[str, ...]] = shipped("known_lines.yml", dict[str, tuple[str, ...]])
     return re.compile("|".join(known.get(tool, ["(?!)"])))
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """Everything that the readers found in a text, or in what one host wrote of it.
+    """All figures and facts in a text, or in the lines of one host.
 
     name: The name of the text, or of the host that wrote this part of it.
-    lines: The number of its lines that are not empty.
-    understood: The number of these that a reader understood, or skipped as another rank's.
+    lines: The number of lines that are not empty.
+    understood: The number of lines that a reader understood, or skipped because another rank wrote
+        them.
     missed: The first line that no reader understood.
-    host: The host or rank that wrote it, if the text has labels of several that have figures."""
+    host: The host or rank in the prefix, if several hosts wrote figures; else empty."""
 
     name: str
     logs: tuple[Log, ...]
@@ -54,7 +55,7 @@ class ReadText(msgspec.Struct, frozen=True):
 
 
 def read_text(name: str, text: str) -> list[ReadText]:
-    """Everything that any reader finds in a text: a value for each host that wrote figures, or a
+    """Returns all figures and facts in a text: a value for each host that wrote figures, or a
     single one. No content of a text raises an error."""
     by_label = cleaned(text)
     read = {label: _read(name, lines) for label, lines in by_label.items()}

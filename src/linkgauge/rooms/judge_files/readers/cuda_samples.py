@@ -12,9 +12,9 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import PrintedGrid, grid_at, number_of
-from ..told import Facts, Found, Log, ToldFigure, ToldGpu
+from ..told import Facts, Found, Log, ToldFigure, ToldGpu, copied
 
-_GB = 1e9
+_GB, _LOCAL = 1e9, "device_local_copy"
 _STAGED = Row(
     "device_to_device_memcpy_staged", "memcpy CE device(row) -> device(column) without P2P",
     Layout.PAIRS, "r -> c by r.ce",
@@ -85,8 +85,7 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
 def _peers(
     title: re.Match[str], grid: PrintedGrid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of pairs. Pairs that do not reach each other are copied over the host's
-    memory in either case."""
+    """Yields the figures of pairs. Pairs without peer access are copied over the host's memory."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
     reads = title[3] == "Reads"
     for (down, across), figure in grid.figures.items():
@@ -94,53 +93,38 @@ def _peers(
             continue
         if down == across:
             if not both and not enabled:
-                yield _told("device_local_copy", 0, across, figure / 2)
+                yield copied(_LOCAL, 0, across, figure / 2, _PEER_SIZE)
             continue
         if enabled and (down, across) in refused:
             continue  # what it shows without, again
         if not enabled:
             row = _STAGED_BOTH if both else _STAGED
-            yield _told(row.name, down, across, figure, row)
+            staged = copied(row.name, down, across, figure, _PEER_SIZE, row)
+            yield staged._replace(staged=True)
         else:
             way = "read" if reads else "write"
             name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
-            yield _told(name, down, across, figure)
-
-
-def _told(
-    name: str, down: int, across: int, figure: float, staged: Row | None = None
-) -> ToldFigure:
-    place = str(down), str(across)
-    return ToldFigure(name, *place, figure * _GB, _PEER_SIZE, staged=staged is not None, of=staged)
+            yield copied(name, down, across, figure, _PEER_SIZE)
 
 
 # bandwidthTest.
 
 _RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
-_WAY = re.compile(r"\s*(Host to Device|Device to Host|Device to Device) Bandwidth, (\d+) Device")
+_WAY = re.compile(r"\s*(Host|Device) to (Host|Device) Bandwidth, (\d+) Device")
+_IS_ONE = re.compile(r"CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
 _KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
 _CSV = re.compile(
-    r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), "
-    r"Bandwidth = (\d{1,14}(?:\.\d{0,9})?) (GB|MB)/s,.*"
-    r"Size = (\d{1,12}) bytes"
+    r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = (\d{1,14}(?:\.\d{0,9})?)"
+    r" (GB|MB)/s,.*Size = (\d{1,12}) bytes"
 )
-_WAYS = {
-    "Host to Device": "host_to_device_memcpy_ce",
-    "Device to Host": "device_to_host_memcpy_ce",
-    "Device to Device": "device_local_copy",
-    "H2D": "host_to_device_memcpy_ce",
-    "D2H": "device_to_host_memcpy_ce",
-    "D2D": "device_local_copy",
-}
+_WAYS = {"H2D": "host_to_device_memcpy_ce", "D2H": "device_to_host_memcpy_ce"}
 _SAID = re.compile(
     r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)"
 )
 
 
 def _read_bandwidth(lines: Sequence[str]) -> Found | None:
-    if not any(
-        "CUDA Bandwidth Test" in line or _WAY.match(line) or _CSV.search(line) for line in lines
-    ):
+    if not any(_IS_ONE.search(line) for line in lines):
         return None
     gpus, used, figures = dict[int, ToldGpu](), set[int](), list[ToldFigure]()
     way, pinned, unit = "", True, _GB
@@ -149,12 +133,14 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
         if match := _RUNS.match(line):
             gpus[int(match[1])] = ToldGpu(match[2].strip())
         elif match := _WAY.match(line):
-            way = _WAYS[match[1]] if match[2] == "1" else ""
+            way = _WAYS.get(f"{match[1][0]}2{match[2][0]}", _LOCAL) if match[3] == "1" else ""
         elif match := _KIND.match(line):
             pinned = match[1] == "PINNED"
         elif match := _CSV.search(line):
             scale = _GB if match[4] == "GB" else _GB / 1000
-            figures += _bandwidth(_WAYS[match[1]], match[2] == "Pinned", match[3], match[5], scale)
+            figures += _bandwidth(
+                _WAYS.get(match[1], _LOCAL), match[2] == "Pinned", match[3], match[5], scale
+            )
         elif _SAID.match(line):
             unit = _GB if "GB/s" in line else _GB / 1000 if "MB/s" in line else unit
         elif len(words := line.split()) == 2 and words[0].isdecimal() and number_of(words[1]):
@@ -168,10 +154,10 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
 def _bandwidth(
     way: str, pinned: bool, figure: str, size: str, scale: float
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of copies. Those with memory that is not pinned show nothing of a link,
-    and are left out."""
-    if not way or not (pinned or way == "device_local_copy") or len(size) > 13:
+    """Yields the figures of copies. Copies with pageable memory are left out, because they do not
+    show the rate of a link."""
+    if not way or not (pinned or way == _LOCAL) or len(size) > 13:
         return
-    local = way == "device_local_copy"
+    local = way == _LOCAL
     rate = float(figure) * scale / (2 if local else 1)
     yield ToldFigure(way, "0", "0", rate, int(size))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ..products import model_of
-from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
+from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu, copied
 
 _RATE = re.compile(
     r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
@@ -24,9 +24,8 @@ def read(lines: Sequence[str]) -> Found | None:
     figures, used = list[ToldFigure](), set[int]()
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):
-            rate = float(match[3]) if match[3].count(".") < 2 else 0.0
-            if rate:
-                figures.append(ToldFigure(_WAYS[match[2]], "0", match[1], rate * 1e9, 512 * MIB))
+            if rate := float(match[3]):
+                figures.append(copied(_WAYS[match[2]], 0, match[1], rate, 512 * MIB))
                 used.add(number)
     gpus = _devices(lines)
     if not figures and not gpus:
@@ -36,7 +35,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
-    """The accelerators that are listed by their PCI device numbers."""
+    """Returns the listed accelerators, by their PCI device numbers."""
     for number, line in enumerate(lines):
         if re.search(r"(?i)gpu[ _]device[ _]ids", line):
             text = " ".join(lines[number : number + 64])

@@ -1,5 +1,5 @@
-"""Reads gc-hosttraffictest, text or JSON: what the host's threads and a device reach at the same
-staging buffer, together or alone. Its rates are 10^9 bits a second."""
+"""Reads gc-hosttraffictest, text or JSON: the rates of the host's threads and of an IPU at the same
+staging buffer, together or alone. Rates are in 10^9 bits/s."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
-    """The figures of a test; none unless there is a rate of each side that takes part."""
+    """Returns the figures of a test, or none unless each side that takes part has a rate."""
     before, _, behind = test.partition("buffer")
     sides = {
         "tile": _DEVICES_WORK.get(behind.removesuffix("tile").strip()),

@@ -54,7 +54,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def count_of_list(text: str) -> int | None:
-    """The number of CPUs in a list such as `0-31,64-95`; None if it is no list."""
+    """Returns the number of CPUs in a list such as `0-31,64-95`, or None if the text is no list."""
     return len(parse_cpu_list(text.replace(" ", ","))) or None
 
 
@@ -103,13 +103,14 @@ def _lstopo(lines: Sequence[str]) -> Found | None:
 
 
 def count_of_mask(mask: str) -> int | None:
-    """The number of CPUs in a mask such as `0xffffffff,,0xf`; None if it is no mask."""
+    """Returns the number of CPUs in a mask such as `0xffffffff,,0xf`, or None if the text is no
+    mask."""
     groups = (part.removeprefix("0x") or "0" for part in mask.split(","))
     return len(parse_cpu_mask(",".join(groups))) or None
 
 
 def _hypervisor(lines: Sequence[str]) -> Found | None:
-    """Reads a line of lscpu or hostnamectl that a person quotes alone."""
+    """Reads a quoted line of lscpu or hostnamectl that names a hypervisor."""
     for number, line in enumerate(lines):
         if match := _VIRTUAL.match(line):
             return Found(facts=Facts(hypervisor=match[1]), lines=frozenset({number}))

@@ -13,15 +13,9 @@ from ..products import model_of, product_of
 from ..told import Bridge, Facts, Found, ToldGpu, together
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
-_GPU = re.compile(
-    r"3D controller|VGA compatible controller|Processing accelerators|Display controller"
-)
-_MAKERS = re.compile(
-    r"NVIDIA|Advanced Micro Devices|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba"
-)
-_HOST_DISPLAY = re.compile(
-    r"ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics"
-)
+_GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
+_MAKERS = re.compile("NVIDIA|Advanced Micro|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba")
+_ONBOARD = re.compile("ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics")
 _MODEL = re.compile(r"\[(?!AMD\]|AMD/ATI\])([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
 _LINK = re.compile(
     r"(LnkCap|LnkSta):.*?Speed (\d{1,14}(?:\.\d{0,9})?)GT/s.{0,20}?, Width x(\d{1,2})"
@@ -29,9 +23,7 @@ _LINK = re.compile(
 _NODE = re.compile(r"NUMA node: (\d{1,3})")
 _ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
 _ORDER = re.compile(r"RlxdOrd([+-])")
-_SECONDARY = re.compile(
-    r"Bus: primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})"
-)
+_BUSES = re.compile("Bus: primary=.., secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 _PORT = re.compile(r"Express .{0,12}?(Upstream Port|Downstream Port|Root Port)")
 
 
@@ -43,7 +35,7 @@ class _Function(NamedTuple):
 
     @property
     def is_accelerator(self) -> bool:
-        makes = _MAKERS.search(self.name) and not _HOST_DISPLAY.search(self.name)
+        makes = _MAKERS.search(self.name) and not _ONBOARD.search(self.name)
         return bool(_GPU.search(self.kind) and makes)
 
     @property
@@ -52,7 +44,7 @@ class _Function(NamedTuple):
 
     @property
     def link(self) -> tuple[float | None, int | None, float | None, int | None]:
-        """Speed and width of the link as trained, and its maxima of both."""
+        """Returns speed and width of the link as trained, and the maxima of both."""
         found = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(self.body)}
         return *found.get("LnkSta", (None, None)), *found.get("LnkCap", (None, None))
 
@@ -90,12 +82,8 @@ def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
         model=_model(one.name) or (model_of(number[1]) if number else None),
         pci=one.address,
         node=int(node[1]) if node else None,
-        speed=speed,
-        width=width,
-        max_speed=most,
-        max_width=widest,
-        above=above,
-    )
+        speed=speed, width=width, max_speed=most, max_width=widest, above=above,
+    )  # fmt: skip
 
 
 def _model(name: str) -> str | None:
@@ -104,11 +92,11 @@ def _model(name: str) -> str | None:
 
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
-    """The bridges whose buses include this function's bus, the nearest first."""
+    """Returns the bridges whose buses include this function's bus, the nearest first."""
     ranges = []
     for address, bridge in bridges.items():
-        if (match := _SECONDARY.search(bridge.body)) is not None and address[:4] == one.address[:4]:
-            low, high = int(match[2], 16), int(match[3], 16)
+        if (match := _BUSES.search(bridge.body)) is not None and address[:4] == one.address[:4]:
+            low, high = int(match[1], 16), int(match[2], 16)
             if low <= one.bus <= high:
                 ranges.append((high - low, -low, address))
     yield from (address for _, _, address in sorted(ranges))
@@ -128,7 +116,7 @@ _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]
 
 
 def _tree(lines: Sequence[str]) -> Found | None:
-    """Reads the tree: a line's path follows from the columns at which its parts begin."""
+    """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     if not any(_ROOT.match(line) for line in lines):
         return None
     used, gpus, is_switch = set[int](), dict[str, ToldGpu](), set[str]()
@@ -159,7 +147,7 @@ def _tree(lines: Sequence[str]) -> Found | None:
 
 
 def piece_end(line: str) -> int:
-    """The column at which the last address in a line of the tree ends."""
+    """Returns the column at which the last address in a line of the tree ends."""
     return max((match.end() for match in _PIECE.finditer(line)), default=0)
 
 

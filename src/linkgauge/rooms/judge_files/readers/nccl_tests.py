@@ -84,7 +84,7 @@ def _version(line: str) -> str | None:
 
 
 def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[int]) -> Facts:
-    """The GPUs of the first host, and NCCL's lines on its settings."""
+    """Returns the GPUs of the first host, and the settings and transports in NCCL's lines."""
     gpus, first = dict[int, ToldGpu](), None
     for match in ranks:
         first = first or match[1]
@@ -110,7 +110,7 @@ def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence
 
 
 def _address(text: str) -> str | None:
-    """The address of a GPU: `0x1b` is a bus; newer versions print `0000:1b:00`."""
+    """Returns the address of a GPU. `0x1b` is only a bus; newer versions print `0000:1b:00`."""
     text = text.lower().removeprefix("0x")
     if re.fullmatch(r"[0-9a-f]{1,2}", text):
         return f"{int(text, 16):02x}" if int(text, 16) else None
@@ -136,15 +136,15 @@ def _tables(
 
 
 def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
-    """The number of ranks that are listed for a table: between the previous table and it, else in
-    the whole text."""
+    """Returns the number of ranks that are listed between the previous table and this table. If
+    none are listed there, the whole text counts."""
     own = sum(1 for number in ranks if earlier < number < head)
     return own or len(ranks)
 
 
 def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:
-    """The number of ranks, from the ratio of busbw to algbw; 0 if the ratio does not determine
-    it."""
+    """Returns the number of ranks from the ratio of busbw to algbw, or 0 if the ratio does not
+    determine the number."""
     algorithm, bus = max(speeds, default=(0.0, 0.0))
     for ranks in range(2, 129) if bus and bus_factor(name, 2) != bus_factor(name, 3) else ():
         if abs(algorithm * bus_factor(name, ranks) - bus) <= 0.011:
@@ -154,8 +154,8 @@ def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]
 
 
 def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> CollectiveName:
-    """The program that printed the table: the last one named above it, else the first one below it,
-    else one that fits the columns."""
+    """Returns the program that printed the table: the last program named above, else the first
+    program named below. Without any name, the columns decide."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
         if match := _NAME.search(lines[number]):
             return next(name for name in COLLECTIVE_NAMES if name == match[1])

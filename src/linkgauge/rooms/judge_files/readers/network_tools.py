@@ -101,7 +101,7 @@ def _perftest_json(lines: Sequence[str]) -> Found | None:
 
 
 def _float(value: Any) -> float | None:
-    """The finite number above 0 in a value; None if there is none."""
+    """Returns the finite number above 0 in a value, or None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < 1e30 else None
 

@@ -31,22 +31,18 @@ _SUM = re.compile(
 _HEADING = re.compile(r"(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|Bisect")
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _ADDRESS = re.compile(r"\(([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\)")
-_LOCAL = {
-    "device_local_copy_sm": "d -> d by d.sm",
-    "device_local_read_sm": "d -> null by d.sm",
-    "device_local_write_sm": "null -> d by d.sm",
-    "device_local_copy_tma": "d -> d by d.sm",
-}
+_LOCAL = (("copy_sm", "d -> d"), ("read_sm", "d -> null"), ("write_sm", "null -> d"),
+          ("copy_tma", "d -> d"))  # fmt: skip
 _ROWS = {row.name: row for row in NVBANDWIDTH} | {
-    name: Row(
-        name, f"{name.rpartition('_')[2].upper()} within device(column)", Layout.EACH_DEVICE, cell
-    )
-    for name, cell in _LOCAL.items()
+    row.name: row
+    for kind, work in _LOCAL
+    for title in (f"{kind.partition('_')[2].upper()} within device(column)",)
+    for row in (Row(f"device_local_{kind}", title, Layout.EACH_DEVICE, f"{work} by d.sm"),)
 }
 
 
 def row_of(name: str) -> Row | None:
-    """The row of the test with this name. Tests with bulk copies (`tma`) are rows of kernels."""
+    """Returns the table row for the test with this name. Bulk copies (`tma`) count as kernels."""
     if name in _ROWS or not name.endswith("_tma"):
         return _ROWS.get(name)
     row = _ROWS.get(f"{name.removesuffix('_tma')}_sm")
@@ -117,7 +113,7 @@ _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 
 
 def _base(key: str) -> str:
-    """The test's name within the name of its sum."""
+    """Returns the test's name from the name of its sum."""
     return _PART.sub("", key)
 
 
@@ -129,7 +125,7 @@ def _figures(name: str, heading: str, grid: PrintedGrid) -> Iterator[ToldFigure]
 def told(
     name: str, figures: Mapping[tuple[int, int], float | None], part: int | None = None
 ) -> Iterator[ToldFigure]:
-    """Yields the figures of a test's matrix; none for an unknown test."""
+    """Yields the figures of a test's matrix, or none for an unknown test."""
     row = row_of(name)
     if row is None:
         return
@@ -142,8 +138,8 @@ def told(
 
 
 def gpu_of(text: str) -> ToldGpu:
-    """The GPU in a text such as `NVIDIA H200 (00000000:1b:00)`, with or without the address and the
-    host."""
+    """Returns the GPU in a text such as `NVIDIA H200 (00000000:1b:00)`. The address and the host
+    may be missing."""
     match = _ADDRESS.search(text)
     model = text.partition(" (0")[0].strip() if match else text.strip()
     pci = f"{match[1][-4:].lower()}:{match[2].lower()}:{match[3].lower()}.0" if match else None
@@ -154,7 +150,8 @@ def gpu_of(text: str) -> ToldGpu:
 
 
 def documents(lines: Sequence[str], key: str) -> Iterator[tuple[dict[str, Any], frozenset[int]]]:
-    """The JSON objects in a text that have this key near their beginning, with their lines."""
+    """Returns the JSON objects in a text with this key near their beginning, and the numbers of
+    their lines."""
     if not any(f'"{key}"' in line for line in lines):
         return
     text = "\n".join(lines)
@@ -209,8 +206,8 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
-    """Yields the figures of a test. If it reports parts, the matrices of both parts and of the
-    total follow each other."""
+    """Yields the figures of a test. A test with parts prints the matrix of each part, then the
+    total."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
     row = row_of(name)
     if row is None or not rows:

@@ -74,8 +74,8 @@ def _joins(
 
 
 def _node(rest: Sequence[str]) -> int | None:
-    """The node in the column of NUMA affinities, which follows that of CPUs; of several nodes, the
-    first."""
+    """Returns the NUMA node in the column that follows the CPU affinity. The first of several nodes
+    counts."""
     if len(rest) < 2:
         return None
     match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1])
@@ -83,12 +83,13 @@ def _node(rest: Sequence[str]) -> int | None:
 
 
 def _cpus(text: str) -> int | None:
-    """The number of CPUs in a list; None if anything else is in it, as in one that is cut."""
+    """Returns the number of CPUs in a list, or None if the list contains anything else or is cut
+    off."""
     return count_of_list(text) if _CPUS.fullmatch(text) else None
 
 
 def _links(lines: Sequence[str]) -> Found | None:
-    """Reads `nvlink -s` and `-L`."""
+    """Reads `nvlink -s` and `nvlink -L`."""
     gpus, used, own = dict[int, ToldGpu](), set[int](), None
     for number, line in enumerate(lines):
         if match := _LISTED.match(line):
@@ -110,14 +111,14 @@ def _links(lines: Sequence[str]) -> Found | None:
 
 
 def _csv(lines: Sequence[str]) -> Found | None:
-    """Reads --query-gpu=index,name,pci.bus_id --format=csv."""
+    """Reads `--query-gpu=index,name,pci.bus_id --format=csv`."""
     rows = {n: match for n, line in enumerate(lines) if (match := _CSV.match(line))}
     gpus = {int(match[1]): ToldGpu(match[2], address_of(match[3])) for match in rows.values()}
     return Found(facts=Facts(gpus=gpus), lines=frozenset(rows)) if gpus else None
 
 
 def _screen(lines: Sequence[str]) -> Found | None:
-    """Reads the first screen, whose names may be cut."""
+    """Reads the first screen, which may cut off names."""
     gpus, used = dict[int, ToldGpu](), set[int]()
     is_one = any("NVIDIA-SMI" in line for line in lines)
     for number, line in enumerate(lines) if is_one else ():
@@ -129,7 +130,7 @@ def _screen(lines: Sequence[str]) -> Found | None:
 
 
 def address_of(text: str) -> str | None:
-    """An address in the form of sysfs."""
+    """Returns a PCI address as sysfs writes it."""
     match = _BUS.search(text)
     if match is None:
         return None
@@ -156,8 +157,8 @@ def _query(lines: Sequence[str]) -> Found | None:
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
-    """The fields of a GPU, by the last three headings above them; and the number of the line after
-    them."""
+    """Returns the fields of a GPU, by the last three headings above each field, and the number of
+    the line after the last field."""
     found, path, last = dict[str, str](), list[tuple[int, str]](), start + 1
     for number in range(start + 1, end):
         line = lines[number]

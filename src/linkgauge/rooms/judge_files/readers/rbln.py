@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..lines import number_of
-from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu
+from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -44,7 +44,8 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge], set[int]]:
-    """The devices, which are listed below their switches; the switches; and the lines of both."""
+    """Returns the devices, the switches that list these devices, and the numbers of all lines
+    read."""
     gpus, bridges, used, above = dict[int, ToldGpu](), dict[str, Bridge](), set[int](), ""
     for number, line in enumerate(lines):
         if match := _BRIDGE.match(line):
@@ -59,7 +60,7 @@ def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge
 
 
 def _index(word: str) -> int | None:
-    """The number of a device such as `rbln3`; None for the host."""
+    """Returns the number of a device such as `rbln3`, or None for the host."""
     digits = word.removeprefix("rbln")
     return int(digits) if digits.isdecimal() and len(digits) < 4 else None
 
@@ -79,4 +80,4 @@ def _row(
             name, down, across = "device_to_device_memcpy_read_ce", column, row
         else:
             name, down, across = "device_to_device_memcpy_write_ce", row, column
-        yield ToldFigure(name, str(down), str(across), rate * 1e9, size)
+        yield copied(name, down, across, rate, size)

@@ -11,13 +11,12 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import PrintedGrid, grid_at
-from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu
+from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu, copied
 
 SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
 _DEVICE = re.compile(
-    r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)"
-    r"(?:,\s+(?:\S{4,60},\s+)?"
+    r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
     r"([0-9a-f]{1,4}:[0-9a-f]{1,2}(?:\.[0-9a-f])?))?\s*$"
 )
 _TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
@@ -62,7 +61,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _address(text: str) -> str:
-    """The address for a text such as `0c:0.0`: bus, device and function."""
+    """Returns the PCI address for a text such as `0c:0.0`: bus, device and function."""
     bus, _, rest = text.partition(":")
     device, _, function = rest.rpartition(".") if "." in rest else (rest, "", "0")
     return (
@@ -71,8 +70,8 @@ def _address(text: str) -> str:
 
 
 def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
-    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU, because the
-    matrix does not say which CPU is near."""
+    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU. The matrix
+    does not say which CPU is near."""
     hosts = sorted({a for a, _ in grid.figures} - place.keys())
     best = dict[tuple[str, int], float]()
     for (down, across), figure in grid.figures.items():
@@ -88,15 +87,15 @@ def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterato
             best[key] = max(best.get(key, 0.0), figure)
     for (name, index), figure in best.items():
         if not both:
-            yield ToldFigure(name, "0", str(index), figure * 1e9, SIZE)
+            yield copied(name, 0, index, figure, SIZE)
         elif name.startswith("host"):
-            yield ToldFigure(_BOTH.name, "0", str(index), figure * 1e9, SIZE, of=_BOTH)
+            yield copied(_BOTH.name, 0, index, figure, SIZE, _BOTH)
 
 
 def _between(down: int, across: int, figure: float, both: bool) -> Iterator[ToldFigure]:
     if down == across:
         if not both:
-            yield ToldFigure("device_local_copy", "0", str(across), figure / 2 * 1e9, SIZE)
+            yield copied("device_local_copy", 0, across, figure / 2, SIZE)
         return
     way = "bidirectional_memcpy_write_ce" if both else "memcpy_write_ce"
-    yield ToldFigure(f"device_to_device_{way}", str(down), str(across), figure * 1e9, SIZE)
+    yield copied(f"device_to_device_{way}", down, across, figure, SIZE)

@@ -10,7 +10,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import number_of, words_of
-from ..told import MIB, Facts, Found, Log, ToldFigure
+from ..told import MIB, Facts, Found, Log, ToldFigure, copied
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -70,8 +70,8 @@ def read(lines: Sequence[str]) -> Found | None:
 def _matrix(
     lines: Sequence[str], start: int, kind: str, size: int, both: bool
 ) -> tuple[list[ToldFigure], set[int]]:
-    """Reads a matrix of p2p. Its rows are `GPU 00 -> …`; both ways have also `<-` and `<->`, and
-    the last one is the total."""
+    """Reads a matrix of the preset p2p. Rows are `GPU 00 -> …`. Rows for both ways are also `<-`
+    and `<->`; the last one is the total."""
     figures, used, names = list[ToldFigure](), set[int](), list[str]()
     for number in range(start, min(start + 400, len(lines))):
         line = lines[number]
@@ -96,27 +96,21 @@ def _of_row(
             continue
         if kinds == "GC":
             if across == 0:
-                yield _told(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
+                yield copied(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
         elif down == across:
             if not both and kind == "ce":
-                yield _told("device_local_copy", 0, across, rate, size)
+                yield copied("device_local_copy", 0, across, rate, size)
         elif both:
-            yield _told(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
+            yield copied(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
         else:
-            yield _told(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
-
-
-def _told(
-    name: str, down: int, across: int, rate: float, size: int, of: Row | None = None
-) -> ToldFigure:
-    return ToldFigure(name, str(down), str(across), rate * 1e9, size, of=of)
+            yield copied(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
 
 
 def _all_to_all(
     lines: Sequence[str], start: int, name: str, size: int
 ) -> tuple[list[ToldFigure], set[int]]:
-    """The rate of each pair while all copy, and what all carry together by the CPU's clock. None of
-    them if some are missing, or copies within devices run, too (no `name`)."""
+    """Returns the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
+    Returns nothing if figures are missing, or if copies within devices ran too (no `name`)."""
     used, rates, total = {start}, list[float](), 0.0
     count = 0
     for number in range(start + 1, min(start + 200, len(lines))):
@@ -131,7 +125,7 @@ def _all_to_all(
         used.add(number)
     if not name or not total or len(rates) != count * (count - 1):
         return [], used
-    whole = _told(name, 0, 0, total, size)._replace(ranks=count)
+    whole = copied(name, 0, 0, total, size)._replace(ranks=count)
     figures = [whole]
     pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
     for (source, destination), rate in zip(pairs, rates, strict=True):
@@ -143,7 +137,7 @@ def _all_to_all(
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
-    """The transfer of a test: from one memory by an executor to another."""
+    """Returns the transfer of a test: from one memory by an executor to another memory."""
     rate, size = float(match[1]), int(match[2])
     source, executor, destination = match[3] + match[4], match[5] + match[6], match[7] + match[8]
     kind = {"G": "sm", "D": "ce"}.get(match[5])
@@ -156,8 +150,8 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
         places = (match[8], match[4]) if reads else (match[4], match[8])
         if owner in places:
             name = f"device_to_device_memcpy_{way}_{kind}"
-            yield _told(name, int(places[0]), int(places[1]), rate, size)
+            yield copied(name, int(places[0]), int(places[1]), rate, size)
     elif source[0] in "CBN" and destination[0] == "G" and executor[1:] == destination[1:]:
-        yield _told(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
+        yield copied(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
     elif source[0] == "G" and destination[0] in "CBN" and executor[1:] == source[1:]:
-        yield _told(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)
+        yield copied(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)

@@ -91,7 +91,8 @@ def product(topology: CpuTopology) -> str:
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """Finds vCPUs in no cell, in several cells, and in a cell but not in the domain."""
+    """Finds vCPUs in no cell or in several cells, and cells with vCPUs that the domain does not
+    have."""
     domain = case.domain
     if not domain.cells:
         return
@@ -152,6 +153,7 @@ def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
         if strange:
             found = f"refers to cell {ranges(strange)}, which the domain does not have"
             remedy = "# Refer to a <cell> of <numa>, or add one."
+            remedy = remedy if domain.cells else "# Remove it, or define cells (<numa> in <cpu>)."
             yield _refusal("cell-of-none", what, found, remedy)
 
 

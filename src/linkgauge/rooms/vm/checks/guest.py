@@ -239,8 +239,8 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a function in the guest can be one of the host's. Bridges and the hypervisor's own
-    functions are not; the hypervisor marks those that it emulates by the subsystem's vendor."""
+    """Whether a function in the guest can be one of the host's: no bridge, and not made by the
+    hypervisor. The hypervisor marks devices that it emulates by the subsystem's vendor."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:

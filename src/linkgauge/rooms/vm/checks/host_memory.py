@@ -91,7 +91,7 @@ def check_remote(case: DomainEvidence) -> Iterator[Finding]:
         found = f"bound to node {ranges(nodes)}, but its vCPUs run on node {ranges(at)}"
         if share < 1:
             found += f": {share:.0%} of accesses are remote"
-            found += " if its nodes give alike" if len(nodes) > 1 else ""
+            found += " if each node gives the same share" if len(nodes) > 1 else ""
         why = "every access crosses the link between the nodes"
         why = why if share == 1 else "accesses to another node cross the link between the nodes"
         why += f", at {far:.1f} times the local distance" if far else ""

@@ -84,10 +84,10 @@ def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """Returns the cost of a placement; the first number counts most. The numbers are: vCPUs that no
-    CPU of the host can run; vCPUs without a CPU of their own, if the narrowest pins choose first;
-    vCPUs that may run on several nodes; and the mean distance from vCPUs to memory and from devices
-    to vCPUs, as a multiple of the local distance."""
+    """Returns the cost of a placement as four numbers, of which the first counts most: vCPUs that
+    no CPU of the host can run; vCPUs without a CPU of their own; vCPUs that may run on several
+    nodes; and the mean distance from vCPUs to memory and from devices to vCPUs, as a multiple of
+    the local distance."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
