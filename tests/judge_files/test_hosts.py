@@ -58,9 +58,8 @@ def test_the_odd_host_of_one_log_is_named(tmp_path):
 
 
 def test_cells_of_another_tool_do_not_drift(tmp_path):
-    (tmp_path / "log").write_text(re.sub(
-        r"^ 0 .*", " 0      12.00      8.41      4.12      6.75", output("node01"), flags=re.MULTILINE
-    ))  # fmt: skip
+    row = " 0      12.00      8.41      4.12      6.75"
+    (tmp_path / "log").write_text(re.sub(r"(?m)^ 0 .*", row, output("node01")))
     done = called("judge", tmp_path / "log")
     assert (done.returncode, "drift" in done.stdout) == (1, False)
 
