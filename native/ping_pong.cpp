@@ -25,13 +25,13 @@ constexpr std::uint64_t kCounted = 10;    // further ones, once both threads cou
 constexpr std::size_t kPage = 4096;       // for the line alone
 constexpr std::uint64_t kMostTrips = std::numeric_limits<std::uint64_t>::max() / 4;
 
-using Line = std::atomic<std::uint64_t>;
-static_assert(Line::is_always_lock_free);
+using SharedLine = std::atomic<std::uint64_t>;
+static_assert(SharedLine::is_always_lock_free);
 
 // Waits until the line has this count, and counts on, by compare-and-swap alone: it asks for the
 // line exclusively, once. A load while waiting would fetch it shared, and the store that follows
 // ask again: two exchanges a bounce. The loop has no pause, which would count as latency.
-void count_on(Line& line, std::uint64_t count) {
+void count_on(SharedLine& line, std::uint64_t count) {
   std::uint64_t expected = count;
   while (!line.compare_exchange_weak(expected, count + 1, std::memory_order_acq_rel,
                                      std::memory_order_relaxed)) {
@@ -41,7 +41,7 @@ void count_on(Line& line, std::uint64_t count) {
 
 // Each thread waits for its turn at the beginning of a trip: the first for even counts, from this
 // one on, the other for odd ones.
-void serve(Line& line, std::uint64_t first, std::uint64_t loops) {
+void serve(SharedLine& line, std::uint64_t first, std::uint64_t loops) {
   for (std::uint64_t loop = 0; loop < loops; ++loop) count_on(line, first + 2 * loop);
 }
 
@@ -55,7 +55,7 @@ PingPong ping_pong(int first, int second, std::uint64_t loops, std::uint64_t lap
   if (loops > kMostTrips / laps) throw std::invalid_argument("too many loops");
   const auto own = std::span(cpus).first(1);
   const Memory memory(kPage, Kind::Pageable, std::nullopt, own);
-  Line& line = *new (memory.address()) Line(0);
+  SharedLine& line = *new (memory.address()) SharedLine(0);
   PingPong found{};
   found.times.reserve(laps + 1);
   Counts counts;  // of the other thread

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kWord = 0x9E3779B97F4A7C15;  // any but zero
 
-struct alignas(2 * kCacheLine) Thread {
+struct alignas(2 * kCacheLine) Toucher {
   Slice part{};
   double begin = 0;
   double end = 0;
@@ -58,7 +58,7 @@ std::vector<double> first_touch(std::byte* address, std::size_t size, std::span<
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t whole = round_up(size, page);
   run_on(cpus, [](std::size_t) {});  // throws if one cannot be pinned: the others would wait for it
-  std::vector<Thread> threads(cpus.size());
+  std::vector<Toucher> threads(cpus.size());
   std::vector<double> times{0.0};
   std::atomic<int> error = 0;
   double spent = 0;
@@ -66,7 +66,7 @@ std::vector<double> first_touch(std::byte* address, std::size_t size, std::span<
   std::barrier dropped(static_cast<std::ptrdiff_t>(cpus.size()));
   std::barrier touched(static_cast<std::ptrdiff_t>(cpus.size()), [&]() noexcept {
     double begin = threads[0].begin, end = threads[0].end;
-    for (const Thread& thread : threads) {
+    for (const Toucher& thread : threads) {
       begin = std::min(begin, thread.begin);
       end = std::max(end, thread.end);
     }
@@ -75,7 +75,7 @@ std::vector<double> first_touch(std::byte* address, std::size_t size, std::span<
   });
   times.reserve(laps + 1);
   run_on(cpus, [&](std::size_t index) {
-    Thread& thread = threads[index];
+    Toucher& thread = threads[index];
     // Whole huge pages: two threads that fault one in would wait for each other.
     thread.part = slice(whole, cpus.size(), index, kHugePage);
     std::byte* start = address + thread.part.offset;

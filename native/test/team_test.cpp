@@ -15,15 +15,15 @@ namespace linkgauge::test {
 
 namespace {
 
-constexpr std::size_t kSizes[] = {1, 8, 63, 511, 512, 513, 4096, 100'003};
-constexpr std::uint64_t kSeed = 11;
+constexpr std::size_t kTeamSizes[] = {1, 8, 63, 511, 512, 513, 4096, 100'003};
+constexpr std::uint64_t kTeamSeed = 11;
 
 std::uintptr_t at(Arena& arena) { return reinterpret_cast<std::uintptr_t>(arena.begin()); }
 
 std::vector<std::byte> defined(std::size_t size, Pattern pattern, bool inverted) {
-  auto found = words(size, kSeed);
+  auto found = words(size, kTeamSeed);
   for (std::size_t i = 0; i < size; ++i) {
-    const std::uint64_t first = word(kSeed, 0);
+    const std::uint64_t first = word(kTeamSeed, 0);
     if (pattern == Pattern::Constant) found[i] = std::byte(first >> i % 8 * 8 & 0xFF);
     const bool flipped = pattern == Pattern::Split && i / 512 % 2 == 0;
     if (flipped != inverted) found[i] = ~found[i];
@@ -32,14 +32,14 @@ std::vector<std::byte> defined(std::size_t size, Pattern pattern, bool inverted)
 }
 
 void patterns() {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kTeamSizes) {
     for (const Pattern pattern : {Pattern::Words, Pattern::Constant, Pattern::Split}) {
       for (const bool inverted : {false, true}) {
         Arena arena(size, size % 9);
-        fill(arena.begin(), size, kSeed, pattern, inverted, cpus());
+        fill(arena.begin(), size, kTeamSeed, pattern, inverted, cpus());
         const auto wanted = defined(size, pattern, inverted);
         check(std::equal(wanted.begin(), wanted.end(), arena.begin()) && arena.is_guarded());
-        const auto found = first_mismatch(arena.begin(), size, kSeed, pattern, cpus());
+        const auto found = first_mismatch(arena.begin(), size, kTeamSeed, pattern, cpus());
         check(found == (inverted ? std::optional<std::size_t>(0) : std::nullopt));
       }
     }
@@ -47,13 +47,13 @@ void patterns() {
 }
 
 void mismatches() {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kTeamSizes) {
     for (const std::size_t wrong : {std::size_t{0}, size / 2, size - 1}) {
       Arena arena(size, 3);
-      fill(arena.begin(), size, kSeed, Pattern::Words, false, cpus());
+      fill(arena.begin(), size, kTeamSeed, Pattern::Words, false, cpus());
       const std::uint64_t before = checksum(arena.begin(), size, cpus());
       arena.begin()[wrong] ^= std::byte{4};
-      check(first_mismatch(arena.begin(), size, kSeed, Pattern::Words, cpus()) == wrong);
+      check(first_mismatch(arena.begin(), size, kTeamSeed, Pattern::Words, cpus()) == wrong);
       check(checksum(arena.begin(), size, cpus()) == (before ^ 4ULL << wrong % 8 * 8));
     }
   }
@@ -69,13 +69,13 @@ std::vector<Span> sample(Team& team, std::uint64_t loops, std::uint64_t laps) {
 
 void moves() {
   const std::vector<int> crowd{cpus().front(), cpus().back(), cpus().front()};
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kTeamSizes) {
     Arena source(size, 1), destination(size, 2), constant(size, 0);
-    fill(source.begin(), size, kSeed, Pattern::Words, false, cpus());
+    fill(source.begin(), size, kTeamSeed, Pattern::Words, false, cpus());
     const Job jobs[] = {
-        {Op::Copy, at(source), at(destination), size, kSeed, crowd},
-        {Op::Read, at(source), 0, size, kSeed, crowd},
-        {Op::Write, 0, at(constant), size, kSeed, crowd},
+        {Op::Copy, at(source), at(destination), size, kTeamSeed, crowd},
+        {Op::Read, at(source), 0, size, kTeamSeed, crowd},
+        {Op::Write, 0, at(constant), size, kTeamSeed, crowd},
     };
     Team team(jobs);
     for (int round = 0; round < 2; ++round) {
@@ -83,8 +83,8 @@ void moves() {
       check(spans[1].checksum == checksum(source.begin(), size, cpus()));
       check(spans[0].passes == 6 && spans[0].progress.size() == 4);
     }
-    check(!first_mismatch(destination.begin(), size, kSeed, Pattern::Words, cpus()));
-    check(!first_mismatch(constant.begin(), size, kSeed, Pattern::Constant, cpus()));
+    check(!first_mismatch(destination.begin(), size, kTeamSeed, Pattern::Words, cpus()));
+    check(!first_mismatch(constant.begin(), size, kTeamSeed, Pattern::Constant, cpus()));
     check(source.is_guarded() && destination.is_guarded() && constant.is_guarded());
   }
 }
@@ -92,8 +92,8 @@ void moves() {
 void endless() {
   Arena source(10'000, 0), destination(10'000, 0);
   const Job jobs[] = {
-      {Op::Read, at(source), 0, source.size(), kSeed, {cpus().front()}, true},
-      {Op::Copy, at(source), at(destination), source.size(), kSeed, {cpus().back()}},
+      {Op::Read, at(source), 0, source.size(), kTeamSeed, {cpus().front()}, true},
+      {Op::Copy, at(source), at(destination), source.size(), kTeamSeed, {cpus().back()}},
   };
   Team team(jobs);
   const auto spans = sample(team, 3, 1);
@@ -102,7 +102,7 @@ void endless() {
 
 void disorder() {
   Arena source(64, 0);
-  const Job job(Op::Read, at(source), 0, 64, kSeed, cpus());
+  const Job job(Op::Read, at(source), 0, 64, kTeamSeed, cpus());
   Team team(std::span(&job, 1));
   check(throws<std::logic_error>([&] { team.open(); }));
   check(throws<std::logic_error>([&] { team.wait(); }));
@@ -110,19 +110,19 @@ void disorder() {
   check(throws<std::logic_error>([&] { team.arm(1); }));
   team.close();
   check(throws<std::logic_error>([&] { team.open(); }), "closed while armed");
-  const Job lost(Op::Read, at(source), 0, 64, kSeed, {cpus().front(), 60'000});
+  const Job lost(Op::Read, at(source), 0, 64, kTeamSeed, {cpus().front(), 60'000});
   check(throws<std::system_error>([&] { Team(std::span(&lost, 1)); }), "no such CPU");
   check(throws<std::invalid_argument>([] { Team({}); }));
 }
 
 void races() {
   Arena source(1 << 16, 0), destination(1 << 16, 0);
-  fill(source.begin(), source.size(), kSeed, Pattern::Words, false, cpus());
-  const Job job(Op::Copy, at(source), at(destination), source.size(), kSeed, cpus());
+  fill(source.begin(), source.size(), kTeamSeed, Pattern::Words, false, cpus());
+  const Job job(Op::Copy, at(source), at(destination), source.size(), kTeamSeed, cpus());
   const auto names = kernel_names(Op::Copy);
   const auto seconds = race(job, names, source.size() / 2, 0, 1);
   check(seconds.size() == names.size() && std::ranges::min(seconds) > 0);
-  check(!first_mismatch(destination.begin(), source.size(), kSeed, Pattern::Words, cpus()));
+  check(!first_mismatch(destination.begin(), source.size(), kTeamSeed, Pattern::Words, cpus()));
 }
 
 void bounces() {

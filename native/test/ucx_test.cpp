@@ -112,7 +112,7 @@ ucx::Failure run(const std::vector<ucx::Part>& parts, double silent = kLong) {
   return copies.failure();
 }
 
-void moves() {
+void moves_by_ucx() {
   for (const char at_once : {'\0', 'p', 'f', 's'}) {
     played = {};
     played.at_once = at_once;
@@ -169,7 +169,7 @@ void refuses_nothing_to_do() {
 }
 
 const Test kTests[] = {
-    {"ucx moves by a window, flushes, and says so", moves},
+    {"ucx moves by a window, flushes, and says so", moves_by_ucx},
     {"ucx listens beside", listens_beside},
     {"ucx names the call that fails", fails},
     {"ucx falls silent", falls_silent},

@@ -1,6 +1,5 @@
-# Debian's g++-aarch64-linux-gnu: `make dist CPUS=aarch64`.
+# `make dist CPUS=aarch64`: tools/dist names the compiler.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
-set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 # Programs are this machine's, and so are Python's headers, which these CPUs share.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

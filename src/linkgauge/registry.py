@@ -83,8 +83,7 @@ class Plugin(NamedTuple):
 
 
 class RoomBenchmarks(NamedTuple):
-    """Rows of `linkgauge.benchmarks.table`, the heading that they are listed under, and the room's
-    origin."""
+    """A room's rows of `linkgauge.benchmarks.table`, with their heading and the room's origin."""
 
     heading: str
     rows: Iterable[Any]
@@ -92,26 +91,27 @@ class RoomBenchmarks(NamedTuple):
 
 
 def loaded(place: str) -> Any:
-    """Loads and returns the object that `MODULE:NAME`, or `MODULE:NAME.ATTRIBUTE`, names."""
+    """Loads and returns the object that `MODULE:NAME` or `MODULE:NAME.ATTRIBUTE` refers to."""
     module, _, name = place.partition(":")
     return attrgetter(name)(import_module(module))
 
 
 def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
-    """Returns the place of each named addition of a kind, over all rooms. A plug-in's addition is
-    left out if the core (`taken`), a room of linkgauge or an earlier plug-in has its name."""
+    """Returns the `MODULE:NAME` of each addition of a kind, by the addition's name. A plug-in's
+    addition is left out if its name is taken: by the core (`taken`), a room of linkgauge, or an
+    earlier plug-in."""
     return {name: place for name, (place, _) in _named(kind, taken).items()}
 
 
 def origin_of(kind: Named, name: str) -> str | None:
-    """Returns the origin of the plug-in that offers the addition of this name. Returns None if no
-    plug-in does."""
+    """Returns the origin of the plug-in that adds this name, or None if no plug-in does."""
     _, origin = _named(kind).get(name, ("", OURS))
     return None if origin == OURS else origin
 
 
 def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
-    """Returns the place and the origin of each named addition of a kind."""
+    """Returns the `MODULE:NAME` and the origin of each addition of a kind, by the addition's
+    name."""
     found: dict[str, tuple[str, str]] = {}
     for room, origin in _with_origins():
         for name, place in getattr(room, kind).items():
@@ -129,8 +129,8 @@ def operation(name: str) -> Any:
 
 
 def listed(kind: Listed, taken: Container[str] = ()) -> tuple[Any, ...]:
-    """Loads and returns all listed additions of a kind, over all rooms. A plug-in's section or
-    format is left out if its name is taken, as in `named`."""
+    """Loads and returns all listed additions of a kind, from all rooms. A plug-in's section or
+    format is left out if its name is taken."""
     found: list[Any] = []
     owners: dict[str, str] = {}
     for room, origin in _with_origins():
@@ -163,7 +163,8 @@ def benchmarks() -> Iterator[RoomBenchmarks]:
 
 
 def _loaded_of(place: str, origin: str) -> Iterator[Any]:
-    """Yields the object at a place. Yields nothing if code of a plug-in fails to load."""
+    """Yields the object that `MODULE:NAME` refers to. Yields nothing if code of a plug-in fails to
+    load."""
     try:
         yield loaded(place)
     except Exception as error:
@@ -187,8 +188,8 @@ def our_rooms() -> tuple[Room, ...]:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Returns the plug-ins in the order of their packages' names. A plug-in is left out if it fails
-    to load, or if its room has the name of another room."""
+    """Returns the plug-ins, sorted by the names of their packages. A plug-in is left out if it
+    fails to load, or if another room has its name."""
     found: dict[str, Plugin] = {}
     ours = {room.name for room in our_rooms()}
     for package, version, place in sorted(_offered()):
@@ -205,8 +206,8 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 def _offered() -> Iterator[tuple[str, str, str]]:
-    """Yields the package, the version and the place of each room that installed packages offer.
-    Reads the files itself, because the import of `importlib.metadata` takes 20 ms."""
+    """Yields the package, the version and the `MODULE:NAME` of each room that installed packages
+    offer. Reads the files itself, because importing `importlib.metadata` takes 20 ms."""
     for folder in map(Path, dict.fromkeys(sys.path)):
         try:
             files = list(folder.glob("*-info/entry_points.txt"))
@@ -247,10 +248,10 @@ def additions(plugin: Plugin) -> Iterator[str]:
 
 
 def refuse(what: str, origin: str, first: str) -> None:
-    """Leaves out an addition of a plug-in because `first` has one of this name."""
+    """Leaves out a plug-in's addition because `first` already has its name."""
     leave_out(f"the {what} of {origin}", f"{first} has one of this name")
 
 
 def leave_out(what: str, why: str) -> None:
-    """Notes once that something of a plug-in is left out."""
+    """Reports, only once, that a part of a plug-in is left out."""
     LEFT_OUT[f"{what} is left out: {why}"] = None

@@ -8,7 +8,11 @@ from msgspec.structs import replace
 
 from command_kit import called
 from configurations_kit import THREE, here, measured, run_of
+from linkgauge.engine.kept import runs
 from linkgauge.engine.kept.runs import find_run, latest_run, one_run, own_run, read_run
+from linkgauge.judge import outcome
+from linkgauge.judge.doctor import diagnose
+from linkgauge.judge.verdict import Judge
 from linkgauge.model.errors import InputError
 from linkgauge.model.notes import Profiled
 from linkgauge.report.files import write_run
@@ -139,6 +143,29 @@ def eight(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def known(eight):
+    """Each run of `eight` is read, judged and diagnosed once, however often it is shown."""
+
+    def once(call, which):
+        kept = {}
+
+        def of(*given):
+            key = which(*given)
+            if key not in kept:
+                kept[key] = call(*given), given  # what is held keeps its identity
+            return kept[key][0]
+
+        return of
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "_decoded", once(runs._decoded, lambda data, path, beside: path))
+        patch.setattr(Judge, "__call__", once(Judge.__call__, lambda judge, run: id(run)))
+        patch.setattr(outcome, "diagnose", once(diagnose, lambda evidence: id(evidence.results)))
+        yield
+
+
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_a_first_screen_is_short_and_never_wider_than_the_terminal(eight, width):
     kept = {"COLUMNS": width, "LINKGAUGE_HISTORY": eight / "history.db"}

@@ -4,7 +4,8 @@ A backend that this machine lacks is skipped with the backend's own reason.
 """
 
 import random
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -43,14 +44,34 @@ def lend(subject: Subject, transfer: Transfer, size: int, seed: int = 1) -> Copy
 
 
 @contextmanager
-def prepared(subject: Subject, *copies: Copy, operation="copy"):
-    """A group of the copies, which is closed twice, and its buffers released."""
-    with ExitStack() as made:
-        made.callback(release, *copies)
-        group = subject.backend.prepare(list(copies), operation)
-        made.callback(group.close)
+def grouped(subject: Subject, *copies: Copy, operation="copy"):
+    """A group of the copies, which is closed twice."""
+    group = subject.backend.prepare(list(copies), operation)
+    with closing(group):
         yield group
         group.close()
+
+
+@contextmanager
+def prepared(subject: Subject, *copies: Copy, operation="copy"):
+    """The same; their buffers are released after it."""
+    with ExitStack() as made:
+        made.callback(release, *copies)
+        yield made.enter_context(grouped(subject, *copies, operation=operation))
+
+
+@pytest.fixture(scope="module")
+def lent(subject):
+    """Lends as `lend`, the same buffers to all that ask for a transfer and a size."""
+    with ExitStack() as made:
+
+        @cache
+        def of(transfer: Transfer, size: int) -> Copy:
+            copy = lend(subject, transfer, size)
+            made.callback(release, copy)
+            return copy
+
+        yield of
 
 
 def arrive(subject: Subject, copies) -> bool:
@@ -115,7 +136,7 @@ def test_concurrent_transfers_each_arrive(subject):
 
 
 @pytest.mark.parametrize("operation", [name for name in OPERATIONS if name != "copy"])
-def test_another_operation_is_carried_out_or_unsupported(subject, operation):
+def test_another_operation_is_carried_out_or_unsupported(subject, lent, operation):
     """A latency is a time of one of the group's steps; nothing else than time is promised of it."""
     does, done = named(operation), False
     tried = [f"null -> null by {subject.multiplier}", *subject.chases, *subject.exchanges]
@@ -127,9 +148,9 @@ def test_another_operation_is_carried_out_or_unsupported(subject, operation):
         if subject.backend.refusal(transfer) is not None:
             continue
         size = 1 << 20
-        copy = replace(lend(subject, transfer, size * does.source_arrays), size=size)
+        copy = replace(lent(transfer, size * does.source_arrays), size=size)
         try:
-            with prepared(subject, copy, operation=operation) as group:
+            with grouped(subject, copy, operation=operation) as group:
                 assert transfer.source.is_cpu == does.between_cpus
                 timing = run(group, 3)
                 assert group.pace.steps >= 1

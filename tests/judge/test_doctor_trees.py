@@ -2,6 +2,7 @@
 not: eight H200s, as tests/data/machines has them."""
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -15,11 +16,22 @@ GPU, EXPRESS = "sys/devices/pci0000:00/0000:00:01.1/0000:1b:00.0", 0x60
 POLICY = "sys/module/pcie_aspm/parameters/policy"
 
 
-@pytest.fixture
-def tree(tmp_path):
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("healthy")
     with tarfile.open(HEALTHY) as packed:
-        packed.extractall(tmp_path, filter="tar")
-    return tmp_path
+        packed.extractall(folder, filter="tar")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def before(healthy):
+    return checks(healthy)
+
+
+@pytest.fixture
+def tree(healthy, tmp_path):
+    return shutil.copytree(healthy, tmp_path, symlinks=True, dirs_exist_ok=True)
 
 
 def checks(tree):
@@ -68,9 +80,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_set_wrong_is_found(wrong, tree):
+def test_what_is_set_wrong_is_found(wrong, before, tree):
     name = wrong.partition(" ")[0]
-    assert name not in checks(tree)
+    assert name not in before
     WRONG[wrong](tree)
     found = checks(tree)[name]
     assert found["severity"] in (("note",) if name == "smt" else ("warn", "fail"))
@@ -85,7 +97,6 @@ def test_what_is_set_wrong_is_found(wrong, tree):
         lambda tree: accelerator(tree, bar1_bytes=256 << 30, power_default=700.0),
     ],
 )
-def test_what_is_harmless_is_not(harmless, tree):
-    before = checks(tree)
+def test_what_is_harmless_is_not(harmless, before, tree):
     harmless(tree)
     assert checks(tree) == before

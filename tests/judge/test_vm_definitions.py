@@ -1,6 +1,7 @@
 """Definitions that are not libvirt's own, beside the host of the cases, and any text at all."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from command_kit import called
 from linkgauge.model.errors import InputError
 from linkgauge.rooms.vm.domain_xml import read_domain
-from linkgauge.rooms.vm.readers import proxmox, qemu, reader_of
+from linkgauge.rooms.vm.readers import parser_of, proxmox, qemu
 
 FOLDER = Path(__file__).parents[1] / "data" / "definitions"
 HOST = FOLDER.parent / "vm" / "host.tgz"
@@ -34,6 +35,27 @@ def found(name):
 )
 def test_definitions_of_other_tools(name, right):
     assert found(name) == right
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("openstack.xml", ["--property hw:cpu_policy=dedicated", "hw:mem_page_size=large"]),
+        ("kubevirt.xml", ["dedicatedCpuPlacement: true", "guestMappingPassthrough: {}"]),
+        ("proxmox.conf", []),
+    ],
+)
+def test_who_writes_the_xml_is_asked_for_the_placement(name, asked, tmp_path):
+    """Without pins, a placement is wanted; a change of the XML by virsh would be lost."""
+    path = tmp_path / name
+    path.write_text(re.sub("<vcpupin [^>]*>", "", (FOLDER / name).read_text()))
+    told = json.loads(called("vm", path, "--as", "host", "--root", HOST, "--json").stdout)
+    assert told["xml"]
+    settings = "\n".join(told["settings"])
+    assert all(one in settings for one in asked)
+    assert bool(settings) == bool(asked)
+    screen = called("vm", path, "--as", "host", "--root", HOST).stdout
+    assert ("To ask " in screen) == bool(asked)
 
 
 def test_what_is_read_of_them():
@@ -61,7 +83,7 @@ WORDS = st.sampled_from([
 
 @given(st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=14).map(" ".join)))
 def test_any_text_is_a_domain_or_one_clear_line(text):
-    reader_of(text)
+    parser_of(text)
     for parse in (proxmox.parse, qemu.parse):
         try:
             parse(text)

@@ -67,9 +67,17 @@ def test_a_window_that_could_be_larger(bits, is_small):
         assert "1 (BAR) has 256 MiB and can have 16 GiB" in of("rebar", well(), root).found
 
 
-def test_an_iommu_of_the_guest():
-    xml = well().replace(b"</devices>", b"<iommu model='intel'/></devices>")
-    assert found(xml, machine()) == {("note", "guest-iommu")}
+@pytest.mark.parametrize(
+    ("iommu", "severity"),
+    [
+        (b"<iommu model='intel'><driver caching_mode='on'/></iommu>", "note"),
+        (b"<iommu model='intel'/>", "fail"),
+        (b"<iommu model='smmuv3'/>", "note"),
+    ],
+)
+def test_an_iommu_of_the_guest(iommu, severity):
+    xml = well().replace(b"</devices>", iommu + b"</devices>")
+    assert found(xml, machine()) == {(severity, "guest-iommu")}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +117,37 @@ def test_threads_that_amd_hides(cpu, right):
     for other in (xml, xml.replace(b"x86_64", b"riscv64")):
         assert ("warn", "threads-hidden") not in found(other, machine())
     assert ("warn", "threads-hidden") not in found(other, root)
+    emulated = xml.replace(b"type='kvm'", b"type='qemu'", 1)
+    assert ("warn", "threads-hidden") not in found(emulated, root)  # its vendor is the model's
+
+
+V3 = "lm cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
+V4 = f"{V3} avx512bw avx512cd avx512dq avx512f avx512vl"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "flags", "lacks"),
+    [
+        ("<model>qemu64</model>", V3, "no AVX, no AVX2, no pages of 1 GiB"),
+        ("<model>qemu64</model><feature name='avx' policy='require'/>", V3,
+         "no AVX2, no pages of 1 GiB"),
+        ("<model>Nehalem-IBRS</model>", V3, "no AVX, no AVX2"),
+        ("<model>IvyBridge</model>", V4, "no AVX2"),
+        ("<model>Cascadelake-Server</model>", V4, None),
+        ("<model>Cascadelake-Server</model><feature name='avx512f' policy='disable'/>", V4,
+         "no AVX-512"),
+        ("<model>Cascadelake-Server</model><feature name='avx512f' policy='disable'/>", V3, None),
+        ("<model>qemu64</model>", "lm cx16", None),
+    ],
+)  # fmt: skip
+def test_what_a_model_hides_of_the_host(cpu, flags, lacks):
+    root = machine()
+    root.files["proc/cpuinfo"] = (
+        f"processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: {flags}\n".encode()
+    )
+    xml = well(cpu=CPU.replace("mode='host-passthrough'>", f"mode='custom'>{cpu}"))
+    notes = [one for one in compare(xml, root, "host").findings if one.check == "cpu-model"]
+    assert [one.found.partition(": ")[2] for one in notes] == ([lacks] if lacks else [])
 
 
 def test_redirection_between_two_devices_that_are_both_passed_through():

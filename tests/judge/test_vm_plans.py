@@ -104,6 +104,15 @@ def fits_one_node(case, machine):
     return fits and len(homes) < 2 and len(case.cells) < 2
 
 
+def test_no_plan_leaves_the_emulator_on_the_cpus_of_vcpus():
+    """More memory than the host has, and pins to all of its CPUs."""
+    pins = "<vcpupin vcpu='0' cpuset='0-2'/><vcpupin vcpu='1' cpuset='3'/>"
+    xml = domain(f"<cputune>{pins}</cputune><cpu mode='host-model'/>", vcpus=2, memory=24)
+    _, judged = beside(host(1, 4, 1, 16, []), xml)
+    assert "emulator" in {one.check for one in judged.findings}
+    assert (judged.suited, judged.too_much) == (None, True)
+
+
 @MANY
 @given(st.data())
 def test_a_plan_passes_the_checks_on_one_node_and_is_not_worse(data):

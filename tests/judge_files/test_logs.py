@@ -26,7 +26,7 @@ def _named(one, ranks):
 
 @pytest.mark.parametrize("reading", READINGS, ids=[one["file"] for one in READINGS])
 def test_read(reading):
-    read = read_text(reading["file"], (LOGS / reading["file"]).read_text())
+    (read,) = read_text(reading["file"], (LOGS / reading["file"]).read_text())
     (log,) = read.logs
     assert (log.tool, len(log.figures)) == (reading["tool"], reading["count"])
     assert {one.ranks for one in log.figures} <= {0, reading.get("ranks", 0)}

@@ -18,14 +18,14 @@ LOGS = TEXTS.parent / "logs"
 
 
 def facts_of(name: str) -> Facts:
-    facts, clashes = merged(read_text(name, (TEXTS / name).read_text()).facts)
+    facts, clashes = merged(read_text(name, (TEXTS / name).read_text())[0].facts)
     assert not clashes
     return facts
 
 
 @pytest.mark.parametrize("path", sorted(TEXTS.iterdir()), ids=lambda path: path.name)
 def test_most_lines_are_understood(path):
-    read = read_text(path.name, path.read_text())
+    (read,) = read_text(path.name, path.read_text())
     assert read.facts
     assert path.suffix == ".json" or read.understood >= 0.8 * read.lines
 
@@ -189,7 +189,6 @@ def test_contradiction_is_said():
         (["nothing of a tool\n"], "no output of a tool that is known"),
         ([""], "no output of a tool that is known"),
         ([(TEXTS / "lscpu.txt").read_text()], "no tool's figures, only what tells of a machine"),
-        ([(LOGS / "nccl-all-gather.txt").read_text()], "no text tells which accelerators"),
     ],
 )
 def test_what_cannot_be_judged_is_one_line(texts, said, tmp_path):

@@ -20,7 +20,7 @@ TEXTS = [
     DATA / "nvbandwidth-2xH200.json",
     DATA / "sailbandwidth-examples.txt", *sorted((DATA / "perftest").glob("ib_write*.json")),
 ]  # fmt: skip
-TRIES = 20_000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 40
+TRIES = 20_000 if os.environ.get("LINKGAUGE_CAMPAIGN") == "full" else 20
 SEED = os.environ.get("LINKGAUGE_SEED", "judge")
 
 
@@ -30,9 +30,9 @@ def test_mutated(text):
     for number in range(TRIES):
         changed = mutated(content, draw).decode("utf-8", "replace")
         read = read_text(text.name, changed)
-        assert read.understood <= read.lines
+        assert all(one.understood <= one.lines for one in read)
         try:
-            run = run_of_texts([read], None, "default")
+            run = run_of_texts(read, None, "default")
             if number % 10 == 0:
                 judge(run)
         except InputError as error:
@@ -46,7 +46,7 @@ def test_hundred_thousand_lines_take_three_seconds(tmp_path):
     lines = (table + debug) * (100_000 // (len(table) + len(debug)) + 1)
     log = tmp_path / "log.txt"
     log.write_text("\n".join(lines[:100_000]))
-    called("judge", log)  # loads what is needed
+    called("judge", DATA / "nccl-tests-2xH200.txt")  # loads what is needed
     begin = time.process_time()
     done = called("judge", log)
     assert done.returncode == 0, done.stderr

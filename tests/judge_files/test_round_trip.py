@@ -63,7 +63,9 @@ def printed(request):
 
 def _name(transfer):
     """A transfer without what no text tells: the backend, and how many threads."""
-    return re.sub(r"\bcpu\*\d+", "cpu", re.sub(r"(cuda|opencl|sim):", "gpu:", str(transfer)))
+    return re.sub(
+        r"\bcpu\*\d+", "cpu", re.sub(r"(cuda|opencl|sim|ipu|rbln):", "gpu:", str(transfer))
+    )
 
 
 def _key(cell):
@@ -82,7 +84,7 @@ def _are_close(told, measured):
 
 
 def _figures(text, machine):
-    run = run_of_texts([read_text("log", text)], machine, "default")
+    run = run_of_texts(read_text("log", text), machine, "default")
     return run, [(result, cell) for result in run.results for cell in result.cells]
 
 

@@ -36,7 +36,6 @@ def needs(*commands):
 def cross_built(request):
     """The CPU and its wheel."""
     cpu = request.param
-    needs(f"{cpu}-linux-gnu-g++")
     done = dist(cpu)
     assert done.returncode == 0, done.stdout + done.stderr
     return cpu, wheel_of(cpu)

@@ -1,4 +1,4 @@
-"""Opens backends by name. The module of a backend is imported only when the backend is opened."""
+"""Opens backends by name. A backend's module is imported only when the backend is opened."""
 
 from __future__ import annotations
 
@@ -22,27 +22,24 @@ if TYPE_CHECKING:
     from .rank import RankBackend
 
 ACCELERATORS = ("cuda", "opencl")
-"""Backends with devices, in the order in which they are measured. `host` always exists."""
+"""Backends that are always tried, in this order. The backend `host` is always there."""
 _OWN = ("host", "sim", "mpi", "net", *ACCELERATORS, "torch")
 _OF_ROOMS = named("backends", _OWN)
 ON_REQUEST = ("torch", *_OF_ROOMS)
-"""The backends with devices that are measured only on request, because a backend made for the
-device is better. If a machine has no better backend, a run uses these backends without a
-request."""
+"""Backends that are used only on request, or if a machine has no better one."""
 KNOWN = (*ACCELERATORS, *ON_REQUEST)
 """All backends with devices."""
 SHAPED = ("cuda",)
 """Backends that use the settings `kernel`, `blocks`, `threads` and `streams` of EngineSettings."""
 GPUS = "cuda"
-"""The backend with which several processes measure GPUs."""
+"""The backend for GPUs of several processes."""
 ACROSS_RANKS = "mpi"
-"""The backend for several processes without devices: MPI moves bytes between the memories of their
-hosts."""
+"""The backend for several processes without devices. MPI moves bytes between their hosts."""
 SIMULATED = "sim"
 """The backend of a simulated machine, including the machine's host."""
 _RANKS_OF_ROOMS = named("ranks")
 BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
-"""Backends with which each of several processes is a rank."""
+"""Backends that several processes can use together."""
 
 
 def open_backend(
@@ -50,12 +47,12 @@ def open_backend(
     engines: EngineSettings = EngineSettings(),  # noqa: B008
     host: Host | None = None,
 ) -> Backend:
-    """Returns a backend that is ready for use. Raises Unsupported with the reason if the machine
-    cannot run the backend.
+    """Opens a backend. Raises Unsupported with the reason if the backend cannot run on this
+    machine.
 
-    The module of a backend has a function `create(engines, host) -> Backend`, which imports the
-    vendor's libraries. `host` describes this machine; with None, the machine is read again.
-    Environment variables that the machine's accelerators need are set before, unless they have a
+    A backend's module has a function `create(engines, host) -> Backend`, which imports the vendor's
+    libraries. `host` describes this machine; without it, the machine is read. Before a backend is
+    opened, environment variables that the accelerators need are set, unless they already have a
     value."""
     from linkgauge.machine.environment import needed
     from linkgauge.machine.host import read_host  # in a worker: a controller only needs names
@@ -76,10 +73,10 @@ def open_backend(
 def open_rank(
     name: str, launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool = False
 ) -> RankBackend:
-    """Opens the backend with which this rank measures transfers between the ranks of `hosts`. With
-    `with_gpu`, a rank that measures network interfaces also opens its GPU. The backend's module has
-    a function `create` with the same arguments. Raises Unsupported or InputError, in one line, if
-    the rank has no such device."""
+    """Opens the backend of this rank, for transfers between ranks. `hosts` has the host name of
+    each rank. `with_gpu` also opens a GPU, for ranks that measure network interfaces. The backend's
+    module has a function `create` with the same arguments. Raises Unsupported or InputError if the
+    rank has no such device."""
     if name not in BY_RANKS:
         known = ", ".join(sorted(BY_RANKS))
         raise InputError(f"backend {name} does nothing between processes: choose one of {known}")

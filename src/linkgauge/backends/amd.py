@@ -1,8 +1,8 @@
-"""Facts and state of AMD's GPUs that backends do not report. The sources are sysfs and amdsmi, a
-Python package that comes with ROCm.
+"""Reads facts and the current state of AMD's GPUs from sysfs and from amdsmi, ROCm's Python
+package.
 
-sysfs is read first, because reading a file takes microseconds and needs no library. amdsmi adds
-facts that are missing in sysfs, as in virtual machines."""
+sysfs is read first, because it is fast and needs no library. amdsmi adds facts that sysfs lacks, as
+in virtual machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Answer = Mapping[str, Any]
 
 
 class AmdTelemetry:
-    """Reports facts and state of those devices that are AMD GPUs with a PCI address."""
+    """Reports facts and the current state of AMD's GPUs. Devices without a PCI address are left
+    out."""
 
     def __init__(self, devices: Sequence[Device], root: Root = ROOT) -> None:
         self._root = root
@@ -51,8 +52,7 @@ class AmdTelemetry:
         return with_gaps(found if self._library is None else self._library.add_to(found))
 
     def sense(self, memories: Sequence[Memory]) -> tuple[Telemetry, ...]:
-        """Returns the current state of each memory that belongs to an AMD device, from sysfs
-        alone."""
+        """Returns the current state of the AMD GPUs among these memories. Only sysfs is read."""
         known = (self._devices.get(str(memory)) for memory in memories)
         return tuple(
             sense(self._root, device.memory, str(device.pci)) for device in known if device
@@ -60,8 +60,8 @@ class AmdTelemetry:
 
 
 class AmdSmi:
-    """ROCm's library for managing GPUs, called through the Python package amdsmi. Without the
-    package, no devices are found."""
+    """ROCm's management library, called through the Python package amdsmi. Without the package, no
+    GPUs are found."""
 
     def __init__(self) -> None:
         self._handles: dict[str, Any] = {}
@@ -75,7 +75,7 @@ class AmdSmi:
             self._handles.clear()
 
     def add_to(self, found: Accelerator) -> Accelerator:
-        """Returns the accelerator with empty fields filled in from amdsmi."""
+        """Returns the accelerator with missing facts added from amdsmi."""
         handle = self._handles.get(found.pci or "")
         if handle is None:
             return found
@@ -112,8 +112,8 @@ class AmdSmi:
         return getattr(getattr(self._library, enumeration, None), name, None)
 
     def _ask(self, name: str, *arguments: Any) -> Answer:
-        """Calls a function of amdsmi and returns its dictionary. Returns an empty dictionary if the
-        function fails in any way, because exceptions differ between versions of amdsmi."""
+        """Calls a function of amdsmi and returns its answer, a dictionary. Any failure gives an
+        empty dictionary, because exceptions differ between versions of amdsmi."""
         function: Callable[..., Any] | None = getattr(self._library, name, None)
         try:
             found = function(*arguments) if function else None
@@ -128,8 +128,8 @@ def _part(answer: Answer, name: str) -> Answer:
 
 
 def _number(answer: Answer, name: str, scale: float = 1.0) -> float | None:
-    """Returns a number of the answer, multiplied by `scale`. Returns None if the number is unknown;
-    amdsmi then writes "N/A"."""
+    """Returns a number from the answer, multiplied by `scale`. Returns None if amdsmi does not know
+    the number ("N/A")."""
     found = answer.get(name)
     return found * scale if isinstance(found, int | float) and found >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Caches on disk what backends can recreate: compiled kernels and tuned settings."""
+"""Stores compiled kernels and tuned settings on disk. Anything stored can be made again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Value = TypeVar("Value")
 
 
 def cache_folder() -> Path:
-    """Returns linkgauge's folder in $XDG_CACHE_HOME, else in ~/.cache."""
+    """Returns linkgauge's cache folder. It is in $XDG_CACHE_HOME, or in ~/.cache without this
+    variable."""
     base = os.environ.get("XDG_CACHE_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):
@@ -26,8 +27,8 @@ def cache_folder() -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file atomically, so that several processes may write the same file at once. Raises
-    OSError."""
+    """Writes a file at once, so that processes that write the same file do not disturb each other.
+    Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
@@ -40,15 +41,14 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def tuned_file(words: str, folder: Path | None = None) -> Path:
-    """Returns the path of the file with settings that are tuned for the hardware named by
-    `words`."""
+    """Returns the path of the file with tuned settings. `words` name the hardware."""
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return (folder or cache_folder() / "tuned") / f"{slug}.json"
 
 
 def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
-    """Returns the values that store() wrote to this file, or an empty result if the file is missing
-    or cannot be decoded."""
+    """Returns the values that `store` wrote to this file. Returns an empty result if the file is
+    missing or cannot be decoded."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=of)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -56,5 +56,5 @@ def load(path: Path, of: type[dict[str, Value]]) -> dict[str, Value]:
 
 
 def store(path: Path, values: dict[str, Value]) -> None:
-    """Writes values as JSON. Raises OSError."""
+    """Writes values to a file as JSON. Raises OSError."""
     write_whole(path, msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")

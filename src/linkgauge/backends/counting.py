@@ -1,5 +1,5 @@
-"""Converts counters of the native core to plain values, with the reason if CPU events are
-missing."""
+"""Converts the native core's counters to plain values. If CPU events were not counted, the reason
+is added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkgauge.model.counters import Counters
 
 _PARANOID = "proc/sys/kernel/perf_event_paranoid"
 _USER_MODE = 2
-"""The highest level of perf_event_paranoid at which every user may count events of own threads."""
+"""The highest value of perf_event_paranoid that lets users count events of their own threads."""
 
 
 def counters_of(counts: _native.Counts) -> Counters:
@@ -38,7 +38,7 @@ def _refused_here(code: int) -> str:
 
 
 def refused(code: int, root: Root) -> str:
-    """Explains why perf_event_open cannot count cycles, given the error number and the machine."""
+    """Explains why CPU cycles cannot be counted. `code` is the error number of perf_event_open."""
     level = read_text(root, _PARANOID)
     if code in (errno.EACCES, errno.EPERM):
         if level is not None and level.lstrip("-").isdecimal() and int(level) > _USER_MODE:

@@ -43,12 +43,12 @@ GROUPS: dict[str, Sequence[Row | Sweep]] = {
 }
 """The benchmarks by what they measure."""
 ORIGINS: dict[str, str] = {}
-"""The plug-in of each benchmark that linkgauge does not have itself."""
+"""The name of the plug-in for each benchmark that a plug-in adds."""
 
 
 def _add_those_of_rooms() -> None:
-    """Adds the benchmarks of rooms under their headings. A plug-in's benchmark is left out if its
-    name is taken."""
+    """Adds the benchmarks of optional packages and plug-ins to the catalog. A plug-in's benchmark
+    is left out if its name is taken."""
     owners = {row.name: OURS for rows in GROUPS.values() for row in rows}
     for heading, rows, origin in benchmarks():
         for row in rows:
@@ -68,13 +68,13 @@ _add_those_of_rooms()
 
 
 def _listed(row: Row | Sweep) -> Row | Sweep:
-    """Returns the row. If the profile `vm` lists the row, the row's profiles include `vm`."""
+    """Returns the benchmark, and adds the profile `vm` to its profiles if `vm` lists its name."""
     return replace(row, profiles=(*row.profiles, COMPARISON)) if row.name in VM else row
 
 
 CATALOG = {row.name: _listed(row) for row in chain(NVBANDWIDTH, *GROUPS.values())}
 _FIRST: dict[str | None, tuple[str, ...]] = {COMPARISON: VM}
-"""Benchmarks that a profile measures before all others, in this order."""
+"""The benchmarks that a profile measures first, in this order."""
 
 
 def select(
@@ -84,10 +84,10 @@ def select(
     only_d2d: bool = False,
     profile: str | None = None,
 ) -> tuple[Row | Sweep, ...]:
-    """Returns the benchmarks that have these names or begin with these prefixes. Without names and
-    prefixes, returns the benchmarks of the profile, or all if no profile is given. A profile may
-    set its own order; otherwise the order is the catalog's. `only_d2d` keeps only benchmarks
-    between devices.
+    """Returns the chosen benchmarks: those with one of the names, and those that begin with one of
+    the prefixes. Without names and prefixes, returns the benchmarks of the profile, or all without
+    a profile. The order is the catalog's, unless the profile has its own. With `only_d2d`, only
+    benchmarks between devices are returned.
 
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)

@@ -1,9 +1,9 @@
 """Collectives: operations that all accelerators, or all processes, carry out together. Their names
 and definitions are those of nccl-tests.
 
-A column is a size: the bytes of the largest buffer of a rank (`model/collective.py`). A row is a
-type of numbers, out of place or in place. The row also names the reduction or the root of a
-collective that has one."""
+A column of the table is a size in bytes: the largest buffer of a rank (`model/collective.py`). A
+row is a number type, either in place or out of place. The label of a row also has the reduction or
+the root, if the collective needs one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .table import COMPARISON, UNHURRIED, DeviceSet, Profile, Sweep
 COLLECTING = ("cuda", "torch", "sim", ACROSS_RANKS)
 """Backends that carry out collectives."""
 LEAST = 8
-"""The bytes with which sweeps begin."""
+"""The smallest size in bytes."""
 
 
 def by_fours(largest: int) -> tuple[int, ...]:
@@ -43,10 +43,10 @@ SIZES: Mapping[str | None, tuple[int, ...]] = {
     "full": by_fours(8 << 30),
     COMPARISON: by_fours(1 << 30),
 }
-"""The bytes by profile: up to 8 GiB, or up to 1 GiB."""
+"""The sizes of each profile in bytes."""
 FEW_SIZES = (8, 32 << 10, 1 << 20, 32 << 20, 512 << 20)
 LARGEST_OF_HOSTS = 64 << 20
-"""The bytes above which collectives between the memories of hosts show nothing new."""
+"""The largest size in bytes between hosts. Larger sizes show nothing new."""
 
 
 def collecting(fabrics: Sequence[DeviceSet]) -> list[DeviceSet]:
@@ -96,8 +96,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
             yield cell_of(work, fabric.devices, size, row_of(work), format_size(size))
 
     def works(self, fabric: DeviceSet) -> Iterator[Collective]:
-        """Yields the operation of each row: every combination of type, reduction and root that can
-        be checked, out of place and in place."""
+        """Yields the operations to measure, one for each row of the table. There is a row for every
+        number type, reduction and root whose result can be checked, out of place and in place."""
         choice = fabric.collectives
         reductions = choice.reductions if reduces(self.collective) else (None,)
         roots = choice.roots if has_root(self.collective) else (None,)
@@ -113,8 +113,8 @@ class CollectiveSweep(Sweep, frozen=True, kw_only=True):
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the sizes that the user chose, else the profile's sizes. If the user chose only the
-    largest size, no size exceeds that size."""
+    """Returns the sizes to measure in bytes. Sizes that the user chose come first, then the
+    profile's. A largest size that the user chose limits the profile's sizes."""
     if fabric.sizes:
         return fabric.sizes
     sizes, largest = SIZES.get(fabric.profile, FEW_SIZES), fabric.collectives.largest
@@ -126,21 +126,20 @@ def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
 
 
 def row_of(work: Collective) -> str:
-    """Returns the label of a row, such as `float sum` or `float root 0 in place`."""
+    """Returns the label of the operation's row, such as `float sum` or `float root 0 in place`."""
     root = "" if work.root is None else f"root {work.root}"
     parts = (work.type, work.reduction, root, "in place" if work.in_place else "")
     return " ".join(part for part in parts if part)
 
 
 def cell_of(work: Collective, devices: Sequence[Device], size: int, row: str, column: str) -> Cell:
-    """Returns the cell of a collective over these devices. Each transfer has the scale `size` (in
-    bytes), because the size of the benchmark is 1."""
+    """Returns the measured cell of a collective. Each device has one transfer of `size` bytes."""
     transfers = tuple(_part(parse_memory(device.memory), size) for device in devices)
     return Cell(row, column, transfers, Report.TIME, operation=work)
 
 
 def _part(memory: Memory, size: int) -> Transfer:
-    """Returns a rank's part in a collective: a transfer within the rank's memory."""
+    """Returns one rank's share of a collective as a transfer within the rank's memory."""
     return Transfer(memory, memory, Engine(memory, "ccl"), size)
 
 

@@ -1,10 +1,11 @@
 """The 35 single-node tests of nvbandwidth 0.8, with their exact names and in the order of
 nvbandwidth, and copies within the host.
 
-In the notation, d is the column's device, e every other device and h the host's node. The letters r
-and c are the row's and the column's device (or node). `by x` names the device whose copy engine
-(ce) or compute kernel (sm) does the work: the destination pulls a read, the source pushes a write.
-Interference moves twice the bytes, so that it runs longer than the measured copy. Source of the
+Letters stand for memories. The device of a column is d, every other device e, and the host's node
+h. In a matrix, r is the device (or node) of the row and c that of the column. `by x` names the
+device that moves the bytes, by its copy engine (`ce`) or a compute kernel (`sm`). The destination
+does the work of a read, and the source that of a write. Interfering copies move twice the bytes, so
+that they outlast the measured copy. Source of the
 definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from linkgauge.model.units import LATENCY
 from .table import Layout, Row
 
 CHASE_SIZE = 2 << 20
-"""Bytes through which pointers are chased, as in nvbandwidth."""
+"""The size of a pointer chase in bytes, as in nvbandwidth."""
 
 _H2D = "host(row) -> device(column)"
 _D2H = "host(row) <- device(column)"

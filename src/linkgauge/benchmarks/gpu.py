@@ -1,8 +1,8 @@
-"""The work of a single GPU: products of matrices, the GPU's own memory, and then copies to and from
-the warm GPU.
+"""Benchmarks of a single GPU: matrix products, the GPU's own memory, and copies to and from the
+GPU.
 
-Products hardly depend on the host. Comparing them with copies separates the host's effects from the
-device's. The table has the order of a run: products come first and warm the device for the
+Matrix products hardly depend on the host. A comparison of products and copies therefore shows
+whether the host or the device is slow. Products run first, because they warm the device for the
 copies."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ORDER, HOST_ORDER = 8192, 2048
 
 
 class OnDevices(Sweep, frozen=True):
-    """A sweep over one backend's devices, with a column for each."""
+    """A benchmark on the devices of one backend, not on the host."""
 
     on_host: ClassVar[bool] = False
 
@@ -42,8 +42,8 @@ class OnDevices(Sweep, frozen=True):
 
 
 class ProductBenchmark(OnDevices, frozen=True):
-    """Products of matrices by type and device. If no device multiplies, the host computes smaller
-    products."""
+    """Matrix products on each device, by number type. The host computes smaller products if no
+    device can multiply."""
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
@@ -60,8 +60,8 @@ class ProductBenchmark(OnDevices, frozen=True):
 
 
 def _multiplies(fabric: DeviceSet) -> bool:
-    """Whether any device multiplies. A CPU that a backend shows as a device does not count, because
-    the benchmark of the host's products covers the CPU."""
+    """Whether any device multiplies matrices. CPUs that a backend lists as devices do not count,
+    because the host has its own benchmark."""
     accelerators = any(not device.is_cpu for device in fabric.devices)
     return fabric.backend in MULTIPLIERS and accelerators
 
@@ -144,7 +144,7 @@ GPU: tuple[Row | Sweep, ...] = (
 # computes.
 
 _WAYS: Mapping[str, str] = {"H2D": "to", "D2H": "from", "both": "to from"}
-"""The copies of each row, as seen from the device."""
+"""The directions of copies in each row: to the device, from the device, or both."""
 
 
 def _cells(fabric: DeviceSet) -> Iterator[Cell]:
@@ -178,13 +178,13 @@ OVERLAP: tuple[OnDevices, ...] = (
 # The headline is the aggregate; each copy's own rate is measured with it.
 
 MOST_ON_ONE = 16
-"""Copies at once on one device."""
+"""The largest number of copies at once on one device."""
 
 Copies = Callable[[DeviceSet], list[Transfer]]
 
 
 def _to_devices(fabric: DeviceSet) -> list[Transfer]:
-    """Returns a copy to each device, from the host node near the device."""
+    """Returns one copy to each device. The source is the host node that is near the device."""
     ends = [(parse_memory(device.memory), host(device.near)) for device in fabric.devices]
     return [Transfer(near, device, Engine(device, "ce")) for device, near in ends]
 
@@ -195,7 +195,7 @@ def _to_host(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
-    """Returns copies in which each device takes part once: device 0 writes to 1, 2 to 3, and so
+    """Returns copies between disjoint pairs of devices: device 0 writes to 1, device 2 to 3, and so
     on."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     pairs = zip(memories[::2], memories[1::2], strict=False)
@@ -203,8 +203,7 @@ def _in_pairs(fabric: DeviceSet) -> list[Transfer]:
 
 
 def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Returns a function that yields cells with the first copy, the first two, the first four … and
-    all copies."""
+    """Returns a function that yields cells with more and more copies at once: 1, 2, 4 … and all."""
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         there = copies(fabric)
@@ -215,8 +214,8 @@ def _more_and_more(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
 
 
 def _over_streams(copies: Copies) -> Callable[[DeviceSet], Iterator[Cell]]:
-    """Returns a function that yields cells with each copy once, twice, four times … at the same
-    time. Each repetition has its own buffers."""
+    """Returns a function that yields cells in which each copy runs 1, 2, 4 … times at once. Every
+    run of the copy has its own buffers."""
 
     def cells(fabric: DeviceSet) -> Iterator[Cell]:
         for copy in copies(fabric):

@@ -1,5 +1,5 @@
-"""Latencies of the host's memory by size, page and node, and while other threads load the memory.
-Also latencies of cache lines between CPUs."""
+"""Latencies of the host's memory and of cache lines between CPUs. The latency of memory depends on
+the size, the page size, the NUMA node, and the load by other threads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from linkgauge.model.units import LATENCY, format_size
 from .table import NO_CPU, UNHURRIED, DeviceSet, Sweep
 
 UNIT = 2 << 10
-"""Bytes of which the sizes of a curve are multiples."""
+"""The sizes of a curve are multiples of this number of bytes."""
 SMALLEST, LARGEST = 4 << 10, 512 << 20
 BEYOND = 4
-"""The least factor by which the largest size of a curve exceeds the caches. The latency of memory
-alone is measured in a memory that exceeds the caches by the same factor."""
+"""The largest buffers are at least this many times as large as the largest cache."""
 ALONE = 64 << 20
-"""The fewest bytes of a pointer chase that is to miss all caches."""
+"""The smallest buffer, in bytes, for a pointer chase that must miss all caches."""
 SHARE = 4
-"""The divisor of the available memory: at most 1/4 of that memory is used."""
+"""A buffer takes at most one part in this many of the available memory."""
 PAGES = ("base", "huge")
 FEW_NODES = 2
 LOADS = (0, 25, 50, 75, 100)
@@ -30,12 +29,11 @@ MIXES = (3, 2, 1)
 """The numbers of threads that read for each thread that writes."""
 
 LINE = 64
-"""Bytes of a cache line."""
+"""The size of a cache line in bytes."""
 BRIEF_CPUS = 8
 MOST_CPUS = 64
 MOST_OF_ALL = 512
-"""The most CPUs between which latencies are measured: in the quick profile, in others, and in
-`full` (as many as two sockets have). A rack would have millions of pairs."""
+"""The largest number of CPUs to measure: in the quick profile, in other profiles, and in `full`."""
 
 
 def _caches(fabric: DeviceSet) -> int:
@@ -43,7 +41,8 @@ def _caches(fabric: DeviceSet) -> int:
 
 
 def half_octaves(least: int, most: int) -> Iterator[int]:
-    """Yields sizes up to `most`, two for each factor of 2: 4, 6, 8, 12, 16 … for `least` = 4."""
+    """Yields sizes from `least` to `most`, two for each doubling. From 4, the sizes are 4, 6, 8,
+    12, 16 …."""
     size = least
     while size <= most:
         yield size
@@ -53,8 +52,8 @@ def half_octaves(least: int, most: int) -> Iterator[int]:
 
 
 def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
-    """Returns the sizes for a curve of latencies through the memory of `node`. `caches` is the size
-    in bytes of the machine's largest cache."""
+    """Returns the buffer sizes of a latency curve for the memory of `node`. `caches` is the size of
+    the machine's largest cache in bytes."""
     most = LARGEST
     while most < BEYOND * caches:
         most *= 2
@@ -64,8 +63,9 @@ def sizes_of(node: Node, caches: int) -> tuple[int, ...]:
 
 
 def node_pairs(fabric: DeviceSet) -> Iterator[tuple[Node, Node]]:
-    """Yields pairs of nodes: the thread's and the memory's. With few nodes, yields all pairs. With
-    many nodes, yields each node with itself and the first node with all others."""
+    """Yields pairs of NUMA nodes: the thread's node and the memory's node. On machines with many
+    nodes, the pairs are each node with itself, and the first node's threads with every node's
+    memory. The full profile yields all pairs."""
     first = fabric.with_cpus[:1]
     for of_thread, of_memory in _reached(fabric):
         chosen = of_thread in (of_memory, *first)
@@ -99,7 +99,7 @@ def _curves(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def beyond_caches(fabric: DeviceSet) -> int:
-    """Returns a size of memory in bytes that exceeds the caches, in whole MiB."""
+    """Returns a buffer size that is well beyond the caches: in bytes, a multiple of 1 MiB."""
     wanted = max(ALONE, BEYOND * _caches(fabric))
     free = [node.memory_available for node in fabric.nodes if node.memory_available is not None]
     most = min((wanted, *(one // SHARE // 2 for one in free)))
@@ -114,8 +114,8 @@ def _between_nodes(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loads(node: Node) -> Iterator[tuple[str, list[tuple[Memory, Memory, int]]]]:
-    """Yields the loads that other threads make: a name and a list of transfers. Each transfer has
-    source, destination and number of threads."""
+    """Yields the loads by other threads: the name of a load, and its transfers. A transfer is given
+    as source, destination and number of threads."""
     memory, others = host(node.index), max(1, len(node.cpus) - 1)
     yield "read", [(memory, NULL, others)]
     for readers in MIXES:
@@ -150,9 +150,9 @@ def _loaded_left_out(fabric: DeviceSet) -> str:
 
 
 def chosen_cpus(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the CPUs to measure: all CPUs, or evenly spaced ones if there are too many. Too many
-    CPUs, and the quick profile, are first reduced to one CPU of each core (except on a single
-    core). CPUs that share no memory with the first node's CPUs are left out."""
+    """Returns the CPUs between which latencies are measured. Too many CPUs are reduced to one of
+    each core, and then to evenly spaced ones. The quick profile always takes one of each core. CPUs
+    that share no memory with the first node are left out."""
     nodes = [node for first, node in fabric.reachable if first == fabric.nodes[0]]
     cpus = tuple(cpu for node in nodes for cpu in node.cpus)
     cores = tuple(cpu for node in nodes for cpu in node.cores or node.cpus)

@@ -20,8 +20,8 @@ ENDS: dict[str, Callable[[Memory], tuple[Memory, Memory]]] = {
 
 
 def thread_counts(cpus: int) -> tuple[int, ...]:
-    """Returns the powers of two up to the number of CPUs, and the number itself: 1, 2, 4, 6 for six
-    CPUs."""
+    """Returns the numbers of threads to measure: the powers of two, and the number of CPUs. Six
+    CPUs give 1, 2, 4, 6."""
     powers = [1 << k for k in range(cpus.bit_length()) if 1 << k <= cpus]
     return tuple(dict.fromkeys((*powers, cpus))) if cpus else ()
 
@@ -69,8 +69,8 @@ SWEEPS: tuple[Sweep, ...] = (
 # page, and bandwidth by placement policy.
 
 SIZES = (1 << 20, 8 << 20, 64 << 20)
-"""The sizes of random accesses, up to those beyond the caches. Base pages of 1 MiB are within reach
-of any TLB, those of 64 MiB within reach of few."""
+"""The buffer sizes of random accesses in bytes. With base pages, any TLB covers the smallest
+buffer, and few TLBs the largest."""
 
 
 def _by_pages(way: str) -> Callable[[DeviceSet], Iterator[Cell]]:
@@ -170,7 +170,7 @@ PAGES: tuple[Sweep, ...] = (
 # What the CPUs compute, by the work of sysbench's cpu test: one thread, and all.
 
 _NO_BYTES = 0
-"""The size of an operation without memory."""
+"""The size of an operation that moves no bytes."""
 
 
 def _one_thread(fabric: DeviceSet) -> Iterator[Cell]:

@@ -1,4 +1,4 @@
-"""Latencies of devices' work, as seen by the host."""
+"""Latencies of devices: copies, flags, launches and synchronisation."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .gpu import OnDevices
 from .table import HOST_ROW, UNHURRIED, DeviceSet, Profile, Sweep
 
 SIZES = tuple(1 << power for power in range(21))
-"""Bytes of a copy: 1 B to 1 MiB."""
+"""The sizes of copies in bytes: 1 B to 1 MiB."""
 FEW_SIZES = (*SIZES[::3], SIZES[-1])
-"""Fewer of these sizes: steps by factors of 8, and the largest size."""
+"""Every third of these sizes, and the largest."""
 FLAG_BYTES = 256
-"""The bytes of two flags, which share no cache line."""
+"""The size in bytes of two flags that share no cache line."""
 LOADS = (0, 25, 50, 75, 100)
 LOAD_BYTES = 64 << 20
-"""The percent of its own rate at which a load of a link runs, and the load's bytes."""
+"""The loads of a link in percent of the full rate, and the bytes that a load copies."""
 
 
 def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
-    """Yields the paths of copies: a name, the far end, and the near end. The near end's engine
-    copies. Paths lead between the host and each device, and from the first device to all others
-    (between all pairs in the full profile)."""
+    """Yields the paths of copies: a name, the far memory, and the near memory. The device of the
+    near memory carries out the copy. The paths join the host and each device, and the first device
+    and every other device. The full profile also joins all other pairs of devices."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for device, memory in zip(fabric.devices, memories, strict=True):
         yield f"host:{device.near}-{memory.label}", host(device.near), memory
@@ -38,8 +38,8 @@ def _paths(fabric: DeviceSet) -> Iterator[tuple[str, Memory, Memory]]:
 
 
 def _sizes(fabric: DeviceSet) -> tuple[int, ...]:
-    """Returns the chosen sizes that are small enough for latencies, or the default sizes if no
-    chosen size is."""
+    """Returns the user's sizes that are small enough for latencies. Without such sizes, returns the
+    defaults."""
     asked = tuple(size for size in fabric.sizes if size <= SIZES[-1])
     return asked or (SIZES if fabric.full else FEW_SIZES)
 
@@ -53,7 +53,7 @@ def _ping_pongs(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells for the copies of each path in each direction and size, timed by the device."""
+    """Yields a cell for each path, direction and size. The device itself times these copies."""
     for name, far, owner in _paths(fabric):
         for size in _sizes(fabric):
             for arrow, source, destination in (("->", far, owner), ("<-", owner, far)):
@@ -63,8 +63,8 @@ def _timed_copies(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _flags(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells for flags between the host and each device, between pairs of devices, and within
-    each device."""
+    """Yields the cells of flag round trips. The two sides are the host and a device, two devices,
+    or one device alone."""
     memories = [parse_memory(device.memory) for device in fabric.devices]
     for name, far, near in (*_paths(fabric), *((f"{m.label}-{m.label}", m, m) for m in memories)):
         first, second = (far, near) if far.is_host else (near, far)
@@ -74,9 +74,9 @@ def _flags(fabric: DeviceSet) -> Iterator[Cell]:
 
 
 def _loaded(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells for flags, round trips of copies, and launches, all measured while a kernel
-    copies one way over the same link. Measures the first path to the host and the first between
-    devices, or all paths in the full profile."""
+    """Yields the cells of latencies under load. A kernel copies over the same link while flags,
+    copies and launches are timed. The full profile measures every path, others one path to the host
+    and one between devices."""
     paths = list(_paths(fabric))
     few = [next((p for p in paths if p[1].is_host is near), None) for near in (True, False)]
     for name, far, owner in paths if fabric.full else filter(None, few):

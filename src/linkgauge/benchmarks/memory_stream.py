@@ -1,10 +1,10 @@
-"""STREAM's operations on the host's memory, by 1 to all threads, and between every pair of nodes.
+"""STREAM's operations on the host's memory, by number of threads and between NUMA nodes.
 
-A row is the node of the threads and the way in which the threads work. A column is the number of
-threads, or the node of the memory. In the first case the memory is on the threads' node; in the
-second case all threads of the row's node work. A machine of several nodes also has a row for the
-threads of all nodes, each on its own node's memory. Profile `vm` measures only this row, as STREAM
-itself would, and each node separately."""
+A row is the NUMA node of the threads, and how the threads access memory. A column is either a
+number of threads or a memory node. By number of threads, the memory is on the threads' own node. By
+memory node, all threads of the row's node work. A machine with several nodes has one more row, in
+which all threads of the machine work on their own node's memory. Profile `vm` measures only this
+last row, and the nodes one by one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _cell(kind: ArrayKind, mode: HostMode, row: str, column: str, *transfers: Tr
 
 
 def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields a cell with all threads of the machine, each on the memory of its own node."""
+    """Yields one cell in which all threads of the machine work, each on its own node's memory."""
     nodes = fabric.with_cpus
     if nodes:
         row = "all" if len(nodes) > 1 else str(nodes[0].index)
@@ -68,15 +68,16 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
 
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells with all threads of each node on the memory of each node."""
+    """Yields a cell for each pair of nodes: all threads of the first work on the second's
+    memory."""
     for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
         yield _cell(kind, mode, row, column, _work(kind, threads_of, memory_of))
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
-    """Yields cells for the triad on the memory of each node: by the threads of each node, and by
-    all threads."""
+    """Yields the triad's cells for the memory of each node. Either the threads of one node work on
+    it, or all threads of the machine."""
     if len(fabric.nodes) < 2:
         return
     yield from _pairs("triad", "stream", fabric)

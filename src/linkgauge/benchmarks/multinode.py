@@ -2,9 +2,9 @@
 nvbandwidth, and a ping-pong. All run between processes on one or several machines; each process has
 one device.
 
-The notation is that of copies.py. Without devices, processes measure the memories of their hosts.
-`ce` then stands for MPI's one-sided accesses, in which the other process takes no part, and `sm`
-for messages. A broadcast is then MPI's broadcast. Source of the definitions: nvbandwidth 0.8,
+The notation is explained in copies.py. Processes without devices measure the memories of their
+hosts. Then `ce` means MPI's one-sided access, in which the other process takes no part. `sm` means
+messages, and a broadcast is MPI's own. Source of the definitions: nvbandwidth 0.8,
 multinode_testcases.cpp."""
 
 from __future__ import annotations

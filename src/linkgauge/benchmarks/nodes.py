@@ -1,14 +1,14 @@
-"""Benchmarks between many nodes. Few nodes are measured in all pairs. Many nodes are measured in a
-ring on each rail and in bisections, so that the number of cells for each node is fixed.
+"""Benchmarks between many nodes. If the nodes are few, all pairs are measured. If they are many, a
+ring and bisections are measured, so that the time does not grow with the number of pairs.
 
-A node is a host of ranks, or a simulated node. Each device of a node is behind a network interface.
-The first devices of all nodes form a rail, the second devices the next rail, and so on. All pairs
-are measured in the rounds of a tournament, in which each node is in one pair. All cells of the ring
-are measured at once, to fill the links that many transfers share. So are all cells of a bisection.
+A node is a host, or a node of a simulated machine. The first devices of all nodes form a rail, the
+second devices the next rail, and so on. A ring or a bisection runs all of its transfers at once,
+which fills the links that they share. Pairs are measured in rounds, as in a tournament: each node
+is in one pair of a round.
 
-Each node sends to the node a fixed number of places further on, in the order of node numbers. In a
-fat tree whose switches route by destination, no two of these transfers then need to share a link
-(E. Zahavi, see model/map.py)."""
+In a ring or a bisection, every node sends to the node a fixed number of places further on. Such
+transfers need not share a link in a fat tree whose switches route by destination (E. Zahavi, see
+model/map.py)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ from linkgauge.model.transfer import Benchmark, Cell, Report
 from .table import HOST_ROW, DeviceSet, Layout, Row
 
 MOST_PAIRED = 64
-"""The most nodes whose pairs are all measured: 4,032 pairs."""
+"""The largest number of nodes for which all pairs are measured (4,032 pairs)."""
 MOST_CELLS = 10
-"""The most cells for each node in the ring and the bisections, unless there are more rails."""
+"""The largest number of measured cells for each node, unless there are more rails."""
 BISECTIONS = 4
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
 _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-tree-1000"
 
 
 class Nodes(NamedTuple):
-    """The nodes of a run: the name of each node, and the node's memories, one on each rail."""
+    """The nodes of a run.
+
+    `labels` are the names of the nodes.
+    `memories` has a sequence for each node, with one memory for each rail."""
 
     labels: Sequence[str]
     rails: Sequence[str]
@@ -42,8 +45,8 @@ class Nodes(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: transfers from one node to another, one transfer on each rail. `round` is the step's
-    round."""
+    """Transfers from one node to another, one on each rail. Steps with the same `round` run at
+    once."""
 
     source: int
     target: int
@@ -51,13 +54,14 @@ class Step(NamedTuple):
 
 
 Steps = Callable[[int, int], Iterator[Step]]
-"""A function that yields the steps for a number of nodes and a number of rails."""
+"""A function that yields steps. Its arguments are the numbers of nodes and rails."""
 
 
 class OverNodes(Row, frozen=True, kw_only=True):
-    """A benchmark between nodes, with a cell for each step and rail. If `of_pairs` is set, the
-    benchmark is a matrix of all pairs of at most `of_pairs` nodes. A cell of this matrix has the
-    transfers of all rails. The pairs are measured in the rounds of a tournament."""
+    """A benchmark between nodes. By default, there is a measured cell for each step and each rail.
+
+    If `of_pairs` is set, the benchmark is a matrix of all pairs of nodes, and a cell sums up the
+    rails. `of_pairs` is the largest number of nodes for which the matrix is measured."""
 
     steps: Steps
     of_pairs: int | None = None
@@ -105,8 +109,8 @@ class OverNodes(Row, frozen=True, kw_only=True):
 
 
 def _nodes_of(fabric: DeviceSet) -> Nodes:
-    """Groups the devices by node, or by the hosts of their ranks if there are several hosts. A
-    device without a node counts as a node of its own."""
+    """Groups the devices by node. If the run has several hosts, the hosts are the nodes. A device
+    without a node counts as a node of its own."""
     several = len(set(fabric.hosts)) > 1
     found: dict[str, dict[str, Memory]] = {}
     for device in fabric.devices:
@@ -128,10 +132,9 @@ def _ring(count: int, _: int) -> Iterator[Step]:
 
 
 def _bisections(count: int, rails: int) -> Iterator[Step]:
-    """Yields the steps of bisections. In the first bisection, each node of one half sends to the
-    node half of all nodes further on. The next bisections use a quarter of the nodes, an eighth,
-    and so on. Every other bisection goes in the opposite direction, to find links that are slow in
-    one direction."""
+    """Yields the steps of all bisections. In the first, each node of one half sends to a node of
+    the other half. Later bisections split the halves again, and then the quarters. Every second
+    bisection sends backwards, to find links that are slow in one direction only."""
     room = (MOST_CELLS - rails) * 2 // rails
     for number in range(max(1, min(BISECTIONS, room, count.bit_length() - 1))):
         part = count >> (number + 1)

@@ -1,7 +1,7 @@
-"""The parts of a table of benchmarks: rows, and the device sets over which they are laid out.
+"""The building blocks of benchmarks: rows, sweeps, layouts, and the sets of devices to measure.
 
-A row is data: a name, a layout and the transfers of one cell in the transfer notation, where
-letters stand for memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
+A row is data: a name, a layout, and the transfers of one cell as text. In this text, letters stand
+for memories. `Row.lay_out(fabric)` returns the Benchmark with all its cells."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ from linkgauge.model.transfer import Benchmark, Cell, Engine, EngineKind, Report
 from linkgauge.model.units import BANDWIDTH, Unit
 
 HOST_ROW = "0"
-"""The host's row in matrices is called 0, for any node."""
+"""The label of the host's row in a matrix, for any NUMA node."""
 
 
 class DeviceSet(msgspec.Struct, frozen=True):
-    """The devices over which benchmarks are laid out: the host's nodes and one backend's selected
-    devices."""
+    """The devices and host nodes that a benchmark can use. All devices belong to one backend."""
 
     backend: str
     nodes: tuple[Node, ...]
@@ -39,16 +38,17 @@ class DeviceSet(msgspec.Struct, frozen=True):
     """The reason why there are no devices."""
     profile: str | None = None
     sizes: tuple[int, ...] = ()
-    """The requested bytes, for benchmarks that have sizes of their own."""
+    """The sizes in bytes that the user chose. They apply to benchmarks that measure several
+    sizes."""
     hosts: tuple[str, ...] = ()
     """The name of each device's host, if the devices belong to several processes and the hosts are
     known."""
     collectives: CollectiveChoice = CollectiveChoice()
     ranks: tuple[Rank, ...] = ()
-    """The processes that have the devices, if there are several."""
+    """The processes of the run, if there are several."""
     workloads: WorkloadChoice = WorkloadChoice()
     apart: frozenset[tuple[int, int]] = frozenset()
-    """Pairs of nodes in which the first one's CPUs do not reach the memory of the second."""
+    """Pairs of nodes: CPUs of the first node do not reach memory of the second."""
 
     @property
     def across_ranks(self) -> bool:
@@ -57,18 +57,18 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
     @property
     def full(self) -> bool:
-        """Whether everything is measured, at any cost in time."""
+        """Whether the profile measures everything, at any cost in time."""
         return self.profile == "full"
 
     @property
     def brief(self) -> bool:
-        """Whether only a little is measured, as a first look."""
+        """Whether the profile measures only a little, as a first look."""
         return self.profile == "quick"
 
     @property
     def for_comparison(self) -> bool:
-        """Whether only figures are measured that exist on every configuration of a machine, for any
-        number of CPUs."""
+        """Whether the profile compares machines. It then measures only figures that any
+        configuration has."""
         return self.profile == COMPARISON
 
     @property
@@ -85,7 +85,7 @@ class DeviceSet(msgspec.Struct, frozen=True):
 
 Profile = Literal["quick", "standard", "full", "vm"]
 GENERAL: tuple[Profile, ...] = ("quick", "standard", "full")
-"""All profiles except `vm`, which lists its benchmarks itself (vm.py)."""
+"""All profiles except `vm`. Its benchmarks are listed in vm.py."""
 UNHURRIED: tuple[Profile, ...] = ("standard", "full")
 """The general profiles except the quick one."""
 COMPARISON: Profile = "vm"
@@ -97,39 +97,40 @@ class Layout(Enum):
     """The shape of a matrix (rows × columns), and the letters that may occur in its notation."""
 
     EACH_DEVICE = auto()
-    """1 × N: d is the column's device, h the host node near the device of the same transfer."""
+    """1 × N: d is the column's device, and h the host node near this device."""
     ALL_DEVICES = auto()
-    """1 × N, at least two devices: a transfer with e is repeated for every other device."""
+    """1 × N, for at least two devices: a transfer with e is repeated for every other device."""
     OTHERS = auto()
-    """1 × N: like ALL_DEVICES, but a single device is measured without others."""
+    """1 × N: as ALL_DEVICES, but a machine with one device is measured, too."""
     PAIRS = auto()
     """N × N without the diagonal: r is the row's device, c the column's."""
     NODES = auto()
     """Node × node: r is the row's node, c the column's."""
     TOGETHER = auto()
-    """1 × 1, at least two devices: a transfer is repeated for every device d. With e, it is
-    repeated for every other device; o is the device half of all devices further on; p is the other
-    device of a pair, where the first two devices form one pair (of an odd number, the last device
-    has none)."""
+    """1 × 1, for at least two devices: a transfer is repeated for every device d. With e, it is
+    also repeated for every other device. The letter o is the device N/2 places after d. The letter
+    p is the partner of d: the first two devices are a pair, the next two another."""
     HALVES = auto()
-    """N × 1, all at once: d is the row's device, e the device half of all devices further on."""
+    """N × 1, all cells at once: d is the row's device, and e the device N/2 places after d."""
 
 
 _BETWEEN_DEVICES = (Layout.PAIRS, Layout.ALL_DEVICES, Layout.TOGETHER, Layout.HALVES)
 _ONE_PROCESS = "needs several processes, one for each device: mpiexec -n 2 linkgauge run {}"
 _BETWEEN_HOSTS: Mapping[EngineKind, EngineKind] = {"ce": "rma", "sm": "msg"}
-"""The engines that move bytes between the memories of hosts, in place of devices' engines:
-one-sided accesses, which leave the other process alone, and messages, in which both take part."""
+"""The engines between hosts, by the device engine that they replace. `rma` is a one-sided access,
+in which the other process takes no part. `msg` is a message."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A benchmark whose cells are given by a notation.
+    """A benchmark whose cells are written in the transfer notation.
 
-    `cell` is the notation of one cell, with the layout's letters. `K` in `cell` stands for the
-    engine's kind. `parts` names the matrices of single transfers; `size` is the benchmark's own
-    size in bytes, or None. With `diagonal`, pairs of a device with itself are measured, too.
-    `profiles` lists the profiles that measure the row if the user names no benchmark. If
-    `across_ranks`, several processes measure the row, each with one device."""
+    `cell` is the text of one cell, with the letters of the layout. `K` stands for the kind of
+    engine.
+    `parts` are names of further matrices, with the figures of the single transfers.
+    `size` is the benchmark's own size in bytes. None means the size that the user sets.
+    `diagonal` adds pairs of a device with itself.
+    `profiles` are the profiles that include the benchmark.
+    `across_ranks` says that several processes can measure it, each with one device."""
 
     name: str
     title: str
@@ -158,14 +159,14 @@ class Row(msgspec.Struct, frozen=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the device sets that the row covers: the backends' sets or the host's."""
+        """Returns the device sets on which the benchmark runs."""
         if self.across_ranks:
             return fabrics[:1]
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
-        """Returns the benchmark with all cells of this row over the device set, or with the reason
-        why there are no cells."""
+        """Returns the benchmark with all cells on the device set. Without cells, it has the
+        reason."""
         if self.across_ranks and not fabric.across_ranks:
             return self._benchmark(fabric.backend, (), _ONE_PROCESS.format(self.name))
         if self.on_host:
@@ -250,9 +251,12 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """A benchmark whose columns are not memories. `cells` computes the cells from the device set.
-    `size` is the benchmark's own size in bytes, if there is one. `reason` says why there are no
-    cells. `left_out` ends the title if only some of the possible cells are measured."""
+    """A benchmark whose columns are not memories, but sizes or numbers of threads, for example.
+
+    `cells` is a function that yields the cells on a device set.
+    `size` is the benchmark's own size in bytes. None means the size that the user sets.
+    `reason` is the message if there are no cells.
+    `left_out` returns the end of the title if some cells are left out, else an empty string."""
 
     name: str
     title: str
@@ -267,17 +271,18 @@ class Sweep(msgspec.Struct, frozen=True):
     between_devices: ClassVar[bool] = False
     across_ranks: ClassVar[bool] = False
     only_by: ClassVar[str | None] = None
-    """The only backend that measures the sweep; this backend is opened for the sweep."""
+    """The only backend that measures this benchmark. None stands for all backends."""
 
     @property
     def ranks_with(self) -> tuple[str, ...]:
-        """The backends that ranks open for the sweep, or an empty tuple if any backend will do."""
+        """The backends that the processes of a run must open. An empty tuple means that any will
+        do."""
         return ()
 
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the device sets that the sweep covers: the backends' sets or the host's."""
+        """Returns the device sets on which the benchmark runs."""
         return of_host if self.on_host else fabrics
 
     def lay_out(self, fabric: DeviceSet) -> Benchmark:
@@ -290,17 +295,16 @@ class Sweep(msgspec.Struct, frozen=True):
 
 
 def _by_flags(transfer: Transfer) -> Transfer:
-    """Returns the transfer for flags. Between hosts the engine is `rma`, because a side stores
-    flags without help from the other side."""
+    """Returns the transfer with an engine for flags. Between hosts this engine is `rma`, which
+    writes without help from the other side."""
     owner = transfer.engine.owner
     return transfer.by(Engine(owner, "rma")) if owner.is_host else transfer
 
 
 @cache
 def _template(cell: str) -> tuple[Transfer, ...]:
-    """Returns the transfers of a row's notation, with placeholders for the letters. The placeholder
-    of a letter is a memory whose index is the letter's code. The memory is the host's if only the
-    host has the engine."""
+    """Returns the transfers of a cell's notation. Letters become placeholders: memories whose index
+    is the code of the letter."""
 
     def memory(letter: re.Match[str]) -> str:
         on_host = letter[0] == "h" or ".cpu" in cell
@@ -320,9 +324,9 @@ def _opposite(memories: Sequence[Memory], at: int) -> Memory:
 def _partners(
     memories: Sequence[Memory], at: int, letters: set[str]
 ) -> Iterator[Mapping[str, Memory]]:
-    """Yields the memories for the letters of a transfer, where d is the memory at index `at`. The
-    partners of d begin with the next memory. Kernels of one device run in this order, so kernels of
-    different devices do not all meet at one partner."""
+    """Yields the memories that replace the letters of a transfer. The letter d is the memory at
+    index `at`. Its partners begin with the next memory, so that devices do not all meet at one
+    partner."""
     own = memories[at]
     if "o" in letters:
         yield {"d": own, "o": _opposite(memories, at)}
@@ -333,7 +337,7 @@ def _partners(
 
 
 def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
-    """Returns the transfer with each letter replaced by its memory."""
+    """Returns the transfer with each placeholder replaced by its memory."""
 
     def at(letter: Memory) -> Memory:
         if letter.is_null:

@@ -1,9 +1,8 @@
-"""Profile `vm`: the figures by which the configurations of a virtual machine, and its host, are
-compared.
+"""Profile `vm`: the figures that compare configurations of a virtual machine, and its host.
 
-The set and the order are those of the vCPU benchmark suite: topology (kept as files of the run),
-computing by CPUs, memory, the accelerator's own work, which warms it up, and last the links to it.
-docs/vm-profile.md explains each."""
+The set and the order are those of the vCPU benchmark suite: computing by CPUs, memory, the
+accelerator's own work, and the links to it. The accelerator works before its links are measured, so
+that it is warm. docs/vm-profile.md explains each figure."""
 
 from __future__ import annotations
 
@@ -33,11 +32,13 @@ Choice = Literal["last", "worst"]
 
 
 class Aspect(msgspec.Struct, frozen=True):
-    """A figure by which configurations are compared. The figure comes from the first benchmark of
-    `sources` that the run has, and from a cell whose place (`row, column`) matches the pattern. If
-    several cells match, `choice` takes the last (most threads, largest size) or the worst (of
-    several accelerators). With `for_each_cpu`, the figure is divided by the number of CPUs, which
-    may differ between configurations."""
+    """A figure by which configurations are compared.
+
+    `sources` are pairs of a benchmark and a pattern. The first benchmark that the run has gives the
+    figure. The pattern is matched with the place of a cell (`row, column`).
+    `choice` says which cell counts if several match: the last (most threads, largest size) or the
+    worst.
+    `for_each_cpu` divides the figure by the number of CPUs."""
 
     name: str
     of: Literal["host", "accelerator"]

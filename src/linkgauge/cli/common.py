@@ -139,7 +139,7 @@ class Shape(Options):
 
 
 class CollectiveOptions(Options):
-    """Options that choose collectives and how collectives are called."""
+    """Options that choose collectives and say how to call them."""
 
     types: str | None = option(
         COLLECTIVES, "Use these types of numbers, such as float,half, or all.", "TYPE[,TYPE…]"

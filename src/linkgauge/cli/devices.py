@@ -97,16 +97,15 @@ def survey(backends: Sequence[str] = (), machine: str | None = None) -> Machine:
 
 
 def read(root: Root) -> Machine:
-    """Reads a captured machine."""
+    """Reads the description of a captured machine."""
     from linkgauge.machine.captures.capture import read_machine
 
     return read_machine(root)
 
 
 def open_root(path: Path) -> Root:
-    """Opens the root of a captured machine: a folder, or an archive that is read into memory. The
-    machine may be one or two folders deeper. Raises InputError if the path is neither, or holds no
-    machine."""
+    """Opens a captured machine: a folder, or an archive that is read into memory. The machine may
+    be one or two folders deeper. Raises InputError if the path is neither, or holds no machine."""
     from linkgauge.machine.captures.archive import read_archive, top_of_machine
     from linkgauge.machine.tree import names_in
 

@@ -28,8 +28,8 @@ second."""
 
 def since(run: Run) -> tuple[Run, str | None]:
     """Compares a judged run with earlier runs of the history. Returns the run with the comparison,
-    and the comparison in a line. Does not compare an incomplete or profiled run, or a run with very
-    many cells. The line is None without a comparison."""
+    and a line about it. The line is None without a comparison. Incomplete and profiled runs, and
+    runs with very many cells, are not compared."""
     from linkgauge.report.words.figures import since_line
 
     count = sum(len(result.cells) for result in run.results)
@@ -49,9 +49,9 @@ def since(run: Run) -> tuple[Run, str | None]:
 def history_of(
     first: Sequence[RunFigures], used: Sequence[RunFigures], below: Path = RESULTS
 ) -> list[RunFigures]:
-    """Returns earlier runs of the first side's machine, in the same state and with the same
-    settings, the oldest first. Runs that are themselves compared are left out. Prints a message if
-    a history cannot be read."""
+    """Returns earlier runs of the same machine, in the same state and with the same settings. The
+    oldest run is first. The runs in `used` are left out. Prints a message if a history cannot be
+    read."""
     found = list(_of_folders(below, {(label_name(run.label), run.id) for run in used}))
     try:
         found += _of_history(first)

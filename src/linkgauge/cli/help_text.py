@@ -59,8 +59,8 @@ _NOTE = re.compile(r"\[(?:default|env var|required)[^]]*\]$")
 
 
 class _Offering(click.Parameter):
-    """A parameter whose value the shell can complete. The proposals are the names that `offer`
-    returns, else the words of the metavar."""
+    """A parameter that a shell can complete. The proposals are the names that `offer` returns or,
+    without `offer`, the words of the metavar."""
 
     def __init__(self, *args: Any, offer: Callable[[], Iterable[str]] | None, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -76,7 +76,7 @@ class _Offering(click.Parameter):
 
 
 class HelpOption(_Offering, click.Option):
-    """An option that is listed below its heading in the help."""
+    """An option that the help shows below its heading."""
 
     def __init__(self, *args: Any, heading: str, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -129,7 +129,7 @@ class _Layout(NamedTuple):
         return click.style(text, fg="cyan") if self.is_coloured else text
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
-        """Returns lines of whole words. `first` is in front of the first line."""
+        """Wraps a text into lines without breaking words. The first line begins with `first`."""
         glued = _FIGURE.sub(_GLUE, text)
         glued = _NOTE.sub(lambda note: note[0].replace(" ", _GLUE), glued)
         lines = wrap(
@@ -139,14 +139,14 @@ class _Layout(NamedTuple):
         return [line.replace(_GLUE, " ") for line in lines]
 
     def column(self, records: Iterable[Record]) -> int:
-        """Returns the column where texts begin, after the longest term. Terms that would leave no
-        room are ignored."""
+        """Returns the column at which texts begin: after the longest term. Very long terms are
+        ignored."""
         room = max(self.width // 3, 20)
         return max((len(term) for term, _ in records if len(term) <= room), default=0) + 4
 
     def definitions(self, records: Iterable[Record], column: int) -> Iterator[str]:
-        """Yields each term with its text from `column` on. If the term is longer, the text begins
-        on the next line."""
+        """Yields each term with its text from `column` on. The text of a longer term begins on the
+        next line."""
         for term, text in records:
             name = self.term(term)
             first, *more = self.filled(text, " " * column, column) or [""]

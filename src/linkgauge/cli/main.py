@@ -43,9 +43,9 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 
 
 def command(name: str, place: str) -> click.Command:
-    """Makes the click command of a function whose only parameter, if any, is a struct of options.
-    click's settings are `CONTEXT` in the function's module. Raises TypeError for another
-    function."""
+    """Makes a click command from a function with at most one parameter, which is a struct of
+    options. click's settings are `CONTEXT` in the function's module. Raises TypeError for other
+    functions."""
     module, _, function = place.partition(":")
     loaded = import_module(module, __package__)
     carried: Callable[..., int] = getattr(loaded, function)
@@ -155,8 +155,8 @@ def main() -> None:
 
 
 def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
-    """Returns the names of the commands that these arguments need, if the first argument shows
-    them, else None."""
+    """Returns the names of the commands to load for these arguments. Returns None if all commands
+    are needed."""
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
@@ -165,8 +165,8 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _said(error: click.ClickException) -> str:
-    """Returns the message for bad usage. For an unknown option, the message names similar options
-    and other commands that have the option."""
+    """Returns the message for a mistake on the command line. For an unknown option, the message
+    names similar options."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None or not hasattr(error, "possibilities"):
         return error.format_message()
@@ -178,8 +178,8 @@ def _said(error: click.ClickException) -> str:
 
 
 def _complain_of_left_out(said: int = 0) -> int:
-    """Prints what is left out of plug-ins, except the first `said` lines. Returns the number of all
-    lines."""
+    """Prints what was left out of plug-ins. The first `said` lines are skipped, because they were
+    printed before. Returns the number of all lines."""
     for line in [*LEFT_OUT][said:]:
         _complain(line)
     return len(LEFT_OUT)

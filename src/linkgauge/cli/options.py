@@ -42,8 +42,8 @@ _S = TypeVar("_S", bound=str)
 
 
 class _Reading(click.ParamType[Any]):
-    """A type for click whose values a function reads. The function also gets the option's flag, for
-    its error messages."""
+    """A type for click whose values are converted by a function. The function gets the option's
+    flag and the text."""
 
     name = "value"
 
@@ -86,8 +86,8 @@ def _reading(kind: Any) -> Any:
 
 
 class Field(NamedTuple):
-    """The definition of an option or argument, without its name and type. An options object that
-    lacks the option has the default."""
+    """The definition of an option or argument, without its name and type. On an object without a
+    value for the option, the default is returned."""
 
     make: type[HelpOption | HelpArgument]
     default: Any
@@ -98,8 +98,8 @@ class Field(NamedTuple):
         return self if options is None else self.default
 
     def parameter(self, name: str, hint: Any) -> click.Parameter:
-        """Returns click's parameter of this name for a field of this type: a value, a value or
-        None, or a tuple of any number of values."""
+        """Makes click's parameter for a field of this name and type. The type is a plain type, a
+        plain type or None, or a tuple."""
         is_several = get_origin(hint) is tuple
         is_plain = get_origin(hint) not in (tuple, Union, UnionType)
         kind = hint if is_plain else get_args(hint)[0]
@@ -122,17 +122,17 @@ def option(
     offer: Names | None = None,
     **more: Any,
 ) -> Any:
-    """Defines a field for an option. The help shows the option under this heading. Without a
-    `metavar` the option is a flag. `flags`, separated by blanks, replace the flag made from the
-    field's name. `more` is passed to click."""
+    """Defines a field for an option that the help shows under `heading`. Without a `metavar` the
+    option is a flag. `flags` are separated by blanks and replace the flag made from the field's
+    name. `more` is passed to click."""
     shown = {"heading": heading, "help": help, "metavar": metavar, "show_default": True}
     value = False if metavar is None else default
     return Field(HelpOption, value, flags, {**shown, "offer": offer, **more})
 
 
 def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: bool = True) -> Any:
-    """Defines a field for a flag that runs `action` instead of the command. An eager flag does so
-    before other options are read."""
+    """Defines a field for a flag that runs `action` instead of the command. If the flag is eager,
+    the action runs before other options are read."""
 
     def carry_out(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
         if asked:
@@ -143,8 +143,8 @@ def instead(heading: str, help: str, action: Callable[[], object], *, is_eager: 
 
 
 def beforehand(heading: str, help: str, key: str, flags: str) -> Any:
-    """Defines a field for a flag whose value is stored in the context's `meta` before other options
-    are read."""
+    """Defines a field for a flag that must be known before other options are read. The flag's value
+    is stored in `meta` of click's context, as `key`."""
 
     def keep(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
         context.meta[key] = asked
@@ -182,8 +182,8 @@ def parameters(kind: type[Options]) -> Iterator[click.Parameter]:
 
 
 def filled(kind: type[_O], given: Mapping[str, Any]) -> _O:
-    """Returns the options with the values of their parameters. Raises InputError for two
-    formats."""
+    """Returns the options as an object, from the values that click has read. Raises InputError if
+    two formats were chosen."""
 
     def value(name: str, hint: Any) -> Any:
         if _is_group(hint):
@@ -205,7 +205,7 @@ def _is_format(hint: Any) -> bool:
 
 
 def _forms(hint: Any) -> list[Format]:
-    """Returns the formats that the document has."""
+    """Returns the output formats that a command's document has."""
     from linkgauge.report.formats import formats
 
     (document,) = hint.__metadata__
@@ -213,8 +213,8 @@ def _forms(hint: Any) -> list[Format]:
 
 
 def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
-    """Returns the format that the user chose, else the terminal's. Raises InputError for two
-    formats."""
+    """Returns the format that the user chose, or the terminal's format by default. Raises
+    InputError if two formats were chosen."""
     from linkgauge.report.formats import TERMINAL, formats
 
     asked = [form for form in _forms(hint) if given[form.name]]
@@ -225,7 +225,7 @@ def _chosen(hint: Any, given: Mapping[str, Any]) -> Format:
 
 
 def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
-    """Returns the name. Raises InputError if the name is not known."""
+    """Returns `name` unchanged if it is a known name. Raises InputError otherwise."""
     there = tuple(known)
     found = next((one for one in there if one == name), None)
     if found is None:
@@ -236,8 +236,8 @@ def one_of(flag: str, name: str, known: Iterable[_S]) -> _S:
 
 
 def within(name: str, value: int | None, kind: Any) -> int | None:
-    """Returns the number. Raises InputError if its type (such as Threads) does not allow the
-    number."""
+    """Returns the number unchanged if its type (such as Threads) allows it. Raises InputError
+    otherwise."""
     import msgspec
 
     try:

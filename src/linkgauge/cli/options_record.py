@@ -37,8 +37,8 @@ def request_of(
     profile: str | None = None,
     **more: Any,
 ) -> RunRequest:
-    """Makes the request of a measuring command, with its options and command line for the record.
-    `more` adds or replaces fields that these options do not set."""
+    """Makes a measuring command's request, with the options and the command line for the record.
+    `more` adds or replaces fields of the request."""
     values = vars(asked)
     shared = {field: values[name] for name, field in _SHARED.items() if name in values} | more
     shared["label"] = checked_label(shared["label"])
@@ -54,8 +54,8 @@ def request_of(
 
 
 def in_effect(settings: Settings) -> dict[str, str]:
-    """Returns the command's options by name. Options that were not given have the profile's values.
-    The seed of a sample is added."""
+    """Returns the command's options by name, as text. Options that were not given have the
+    profile's values."""
     context = click.get_current_context()
     of_profile = {
         "size": ",".join(f"{size}B" for size in settings.sizes),
@@ -69,8 +69,8 @@ def in_effect(settings: Settings) -> dict[str, str]:
 
 
 def given() -> dict[str, str]:
-    """Returns the options on the command line by name. Raises InputError for anything that is not
-    an option."""
+    """Returns the options that were given on the command line, by name. Raises InputError for other
+    arguments."""
     context = click.get_current_context()
     sources = {name: context.get_parameter_source(name) for name in context.params}
     typed = [name for name, by in sources.items() if by is not None and by.name == "COMMANDLINE"]
@@ -78,8 +78,7 @@ def given() -> dict[str, str]:
 
 
 def _written(context: click.Context, values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns each option as a person would write it, with equal values in the same form. Options
-    that are off are left out."""
+    """Returns each option as a person would write it. Options that are off are left out."""
     names = {param.name: param.opts[0] for param in context.command.params}
     return {
         names[name]: valid(_write(names[name], value))

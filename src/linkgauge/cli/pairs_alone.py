@@ -26,8 +26,7 @@ def with_pairs(
     report: LiveReport,
     pairs: Sequence[tuple[str, str]],
 ) -> Run:
-    """Measures each of the pairs alone, and returns the run with the results. The backend is that
-    of the run's first result."""
+    """Measures each pair of devices alone, and returns the run with the results added."""
     if not pairs:
         return run
     report.say(f"slower than expected: measuring {len(pairs)} pairs of devices alone")
@@ -42,8 +41,8 @@ def with_pairs(
 
 
 def of_pairs(pairs: Sequence[tuple[str, str]], backend: str) -> Benchmark:
-    """Makes a benchmark of each pair of devices alone. A kernel of the first device writes into the
-    second."""
+    """Makes a benchmark that measures each pair of devices alone. A kernel of the first device
+    writes into the second."""
     cells = tuple(
         Cell(one, other, (_write(parse_memory(one), parse_memory(other)),), Report.FIRST)
         for one, other in pairs

@@ -50,7 +50,8 @@ def settings_of(
     engines: EngineSettings,
     simulated: common.Simulated | None = None,
 ) -> Settings:
-    """Returns the profile's settings, changed by the given options. Raises InputError."""
+    """Returns the profile's settings, changed by the given options. Raises InputError for invalid
+    options."""
     simulation = None if simulated is None else simulation_of(simulated.machine, simulated.fault)
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
@@ -74,7 +75,7 @@ def settings_of(
 
 def soaked(settings: Settings, duration: float | None, max_temperature: float | None) -> Settings:
     """Returns the settings, with the time for which to repeat the plan if `duration` is given.
-    Raises InputError."""
+    Raises InputError for an invalid time or temperature."""
     if duration is None:
         if max_temperature is not None:
             raise InputError("--max-temperature ends what --for repeats: give --for, too")
@@ -88,7 +89,7 @@ def soaked(settings: Settings, duration: float | None, max_temperature: float | 
 
 def under(profiling: common.Profiling, settings: Settings, out: Path | None) -> Settings:
     """Returns the settings with the profiler that the options choose, if any. Raises InputError if
-    the profiler is not installed or has nothing to profile."""
+    the profiler is not installed, or if the run has nothing to profile."""
     asked = [name for name in get_args(Profiler) if getattr(profiling, name)]
     if not asked:
         return settings
@@ -142,14 +143,14 @@ def command_line() -> tuple[str, ...]:
 
 
 def valid(text: str) -> str:
-    """Returns the text in a form that can be stored. Bytes from the shell in another encoding are
-    replaced."""
+    """Returns the text with bytes that cannot be stored replaced. Such bytes come from a shell in
+    another encoding."""
     return text.encode("utf-8", "replace").decode()
 
 
 def since_earlier(run: Run) -> tuple[Run, str | None]:
-    """Compares a judged run with earlier runs. Returns the run with the comparison. Also returns a
-    line with the comparison, or with the reason why there is none."""
+    """Compares a judged run with earlier runs, and returns the run with the comparison. Also
+    returns a line that states the comparison, or why there is none."""
     from .earlier_runs import since
 
     return since(run)
@@ -162,7 +163,7 @@ def carry_out(
     first: WorkerProcess | None = None,
     only_plan: bool = False,
 ) -> int:
-    """Measures the request, or with `only_plan` shows its plan. Returns the exit code."""
+    """Measures the request, or only shows its plan if `only_plan` is set. Returns the exit code."""
     with opened(request, first) as session, LiveReport(display, remember, since_earlier) as report:
         plan = session.plan(report)
         refuse_unmatched(plan, session.machine, display.limits)
@@ -186,8 +187,8 @@ def carry_out(
 
 
 def measured(measure: Callable[[], Run], folder: Callable[[], Path | None]) -> Run:
-    """Returns the result of `measure`. If the journal can no longer be written, the error says how
-    to resume the run."""
+    """Calls `measure` and returns its result. If the journal can no longer be written, the error
+    says how to resume the run."""
     try:
         return measure()
     except ResultsError as error:

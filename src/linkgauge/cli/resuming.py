@@ -19,8 +19,8 @@ from .requests import command_line, measured, since_earlier
 def resume(
     folder: Path, given: dict[str, str], display: Display, *, wait: bool, timeout: float | None
 ) -> int:
-    """Resumes the run in this folder. In a run of several ranks, only rank 0 has the folder.
-    Returns the exit code."""
+    """Resumes the run in this folder and returns the exit code. In a run of several ranks, only
+    rank 0 has the folder."""
     if not (folder / JOURNAL_FILE).exists() and any(run_folders(folder)):
         latest = latest_run(folder)
         raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")

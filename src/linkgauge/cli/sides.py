@@ -23,7 +23,7 @@ from linkgauge.report.blocks import said
 
 
 def side_of(asked: Path) -> list[RunFigures]:
-    """Returns the runs of a side. Raises InputError if there are none."""
+    """Returns the runs of one side of a comparison. Raises InputError if there are none."""
     path = find_run(asked)
     if (kept := read_baseline(path)) is not None:
         return list(kept.runs)
@@ -59,8 +59,8 @@ def refuse_unlike(baseline: Sequence[RunFigures], current: Sequence[RunFigures])
 
 
 def only(runs: Sequence[RunFigures], patterns: Sequence[str]) -> list[RunFigures]:
-    """Returns the runs with only the cells of benchmarks that match a pattern. Without patterns,
-    returns the runs with all cells."""
+    """Returns the runs with only the cells whose benchmarks match a pattern. Without patterns, all
+    cells stay."""
 
     def is_asked(cell: CellFigure) -> bool:
         return not patterns or any(fnmatchcase(cell.benchmark, pattern) for pattern in patterns)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _Outliving(io.FileIO):
-    """A file whose reader or terminal may end (`| head`). Further output is then discarded, and the
-    command continues to its own exit code."""
+    """A file that survives the end of its reader (`| head`) or terminal. Further output is
+    discarded, and the command continues to its own exit code."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -38,8 +38,8 @@ class _Outliving(io.FileIO):
 
 
 def prepare() -> None:
-    """Prepares standard output and error. If stdout is closed, nothing is shown. Characters that
-    the encoding lacks become question marks. A missing reader causes no failure."""
+    """Prepares standard output and error, so that a missing reader causes no failure. Characters
+    that the encoding lacks become question marks."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     else:
@@ -82,7 +82,8 @@ def printing() -> Iterator[None]:
 
 
 def command(line: str, stream: TextIO) -> None:
-    """Prints a command for a CI system unchanged. The caller must have made its parts harmless."""
+    """Prints a line that a CI system reads as a command. The line is not cleaned, so the caller
+    must make its parts harmless."""
     print(line, file=getattr(stream, "rich_proxied_file", stream))
 
 

@@ -28,9 +28,9 @@ from .tool_options import hinting
 
 
 class Where(msgspec.Struct, frozen=True):
-    """Where a tool measures. Without a `backend`, it measures on the simulated machine, or on the
-    first accelerator backend that has devices. `wait` waits until another run ends. `name` is the
-    tool's name."""
+    """The machine on which another tool's command measures. Without a `backend`, this is the
+    simulated machine or the first accelerator backend with devices. `wait` says whether to wait for
+    another run to end. `name` is the tool's name."""
 
     backend: str | None = None
     simulation: Simulation | None = None
@@ -39,9 +39,8 @@ class Where(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """A machine opened for measuring, and the devices of its backend: none for backend `host`.
-    `fabric` is the set of devices from which benchmarks are built. `tool` is the name of the
-    tool."""
+    """A machine opened for measuring, with the devices that benchmarks use. `fabric` has these
+    devices; none for the backend `host`. `tool` is the tool's name."""
 
     session: Session
     fabric: DeviceSet
@@ -70,8 +69,8 @@ exit code."""
 
 
 def helpful(text: str, hint: str = "") -> Callable[[Tool], Tool]:
-    """Makes a tool print this help for -h and --help. The error for rejected arguments ends with
-    the hint, by default the first line of the help."""
+    """Makes a tool print the help `text` for -h and --help. Errors for rejected arguments end with
+    `hint` or, by default, with the first line of the help."""
 
     def decorated(tool: Tool) -> Tool:
         @wraps(tool)
@@ -97,7 +96,7 @@ def show(*parts: Iterable[str]) -> None:
 
 @contextmanager
 def printing_once() -> Iterator[None]:
-    """Lets only one of the processes that mpirun started print: the first."""
+    """Silences all processes that mpirun started except the first while this block runs."""
     with ExitStack() as held:
         if launched().rank:
             nowhere = held.enter_context(Path(os.devnull).open("w"))
@@ -122,11 +121,10 @@ def opened(
     several: bool = False,
     across: Sequence[str] = tuple(row.name for row in BETWEEN_PROCESSES),
 ) -> Iterator[Context]:
-    """Opens the machine for measuring with `settings`. `devices` have the notation of
-    engine.plan.fabrics (all if empty), on the first backend that has any. With `tells`, the name of
-    a simulated machine is printed on stderr, where it does not disturb parsers of the tool's
-    output. With `several`, all processes that mpirun started together measure benchmarks like those
-    named `across`. All processes but the first end here.
+    """Opens the machine for measuring with `settings`. `devices` are names as in
+    engine.plan.fabrics; empty for all. `tells` prints the name of a simulated machine on stderr,
+    where parsers of the tool's output do not see it. `several` makes all processes of an mpirun
+    measure together the benchmarks named in `across`. All processes but the first end here.
 
     Raises InputError if there is no device, unless backend `host` is asked for."""
     if where.simulation is not None and tells and not (several and launched().rank):
@@ -157,9 +155,9 @@ def measure(
     first: int = 0,
     observer: Observer = Quiet(),  # noqa: B008
 ) -> Run:
-    """Measures the benchmarks at these sizes (bytes; by default the settings') and keeps nothing on
-    disk. After Ctrl-C, `finished` is null, and the run holds what was measured. A caller that
-    measures several times numbers the cells consecutively, from `first` on.
+    """Measures the benchmarks and keeps nothing on disk. `sizes` are in bytes; by default they are
+    those of the settings. After Ctrl-C, the run has the results so far and `finished` is null.
+    Cells are numbered from `first` on.
 
     Raises InputError if a size fits nowhere, Busy if another run measures a device."""
     plan = context.session.plan_of(benchmarks, sizes, first)

@@ -1,5 +1,4 @@
-"""Describes other tools' options: a table for each tool, and two ways to read a command line by the
-table."""
+"""Describes the options of other tools in tables, and reads command lines by these tables."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ class UsageError(InputError):
 
 
 class ToolOption(NamedTuple):
-    """An option. `written` is the option in the tool's help (`-t, --timeout <int>`), and `about`
-    explains the option. `read` makes the value from the text, and raises ValueError or UsageError.
-    Without `read` the option is a switch. `field` names the value, by default by the option's
-    longest name. The value is at least `least` and at most `most`. With `several`, the option takes
-    one or more words each time."""
+    """An option of another tool. `written` is the option in the tool's help (`-t, --timeout
+    <int>`), and `about` explains it. `read` converts the text to the value, and raises ValueError
+    or UsageError. An option without `read` is a switch. `field` is the name of the value; by
+    default, the option's longest name. `least` and `most` are the bounds of the value. With
+    `several`, the option takes one or more words each time."""
 
     written: str
     about: str = ""
@@ -51,7 +50,7 @@ class ToolOption(NamedTuple):
         return self.field or max(self.names, key=len).replace("-", "_")
 
     def value_of(self, written: str) -> object:
-        """Returns the value of a text. Raises ValueError or UsageError."""
+        """Returns the option's value for a text. Raises ValueError or UsageError."""
         return written if self.read is None else self.read(written)
 
     def allows(self, value: float) -> bool:
@@ -67,8 +66,8 @@ class ToolOption(NamedTuple):
 
 
 def help_lines(options: Iterable[ToolOption], width: int) -> str:
-    """Returns a line for each option, with its name in `width` columns. Further lines of its text
-    are below the text."""
+    """Returns a line of help for each option, with the names in a column of `width`. Further lines
+    of a text are indented."""
     indent = "\n" + " " * (width + 2)
     return "\n".join(
         f"  {option.written:<{width}}{option.about}".replace("\n", indent) for option in options
@@ -84,7 +83,7 @@ def digits(written: str) -> int | None:
 
 
 def whole(written: str) -> int:
-    """Reads a whole number as C does. Raises ValueError."""
+    """Reads a whole number as C does. Raises ValueError for other texts."""
     sign = -1 if written.startswith("-") else 1
     number = digits(written.removeprefix("-" if sign < 0 else "+"))
     if number is None:
@@ -93,7 +92,7 @@ def whole(written: str) -> int:
 
 
 def decimal(written: str) -> float:
-    """Reads a decimal number as C does. Raises ValueError."""
+    """Reads a decimal number as C does. Raises ValueError for other texts."""
     if "_" in written or not written.isascii():  # which only Python reads as a number
         raise ValueError(f"{written!r} is not a number")
     return float(written)
@@ -117,11 +116,11 @@ def hinting(hint: str) -> Iterator[None]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads long options as argparse does. Options that are not given are absent from the result.
-    The parser neither exits nor prints; errors become UsageError. The message is argparse's, or the
-    tool's own if a pattern in `words` matches. `refusal` is the message for a value out of bounds.
-    Abbreviated names are accepted only with `allow_abbrev`. `action` is argparse's action for an
-    option that has one value."""
+    """Reads long options as argparse does, but neither exits nor prints. Errors become UsageError
+    with argparse's message, or with the tool's own message if a pattern in `words` matches.
+    `refusal` is the message for a value out of bounds. Abbreviated names are accepted only with
+    `allow_abbrev`. `action` is argparse's action for options with one value. Options that were not
+    given are absent from the result."""
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class Parser(argparse.ArgumentParser):
                 self.add_argument(*one.flags, dest=one.dest, type=one.read, action=action)
 
     def given(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Returns the values by field. Raises UsageError."""
+        """Returns the values of the options, by field. Raises UsageError."""
         given = vars(self.parse_args(list(arguments)))
         for one in self._options:
             if one.dest in given and not one.allows(value := given[one.dest]):
@@ -176,9 +175,9 @@ class OnceAction(argparse.Action):
 
 
 class FoundOption(NamedTuple):
-    """An option with its value, or an operand. The value is empty if the option takes none;
-    `option` is None for an operand. If the argument is not understood, `problem` is the C library's
-    message."""
+    """One option or operand of a command line. `option` is None for an operand. `value` is empty if
+    the option takes none. `problem` is the C library's message for an argument that it does not
+    understand."""
 
     option: ToolOption | None
     value: str = ""
@@ -186,8 +185,8 @@ class FoundOption(NamedTuple):
 
 
 def getopt_long(arguments: Sequence[str], options: Sequence[ToolOption]) -> Iterator[FoundOption]:
-    """Yields the options and operands in their order, as C's `getopt_long` reads them. It reads
-    short and long names, attached values, and short forms of long names."""
+    """Yields the options and operands in their order, as C's `getopt_long` reads them. Values may
+    be attached, and long names may be shortened."""
     by_name = {name: option for option in options for name in option.names}
     left = list(arguments)
     while left:

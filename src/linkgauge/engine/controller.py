@@ -1,5 +1,5 @@
-"""Drives a run, pass by pass. The controller hands cells to the worker one by one, and writes each
-visit to the journal before the next visit."""
+"""Drives a run. The controller hands cells to the worker one by one, and writes each visit (round
+of samples) to the journal before the next visit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Observer:
         """Called before the first cell of this machine is measured."""
 
     def planned(self, visits: int) -> None:
-        """Called when a pass begins, with an estimate of the number of visits to come."""
+        """Called when a pass over the plan begins, with an estimate of the number of visits to
+        come."""
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         """Called when a cell begins; for cells that are measured at the same time, with the first
@@ -59,14 +60,14 @@ class Observer:
         """Called when a visit of a cell has ended, with the cell's result."""
 
     def completed(self, result: Result) -> None:
-        """Called when the result of a table is final. Only another visit of cells in doubt can
-        still change it."""
+        """Called when the result of a table is final. It can change only if doubtful cells are
+        measured once more."""
 
     def tried(self, tried: Tried) -> None:
         """Called when the tuning of a device has tried candidate settings."""
 
     def failed(self, visit: FailedVisit) -> None:
-        """Called when a visit does not pass, in a run that repeats its plan for a time."""
+        """Called when a visit does not pass, in a run that repeats its plan (a soak)."""
 
     def say(self, line: str) -> None:
         """Called with a message for the user."""
@@ -85,12 +86,10 @@ def execute(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures all cells of a plan that these records lack; the first record has the plan. In the
-    end, cells in doubt are visited once more, unless the records say that this was done. Each visit
-    is kept with the lines that the kernel wrote to its `log` during the visit. The end of the run
-    is kept with the names of a profiler's files. Ctrl-C ends the run with the results so far, and
-    `finished` is null. The loss of a rank also ends the run with the results so far, but sets
-    `finished`. Raises ResultsError if the journal cannot be written."""
+    """Measures all cells of a plan that are still missing, and keeps the results. The first of the
+    `records` has the plan. Cells with doubtful results are measured once more in the end. Ctrl-C
+    ends the run with the results so far, and `finished` is null. The loss of a rank ends it in the
+    same way, but sets `finished`. Raises ResultsError if the journal cannot be written."""
     return go_on_with(state_of(records), worker, sink, observer, doubts, log)
 
 
@@ -102,9 +101,8 @@ def go_on_with(
     doubts: Doubts = lambda run: (),
     log: Follower | None = None,
 ) -> Run:
-    """Measures all cells that a run still lacks, from a state that was read before. Otherwise as
-    `execute`. A run that repeats its plan for a time has no cells in doubt, because it measures
-    each cell often enough."""
+    """Does the same as `execute`, from a state that was read before. A run that repeats its plan
+    has no doubtful cells."""
     opened = state.opened
     kept = _Records(state, sink, log)
 
@@ -130,7 +128,7 @@ def go_on_with(
 
 
 def _not_doubted(state: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
-    """Returns the cells in doubt, unless they were already visited once more."""
+    """Returns the cells with doubtful results, unless they were already measured once more."""
     return tuple(cell for cell in doubts(state.run()) if cell not in state.doubted)
 
 
@@ -176,7 +174,7 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 class _Passed:
     """The time that a repeated run has spent measuring, without interruptions. On a simulated
-    machine the time is simulated: a visit takes at least `VISIT_SECONDS`."""
+    machine the time is simulated. There, a visit takes at least `VISIT_SECONDS`."""
 
     def __init__(self, state: SoakState) -> None:
         self._before = state.at
@@ -184,7 +182,7 @@ class _Passed:
         self._is_virtual = state.opened.settings.simulation is not None
 
     def after(self, cells: Sequence[CellResult]) -> float:
-        """Returns the seconds that have passed when these cells have been measured."""
+        """Returns the total seconds of measuring after these cells."""
         if self._is_virtual:
             self._before += max(VISIT_SECONDS, *(cell.seconds or 0.0 for cell in cells))
             return self._before
@@ -201,8 +199,7 @@ class _Records:
         self._interrupts = Interrupts()
 
     def keep(self, *records: Record) -> None:
-        """Keeps these records. Before them, keeps what the kernel has logged since the last
-        call."""
+        """Keeps what the kernel has logged since the last call, and then these records."""
         with self._interrupts.held():  # run.json must hold what the journal holds
             new = self._log.new() if self._log is not None else None
             for record in (*([Logged(new)] if new is not None else []), *records):
@@ -211,8 +208,8 @@ class _Records:
 
     @contextmanager
     def complete(self) -> Iterator[None]:
-        """Delays signals until this block ends and all its records are kept. If the block was
-        interrupted, also keeps the last lines of the kernel's log."""
+        """Delays signals until this block ends and all its records are kept. If a signal ends the
+        block early, the last lines of the kernel's log are kept, too."""
         with self._interrupts:
             try:
                 yield
@@ -222,21 +219,20 @@ class _Records:
 
 
 def end_profile(settings: Settings, worker: Workers, keep: Sink, observer: Observer) -> None:
-    """Ends the run's profiler, if there is one, and keeps the names of the profiler's files."""
+    """Ends the run's profiler, if there is one, and records the names of its files."""
     if settings.profiler is not None and (files := worker.end_profile(observer.say)):
         keep(Left(files))
 
 
 def _order(sheets: int, turn: int) -> Sequence[int]:
-    """Returns the indices of the tables in the order in which a pass visits them. The second pass
-    runs in reverse, so that drift over time is not attributed to a table. Later passes are the last
-    for most cells, so they keep the plan's order, in which the results are shown."""
+    """Returns the indices of the tables in the order in which a pass measures them. The second pass
+    runs in reverse, so that drift over time is not attributed to a table."""
     return range(sheets)[:: -1 if turn == 1 else 1]
 
 
 def _show(shown: int, plan: Sequence[PlannedTable], visits: Visits, observer: Observer) -> int:
-    """Reports final results to the observer, in the plan's order. Returns the number of results
-    reported so far."""
+    """Reports results that have become final to the observer, in the plan's order. `shown` is the
+    number of results reported before. Returns the new number."""
     while shown < len(plan) and visits.is_whole(shown):
         observer.completed(result_of(plan[shown], visits.cells(shown)))
         shown += 1

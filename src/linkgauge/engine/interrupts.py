@@ -1,4 +1,4 @@
-"""Delays signals that end a run to a better moment. These are Ctrl-C, SIGTERM (`kill`, a batch
+"""Delays signals that end a run until a better moment. These are Ctrl-C, SIGTERM (`kill`, a batch
 system's limit) and SIGHUP (the terminal is gone)."""
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ def undisturbed() -> Iterator[None]:
 
 
 class Interrupts:
-    """Delays signals that arrive while a `held` block runs to the end of that block. Blocking the
-    signals would not suffice, because another thread of the process may receive them."""
+    """Delays signals that arrive during a `held` block until the block ends."""
 
     def __init__(self) -> None:
         self._before: dict[int, Handler] = {}
@@ -66,7 +65,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Delays signals while this block runs, because the block must complete."""
+        """Delays signals while this block runs, so that the block completes."""
         self._holds = True
         try:
             yield

@@ -35,7 +35,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str, str]:
-    """Returns the devices in the plan's cells, by the key to hold: the PCI address, else the UUID.
+    """Returns the names of the devices in the plan's cells. The key is the device's PCI address or,
+    without one, its UUID.
 
     A device without a PCI address and a UUID is not held. Host memory is not held either, because
     CPUs serve any number of runs at once. Simulated devices do not exist and are not held. Ranks
@@ -55,9 +56,9 @@ def devices_measured(machine: Machine, plan: Sequence[PlannedTable]) -> dict[str
 def hold(
     devices: Mapping[str, str], *, wait: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Holds these devices (a map of key to name) while this block runs. If another run holds a
-    device, raises DeviceBusy, which names that run. With `wait`, reports the other run once and
-    continues when all devices are free."""
+    """Holds these devices (a map of key to name) while this block runs, so that no other run uses
+    them. If another run holds a device, raises DeviceBusy, which names that run. With `wait`,
+    reports the other run once and continues when all devices are free."""
     reported = False
     with ExitStack() as held:
         # All runs take devices in the same order, so no two can wait for each other.
@@ -123,7 +124,7 @@ def holder(key: str) -> str | None:
 
 
 def _await_end(key: str) -> None:
-    """Waits until the holder is gone, by a connection that the holder never accepts."""
+    """Waits until the process that holds the device has ended."""
     with suppress(OSError), socket.socket(socket.AF_UNIX) as waiting:
         waiting.connect(_address(key))
         waiting.recv(1)

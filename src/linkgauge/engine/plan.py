@@ -41,10 +41,10 @@ def fabrics(
     with_cpus: bool = True,
 ) -> tuple[DeviceSet, ...]:
     """Returns a device set for each accelerator backend, with the selected devices. `devices` are
-    names (`opencl:1`), bare indices (which select on every backend), UUIDs or PCI addresses.
-    Without names, all devices are selected. If `with_cpus` is false, host processors that a backend
-    shows as devices are then left out. Host memory is on `host_node`, else on the node near each
-    device. Raises InputError for a device that does not exist."""
+    names (`opencl:1`), bare indices (for every backend), UUIDs or PCI addresses. Without names, all
+    devices are selected. With `with_cpus`, host processors that a backend shows as devices are
+    included. Host memory is on `host_node`, or by default on the node near each device. Raises
+    InputError for a device that does not exist."""
     nodes = machine.host.nodes
     known = [device for found in machine.devices.values() for device in found]
     for name in devices:
@@ -57,8 +57,8 @@ def fabrics(
     present = [node.index for node in nodes]
 
     def near(device: Device) -> int:
-        """Returns the node whose host memory to use for a device. The device's closest node may
-        have no memory."""
+        """Returns the node whose host memory to use for a device. This may not be the closest node,
+        because that node may have no memory."""
         if host_node is not None:
             return host_node
         return device.near if device.near in present else present[0]
@@ -94,9 +94,8 @@ def fabrics(
 
 
 def _is_named(device: Device, name: str) -> bool:
-    """Whether a name means this device. A name is a notation, a label, an index, a UUID or a PCI
-    address (`0000:1b:00.0`, also without the domain). The beginning of a UUID suffices, as in
-    CUDA_VISIBLE_DEVICES."""
+    """Whether a name means this device. Names are a notation, a label, an index, a UUID or its
+    beginning, or a PCI address with or without the domain."""
     if name in (device.memory, parse_memory(device.memory).label, str(device.index)):
         return True
     if device.uuid and len(name) > 4 and device.uuid.lower().startswith(name.lower()):
@@ -113,9 +112,9 @@ def lay_out(
     profile: str | None = None,
     apart: frozenset[tuple[int, int]] = frozenset(),
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks of rows. Device rows are laid out over every device set, and host rows
-    once over the nodes in `host`. With the profile `full`, host rows cover all pairs of nodes
-    except those in `apart`.
+    """Makes benchmarks from rows of the catalog. Device rows are laid out for every device set, and
+    host rows once for the nodes in `host`. With the profile `full`, host rows cover all pairs of
+    nodes except those in `apart`.
 
     Raises InputError if no row can be laid out."""
     of_host = (DeviceSet("host", tuple(host), profile=profile, apart=apart),) if host else ()
@@ -135,9 +134,9 @@ def make_plan(
     profile: str | None = None,
 ) -> Plan:
     """Returns the plan: a table for each benchmark and size. Cells that do not fit in memory are
-    skipped with the reason. Cells are numbered from `first`. Sizes from a `profile` grow if they
-    would measure caches. With `parallel_pairs`, cells of device pairs are measured in the rounds of
-    a tournament.
+    skipped with the reason. Cells are numbered from `first` on. If the sizes come from a `profile`,
+    they grow if they would measure caches. With `parallel_pairs`, disjoint pairs of devices are
+    measured at the same time.
 
     Raises InputError if no cell of a size fits in memory."""
     rooms = _rooms(machine)
@@ -179,8 +178,8 @@ def able(plan: Iterable[PlannedTable]) -> Iterator[tuple[PlannedTable, PlannedCe
 
 
 def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> PlannedTable:
-    """Returns the table with its cells in the order of their rounds. Pairs of a round that do not
-    fit in memory together (on devices that share the host's DRAM) are measured one by one."""
+    """Returns the table with its cells in the order of their rounds. If the pairs of a round do not
+    fit in memory together, they are measured one by one."""
     # A sample of pairs may have devices that are in no row.
     players = dict.fromkeys([*(c.row for c in sheet.cells), *(c.column for c in sheet.cells)])
     rounds = tournament(list(players))
@@ -198,7 +197,8 @@ def _in_rounds(sheet: PlannedTable, rooms: Mapping[Memory, Capacity]) -> Planned
 
 
 def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
-    """Returns the table with a round number for each cell, if there are round numbers."""
+    """Returns the table with a round number for each cell. The table is unchanged without
+    `rounds`."""
     if not rounds:
         return sheet
     numbered = zip(sheet.cells, rounds, strict=True)
@@ -282,8 +282,9 @@ def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
 
 
 def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity]) -> str | None:
-    """Returns why the buffers of cells that run at the same time cannot fit, or None if they fit.
-    Memory that shares the host's DRAM counts as host memory, too."""
+    """Returns why cells cannot be measured at the same time, or None if they can. The reasons are
+    the size and the memory of their buffers. Memory that shares the host's DRAM counts as host
+    memory."""
     if any(t.both_ways and not t.bytes_each_way(size) for cell in cells for t in cell.transfers):
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):
@@ -332,9 +333,8 @@ SIMULATED_SECONDS = 0.0005
 
 
 def most_seconds(plan: Plan, settings: Settings) -> float | None:
-    """Returns an approximate upper bound for the plan's duration in seconds, if each cell uses all
-    of its time. On a simulated machine cells take almost no time. Returns None with a fixed number
-    of samples, because the duration is then unknown."""
+    """Returns an approximate upper bound for the plan's duration in seconds. Returns None with a
+    fixed number of samples, because the duration is then unknown."""
     if settings.samples is not None:
         return None
     if settings.simulation is not None:

@@ -1,4 +1,4 @@
-"""The profiles, which say how long and how precisely a run measures."""
+"""Defines the profiles, which say how long and how precisely a run measures."""
 
 from __future__ import annotations
 

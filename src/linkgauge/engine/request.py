@@ -35,8 +35,8 @@ class What(Protocol):
 
     @property
     def is_across_ranks(self) -> bool:
-        """Whether several processes measure any part of it. Raises InputError for names that do not
-        exist."""
+        """Whether several processes together measure any of the benchmarks. Raises InputError for
+        unknown names."""
 
     @property
     def of_one_process(self) -> tuple[str, ...]:
@@ -47,14 +47,14 @@ class What(Protocol):
         backend is opened."""
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks laid out on this machine. Raises InputError for memories or
-        devices that the machine lacks."""
+        """Returns the benchmarks for this machine, with their cells. Raises InputError for memories
+        or devices that the machine lacks."""
 
 
 class Selection(msgspec.Struct, frozen=True, tag=True):
-    """Benchmarks of the catalog, selected by name and by prefix. Without names and prefixes, the
-    benchmarks of the settings' profile. Host threads access arrays in all modes, or in `host_mode`
-    only."""
+    """Benchmarks of the catalog, selected by name and by prefix. Without names and prefixes, these
+    are the benchmarks of the profile. `host_mode` is the mode in which host threads access arrays;
+    None for all modes."""
 
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -73,8 +73,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(row.name for row in rows if not row.across_ranks)
 
     def accelerators(self, request: RunRequest) -> tuple[str, ...]:
-        """Returns the requested backends, and other backends that single rows of the catalog
-        need."""
+        """Returns the requested backends, and the backends that single benchmarks need."""
         named = bool(self.names or self.prefixes)
         rows = select(self.names, self.prefixes) if named else ()
         asked = request.backends
@@ -90,8 +89,8 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return choose_backends(asked, request.settings.simulation)
 
     def lay_out(self, request: RunRequest, machine: Machine) -> tuple[Benchmark, ...]:
-        """Returns the benchmarks laid out on this machine. Raises InputError if a requested backend
-        has no devices."""
+        """Returns the benchmarks for this machine, with their cells. Raises InputError if a
+        requested backend has no devices."""
         for name in request.backends:
             if name in machine.unavailable:
                 why = machine.unavailable[name]
@@ -123,7 +122,7 @@ class Selection(msgspec.Struct, frozen=True, tag=True):
         return tuple(self._in_mode(benchmark) for benchmark in laid_out)
 
     def _in_mode(self, benchmark: Benchmark) -> Benchmark:
-        """Returns the benchmark without cells of other modes than the chosen mode."""
+        """Returns the benchmark with only the cells of the chosen mode (`host_mode`)."""
         modes = [cell.does.mode for cell in benchmark.cells]
         if self.host_mode is None or benchmark.backend != "host" or not any(modes):
             return benchmark
@@ -151,8 +150,8 @@ class Written(msgspec.Struct, frozen=True, tag=True):
         return tuple(place for t in parsed for place in (*t.memories, t.engine.owner))
 
     def accelerators(self, _request: RunRequest) -> tuple[str, ...]:
-        """Returns the backends that the transfers name. Between hosts, this is MPI, unless a
-        network interface or UCX carries out the transfers."""
+        """Returns the backends that the transfers name. Transfers between hosts need MPI, unless a
+        network interface or UCX carries them out."""
         named = {place.backend for place in self._places} - {"host"}
         if self.is_across_ranks:
             kinds = {transfer.engine.kind for transfer in parse_transfers(self.transfers)}
@@ -185,15 +184,15 @@ class Written(msgspec.Struct, frozen=True, tag=True):
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a run, complete except for the machine. Empty `backends` or `devices` select
-    all; the backend `host` stands for the host's own benchmarks. With `only_first`, only the first
-    backend that has devices is used. A device that is the host's processor under another name
-    (PoCL) is measured if `with_cpus` is set or if its backend or benchmarks are named. Sizes from a
-    `profile` may grow; without a profile the user chose them. `memory` is a kind of host memory
+    all. The backend `host` stands for the host's own benchmarks. `only_first` uses only the first
+    backend that has devices. `with_cpus` measures devices that are the host's processor under
+    another name (PoCL); they are also measured if their backend or benchmarks are named. Sizes from
+    a `profile` may grow; without a profile the user chose them. `memory` is a kind of host memory
     that replaces pinned memory. `engine` is the engine for devices' copies. `graphs` replaces
     kernel launches by graphs. `collectives` and `workloads` choose the operations of those
-    benchmarks. `stated` facts about the machine are kept with the run. `tune` tunes devices first.
-    `wait` waits until another run ends. The run is kept below the folder `out`, or not at all if
-    `out` is null. `label`, `command` and `options` are only recorded."""
+    benchmarks. `stated` facts about the machine are kept with the run. `tune` searches the devices'
+    best settings first. `wait` waits until another run ends. `out` is the folder that the run is
+    kept below; null to keep nothing. `label`, `command` and `options` are only recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -216,8 +215,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
 
     def over(self, machine: Machine) -> tuple[DeviceSet, ...]:
-        """Returns the device sets to lay out benchmarks over. Returns none if only the host was
-        named."""
+        """Returns the device sets for which benchmarks are made. The result is empty if only the
+        host was named."""
         if set(self.backends) == {"host"}:
             return ()
         node = self.settings.engines.numa_node
@@ -240,8 +239,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _is_named(self) -> bool:
-        """Whether the request names what to measure. A comparison of configurations does not count,
-        because it uses the accelerators."""
+        """Whether the request names what to measure. A comparison of configurations does not
+        count."""
         if not isinstance(self.what, Selection):
             return True
         is_compared = self.settings.profile == COMPARISON

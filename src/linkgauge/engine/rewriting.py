@@ -17,8 +17,8 @@ DeviceEngine = Literal["ce", "sm"]
 
 
 def in_memory(benchmarks: Sequence[Benchmark], kind: str) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with this kind of host memory in place of pinned memory; "" changes
-    nothing. Raises InputError if no cell uses pinned memory."""
+    """Returns the benchmarks with this kind of host memory in place of pinned memory. An empty kind
+    changes nothing. Raises InputError if no cell uses pinned memory."""
     if not kind:
         return tuple(benchmarks)
 
@@ -43,7 +43,7 @@ def _is_pinned(memory: Memory) -> bool:
 
 
 def by_engine(benchmarks: Sequence[Benchmark], kind: DeviceEngine) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with devices' copies by this kind of engine. Names and titles then no
+    """Returns the benchmarks in which devices' copies use this kind of engine. Names and titles no
     longer name an engine. Benchmarks that become equal are kept once. Raises InputError if no
     device copies."""
 
@@ -99,9 +99,8 @@ def as_graphs(benchmarks: Sequence[Benchmark]) -> tuple[Benchmark, ...]:
 def _rewritten(
     benchmarks: Sequence[Benchmark], change: Callable[[Cell], Cell], nothing: str, *, changes: bool
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with `change` applied to their cells. If `changes` is false, raises
-    InputError with the text `nothing`; if there are no cells at all, with a benchmark's own
-    reason."""
+    """Returns the benchmarks with `change` applied to their cells. If `changes` is false, there is
+    nothing to change, and InputError with the text `nothing` is raised."""
     if not changes:
         why = next((one.reason for one in benchmarks if one.reason), None)
         has_none = not any(benchmark.cells for benchmark in benchmarks)
@@ -110,8 +109,8 @@ def _rewritten(
 
 
 def _with_cells(benchmark: Benchmark, change: Callable[[Cell], Cell]) -> Benchmark:
-    """Returns the benchmark with changed cells. A title that is a cell's notation changes with the
-    cell."""
+    """Returns the benchmark with changed cells. A title that equals a cell's notation changes,
+    too."""
     cells = tuple(map(change, benchmark.cells))
     titles = {str(old): str(new) for old, new in zip(benchmark.cells, cells, strict=True)}
     return replace(benchmark, cells=cells, title=titles.get(benchmark.title, benchmark.title))

@@ -34,16 +34,15 @@ _Met = Iterator[tuple[str, str]]
 
 
 def _exchanges(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields rounds for a power of two of players. In each round, the numbers of paired players
-    differ in the same bits. Neighbours then meet neighbours, and links that groups of neighbours
-    share are loaded evenly."""
+    """Yields rounds of pairs for a power of two of players. In each round, the numbers of all pairs
+    differ in the same bits, so that shared links are loaded evenly."""
     for bits in range(1, len(players)):
         yield ((one, players[at ^ bits]) for at, one in enumerate(players) if at < at ^ bits)
 
 
 def _circle(players: Sequence[str]) -> Iterator[_Met]:
-    """Yields rounds for any number of players, by the circle method. One player stays, and the
-    others move by one place after each round."""
+    """Yields rounds of pairs for any number of players. One player stays in place, and the others
+    move by one place after each round (the circle method)."""
     circle: list[str | None] = list(players)
     if len(circle) % 2:
         circle.append(None)
@@ -61,8 +60,8 @@ def _circle(players: Sequence[str]) -> Iterator[_Met]:
 
 
 def draw(benchmarks: Sequence[Benchmark], sample: PairSample) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks with a random sample of pairs, if there are more pairs than that.
-    Cells of a device with itself stay. Raises InputError if no benchmark has pairs."""
+    """Returns the benchmarks with a random sample of pairs of devices. Cells within one device
+    stay. Raises InputError if no benchmark has pairs."""
     if not any(benchmark.pairs for benchmark in benchmarks):
         raise InputError("--sample-pairs has no effect: no benchmark measures pairs of devices")
     return tuple(_drawn(one, sample) if one.pairs else one for one in benchmarks)
@@ -104,9 +103,8 @@ three buffers."""
 
 
 def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> int:
-    """Returns the size in bytes for a benchmark if the profile's size is `size`. The size is larger
-    on the host if `size` would measure the host's caches. `profile` is None if the user chose the
-    size."""
+    """Returns the size in bytes for a benchmark, from the profile's `size`. Host benchmarks get a
+    larger size if this would measure caches. `profile` is None if the user chose the size."""
     if benchmark.size is not None:
         return benchmark.size
     if benchmark.backend != "host" or profile not in ENLARGED:
@@ -123,8 +121,7 @@ def size_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | No
 
 
 def title_of(benchmark: Benchmark, size: int, machine: Machine, profile: str | None) -> str:
-    """Returns the title of a table. If a size of a sweep fits in the caches and does not measure
-    memory, the title says so."""
+    """Returns the title of a table. The title says so if the size fits in the caches."""
     caches = min((node.last_level_cache or 0 for node in machine.host.nodes), default=0)
     swept = benchmark.size is None and profile is not None
     cached = benchmark.backend == "host" and swept and size < caches

@@ -4,8 +4,9 @@
         plan = session.plan(observer)
         run = session.measure(plan, observer)
 
-A session surveys the machine, plans what the request asks for, and holds the devices. If asked, it
-tunes the devices. It then measures, and keeps a journal if the run is to be kept."""
+A session surveys the machine, plans the measurements, and reserves the devices. If requested, it
+searches the devices' best settings. It then measures, and writes a journal if the run is to be
+kept."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ from .rounds import draw
 
 
 class Session:
-    """A machine opened for measuring. `machine` is the result of the last survey. `folder` is the
+    """A machine opened for measuring. `machine` is the machine as last surveyed. `folder` is the
     folder of the run. It is null until the folder exists, and for a run that is not kept."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
@@ -76,7 +77,8 @@ class Session:
         return msgspec.structs.replace(self._worker.survey(()), devices={}, unavailable=unavailable)
 
     def plan(self, observer: Observer) -> Plan:
-        """Returns the plan of the request on this machine. Raises InputError if there is none."""
+        """Returns the plan of the request on this machine. Raises InputError if there is nothing to
+        measure."""
         request = self.request
         check_thermometer(request.settings, self.machine)
         benchmarks = in_memory(request.what.lay_out(request, self.machine), request.memory)
@@ -98,14 +100,14 @@ class Session:
     def plan_of(
         self, benchmarks: Sequence[Benchmark], sizes: Sequence[int] | None = None, first: int = 0
     ) -> Plan:
-        """Returns the plan of these benchmarks at these sizes (in bytes; by default those of the
-        settings). A caller that measures several plans numbers all cells consecutively: this plan's
-        numbers begin at `first`."""
+        """Returns the plan of these benchmarks. `sizes` are in bytes; by default they are those of
+        the settings. The cells are numbered from `first` on, so that several plans can share one
+        numbering."""
         sizes = sizes or self.request.settings.sizes
         return make_plan(benchmarks, self.machine, sizes, first=first)
 
     def measure(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures the plan and then, once more, the cells in doubt. Each visit is kept if the run
+        """Measures the plan, and then the doubtful cells once more. Each visit is kept if the run
         is kept. After Ctrl-C, `finished` is null and the run has the results so far.
 
         Raises DeviceBusy if another run measures a device, and ResultsError if nothing can be
@@ -135,8 +137,8 @@ class Session:
                 raise
 
     def measure_more(self, plan: Plan, observer: Observer, doubts: Doubts = lambda run: ()) -> Run:
-        """Measures a plan whose results the caller adds to the results of another run. Nothing is
-        kept in a folder. Raises the same errors as `measure`."""
+        """Measures a plan without keeping it in a folder. The caller adds the results to another
+        run. Raises the same errors as `measure`."""
         request, folder = self.request, self.folder
         self.request, self.folder = msgspec.structs.replace(request, out=None), None
         try:
@@ -165,8 +167,8 @@ class Session:
         )
 
     def _tune(self, observer: Observer) -> None:
-        """Searches the best settings of one device of each model, 30 to 40 s each. A second device
-        serves as peer. Raises InputError if no backend has settings to search."""
+        """Searches the best settings of one device of each model, which takes 30 to 40 s each.
+        Raises InputError if no backend has settings to search."""
         tuned = False
         for fabric in self.request.over(self.machine):
             for device in {device.model: device for device in reversed(fabric.devices)}.values():
@@ -180,8 +182,8 @@ class Session:
 
 
 def unasked(machine: Machine) -> list[str]:
-    """Returns the optional backends to try although nobody named them. These are all that are
-    installed, but only if the machine has an accelerator and no other backend reaches one."""
+    """Returns the optional backends to try although nobody named them. These are all installed
+    ones, if the machine has an accelerator that no other backend reaches."""
     reached = any(not device.is_cpu for device in machine.all_devices)
     there = any(map(is_accelerator, machine.inventory.pci if machine.inventory else ()))
     # Their names are those of the packages that they use.
@@ -190,7 +192,7 @@ def unasked(machine: Machine) -> list[str]:
 
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session for the request. `first` is a worker process that was started ahead."""
+    """Opens a session for the request. `first` is a worker process that is already started."""
     with closing(Supervisor(request.settings, first)) as worker:
         yield Session(request, worker)
 
@@ -202,7 +204,7 @@ def survey(request: RunRequest) -> Machine:
 
 
 def check_thermometer(settings: Settings, machine: Machine) -> None:
-    """Raises InputError if the settings limit temperatures and no accelerator reports its
+    """Raises InputError if a temperature limit is set but no accelerator reports its
     temperature."""
     soak = settings.soak
     if soak is None or soak.max_temperature is None or machine.simulated is not None:
@@ -213,8 +215,8 @@ def check_thermometer(settings: Settings, machine: Machine) -> None:
 
 
 def check_shape(engines: EngineSettings, plan: Plan) -> str | None:
-    """Returns a note if some of the backends in the plan ignore the options for the shape of
-    copies, else None. Raises InputError if all of them ignore the options."""
+    """Returns a note if some backends in the plan ignore the options for the shape of copies, else
+    None. Raises InputError if all backends ignore the options."""
     given = {
         "--kernel": engines.kernel,
         "--blocks": engines.blocks,

@@ -1,7 +1,7 @@
-"""Plans the visits of cells. A run measures a cell several times, with different buffers, gates and
-moments, because another run differs in all of these.
+"""Plans the visits of cells. A visit is one round of samples. A run visits a cell several times,
+with different buffers and at different moments, as another run would.
 
-A run goes over its plan in passes. The first passes show how alike cells vary between visits.
+A run goes over its plan in passes. The first passes show how similar cells vary between visits.
 Further passes visit cells whose interval is not yet narrow enough. A cell ends when its interval is
 narrow enough, when its time is used up, or when more visits would not make the interval narrower.
 The next visit depends only on earlier visits, so an interrupted run resumes where it stopped."""
@@ -44,7 +44,7 @@ class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def least_visits(alike: int) -> int:
-    """Returns the fewest visits of each of `alike` cells that show how these cells vary."""
+    """Returns the fewest visits of each of `alike` similar cells that show how these cells vary."""
     return 1 + math.ceil(_DEGREES / max(1, alike))
 
 
@@ -90,13 +90,13 @@ class Visits:
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def _is_due(self, key: CellId) -> bool:
-        """Whether the pass visits a cell. In the first passes, a cell is due until it has its least
-        number of visits. In later passes, every cell that has not ended is due."""
+        """Whether this pass visits a cell. The first passes visit a cell until it has its least
+        number of visits. Later passes visit every cell that has not ended."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
     def _pick(self) -> Iterator[CellId]:
-        """Yields cells picked evenly from each class, with all cells that are measured at the same
-        time as a picked cell."""
+        """Yields cells picked evenly from each class. Cells that are measured at the same time as a
+        picked cell are picked, too."""
         of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
             some = keys[:: max(1, len(keys) // _PICKED)]
@@ -110,7 +110,7 @@ class Visits:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult) -> None:
-        """Records a visit that has ended."""
+        """Adds a visit that has ended."""
         key = self._keys[sheet][cell.place]
         self._taken.setdefault(key, []).append(cell)
         if key not in self._due:
@@ -125,8 +125,8 @@ class Visits:
             self._begin_pass()
 
     def again(self, cells: Iterable[CellAt]) -> None:
-        """Adds a pass at the end of the run, over these cells and the cells measured at the same
-        time. Each cell gets the time of a visit, whatever time it took before."""
+        """Adds a pass over these cells at the end of the run. Cells that are measured at the same
+        time are visited, too. Each cell gets time for another visit."""
         asked = {self._keys[cell.sheet][cell.place] for cell in cells}
         for together in self._rounds.values():
             if not asked.isdisjoint(together):
@@ -135,7 +135,7 @@ class Visits:
         self._ask_for(asked)
 
     def lost(self) -> dict[CellId, int]:
-        """Returns the cells that have no figures because a rank was lost, each with the number of
+        """Returns the cells without figures because a rank was lost. The value is the number of
         that rank."""
         return {
             key: visit.lost
@@ -145,8 +145,7 @@ class Visits:
         }
 
     def restore(self) -> None:
-        """Makes a resumed run visit the cells that lost a rank, in addition to the rest of this
-        pass. Visits before the loss count."""
+        """Makes a resumed run visit those cells again that the loss of a rank spoilt."""
         lost = self.lost()
         if not lost:
             return
@@ -159,22 +158,22 @@ class Visits:
         self._ask_for({*lost, *self._due})
 
     def _ask_for(self, keys: Collection[CellId]) -> None:
-        """Makes these cells due, in the pass under way or else in a new pass."""
+        """Makes these cells due, in the current pass or, if it has ended, in a new pass."""
         if not self._due:
             self.turn += 1
         self._due = dict.fromkeys(key for key in self._class_of if key in keys)
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Returns the cells of each table that this pass has not visited yet. At the end of the run
-        there are none."""
+        """Returns the cells of each table that this pass has not visited yet; none at the end of
+        the run."""
         return tuple(
             tuple(cell for cell in sheet.cells if keys[cell.place] in self._due)
             for sheet, keys in zip(self._plan, self._keys, strict=True)
         )
 
     def count_left(self) -> int:
-        """Returns the number of visits still to come, as far as this is known now."""
+        """Returns the number of visits still to come, as far as it is known now."""
         return sum(
             max(key in self._due, self._least_of(key) - len(self._taken.get(key, ())))
             for key in self._class_of
@@ -190,14 +189,13 @@ class Visits:
         return Visit(self.turn, samples, used, self._plan[sheet].benchmark)
 
     def is_whole(self, sheet: int) -> bool:
-        """Whether a table is final. All its cells have ended, and so have all cells that their
-        intervals depend on."""
+        """Whether the results of a table are final. All its cells must have ended, and all similar
+        cells, because intervals depend on them."""
         kinds = {self._class_of[key] for key in self._keys[sheet].values()}
         return all(key in self._ended for kind in kinds for key in self._members[kind])
 
     def cells(self, sheet: int) -> list[CellResult]:
-        """Returns the visited cells of a table in the plan's order. The visits of each cell are
-        merged."""
+        """Returns the visited cells of a table in the plan's order, each with its visits merged."""
         taken = [key for key in self._keys[sheet].values() if key in self._taken]
         return [self._merge(self._class_of[key])[key].cell for key in taken]
 
@@ -225,7 +223,8 @@ class Visits:
         self._ended |= done
 
     def _may_end(self, key: CellId) -> bool:
-        """Whether a cell may end before it has its least number of visits."""
+        """Whether a cell may end before its least number of visits, because its time is over or a
+        visit failed."""
         visits = self._taken.get(key, ())
         settings = self._settings.of(visits[0]) if visits else self._settings
         used = spent(*visits)
@@ -245,8 +244,8 @@ def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
 
 
 def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more visits, would gain nothing from more visits, or cannot have more
-    because its device was set aside."""
+    """Whether a cell needs no more visits. It may be precise enough, out of time, skipped or
+    failed, or too noisy to become precise."""
     cell = merged.cell
     settings = settings.of(cell)
     used, error = spent(cell), merged.error
@@ -264,8 +263,9 @@ def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
 
 
 def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
-    """Returns the class of a cell. Cells of a class are alike: the same figure, of transfers by the
-    same kinds of engines between the same kinds of memories. Devices and direction may differ."""
+    """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
+    by the same kinds of engines between the same kinds of memories. Devices and direction may
+    differ."""
     shapes = tuple(
         (
             transfer.engine.bare,

@@ -1,4 +1,4 @@
-"""Finds the address of the history: a URL, a file, or no history."""
+"""Finds the place of the history. It is a URL, a file, or none if the history is turned off."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _DRIVERS = {
 
 
 def address(asked: str | None = None) -> URL | None:
-    """Returns the given address of the history. Without a given address, returns the address in
-    LINKGAUGE_HISTORY, or else the file in the user's data folder. Returns None if the address is
-    `none`. Raises InputError, without showing a password."""
+    """Returns the URL of the history, or None if the history is turned off. `asked` is the user's
+    choice: a URL, a file, or `none`. Without a choice, LINKGAUGE_HISTORY counts, and then the file
+    in the user's data folder. Raises InputError for an invalid choice; the message shows no
+    password."""
     text = asked if asked is not None else os.environ.get(VARIABLE, "")
     if text.strip().lower() == NOWHERE:
         return None
@@ -51,7 +52,7 @@ _HOW = "give sqlite:///FILE, postgresql://USER@HOST/DATABASE, a file, or none"
 
 
 def shown(url: URL) -> str:
-    """Returns the address for display: the file, or the URL without secrets."""
+    """Returns the address as text for the user: the file, or the URL without secrets."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     plain = url.set(drivername="postgresql").difference_update_query(_SECRETS)
@@ -59,7 +60,7 @@ def shown(url: URL) -> str:
 
 
 def without_secrets(text: str, url: URL) -> str:
-    """Returns the message of a driver or a server on one line, without the secrets of the URL."""
+    """Returns the text on one line, with `***` in place of the secrets in the URL."""
     line = " ".join(text.split())
     queried = [url.query[name] for name in _SECRETS if name in url.query]
     secrets = [url.password, *(one if isinstance(one, str) else " ".join(one) for one in queried)]
@@ -70,8 +71,8 @@ def without_secrets(text: str, url: URL) -> str:
 
 
 def default_file() -> Path:
-    """Returns the file history.db in linkgauge's folder of $XDG_DATA_HOME, else of ~/.local/share.
-    Raises InputError for a user without a home folder."""
+    """Returns the default path of the history. It is linkgauge/history.db in $XDG_DATA_HOME, or in
+    ~/.local/share without this variable. Raises InputError if the user has no home folder."""
     base = os.environ.get("XDG_DATA_HOME") or ""
     # The XDG specification requires relative paths to be ignored.
     if base.startswith("/"):

@@ -1,5 +1,5 @@
-"""Adds a run to the history when the run is kept. If the history cannot be written, prints a
-warning and still keeps the run. Code for databases is loaded only when needed."""
+"""Adds finished runs to the history. A history that cannot be written causes a warning, and the run
+is still kept. Database code is loaded only when needed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .store import Store
 
 _failed: set[str] = set()
-"""The histories that this process could not write; without this set, every later run would wait for
-them again."""
+"""The histories that this process failed to write. It does not try them again."""
 
 
 def _to_stderr(line: str) -> None:
@@ -31,8 +30,8 @@ def _to_stderr(line: str) -> None:
 
 
 def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) -> bool:
-    """Adds a judged run, kept in `folder`, to the history. Returns whether the history now has the
-    run. Never raises an exception."""
+    """Adds a judged run to the history. `folder` is the folder of the run's files. Returns whether
+    the history now has the run. Never raises an exception."""
     asked = os.environ.get(VARIABLE, "")
     if is_off() or asked in _failed:
         return False
@@ -44,8 +43,8 @@ def remember(run: Run, folder: Path, say: Callable[[str], object] = _to_stderr) 
 
 
 def not_added(run: Run, folder: Path | None) -> str | None:
-    """Adds a judged run to the history. `folder` is the folder that keeps the run, if any. Returns
-    the reason if adding failed, else None. Never raises an exception."""
+    """Adds a judged run to the history. Returns the reason if that failed, else None. `folder` is
+    the folder of the run's files, if there is one. Never raises an exception."""
     try:
         with _store() as store:
             if store is not None:
@@ -58,9 +57,9 @@ def not_added(run: Run, folder: Path | None) -> str | None:
 
 
 def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
-    """Returns the `last` earlier runs of the same machine and setup (and label, if given), latest
-    first. Returns no runs if the history is turned off. Raises LinkgaugeError for any error of a
-    database."""
+    """Returns up to `last` earlier runs of the same machine and setup, latest first. A given
+    `label` keeps only runs with this label. Returns no runs if the history is turned off. Raises
+    LinkgaugeError if the database fails."""
     try:
         with _store() as store:
             if store is None:

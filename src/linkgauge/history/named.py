@@ -1,5 +1,5 @@
-"""The environment variable and the words that name the history. Every run asks whether there is a
-history, so this module must load fast."""
+"""Tells whether the history is turned off. Every run needs this answer, so the module must load
+fast."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _Kind = TypeVar("_Kind")
 
 
 class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A cell of the history. `number` is the cell's number in the history."""
+    """A measured cell in the history. `number` is the key of the cell in the database."""
 
     number: int
     unit: str
@@ -40,21 +40,24 @@ class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Returns the rows as values of type `kind`, whose fields have the names of the columns. Raises
-    ValidationError if a value has another type, because a damaged SQLite file may hold anything."""
+    """Converts database rows to objects of type `kind`. The type has a field for each column.
+    Raises ValidationError if a value has a wrong type, as in a damaged SQLite file."""
     return msgspec.convert(list(rows), list[kind], from_attributes=True)  # type: ignore[valid-type]
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
-    """Returns the rows as tuples of type `kind`; the names of the columns do not matter. Raises
-    ValidationError if a value has another type."""
+    """Converts database rows to tuples of type `kind`, in the order of the columns. Raises
+    ValidationError if a value has a wrong type."""
     return msgspec.convert(list(map(tuple, rows)), list[kind])  # type: ignore[valid-type]
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter for runs. Runs match by host, label, accelerator (a part of the model's name),
-    benchmarks that the run measured, and start. The start is at or after `since` and before
-    `until`, in microseconds since 1970. `last` keeps only the latest runs."""
+    """A filter for runs. Only fields that are set limit the runs.
+
+    `accelerator` is a part of a model's name.
+    `benchmarks` are names of benchmarks that a run must have measured.
+    `since` and `until` limit the start of a run, in microseconds since 1970. `until` is exclusive.
+    `last` is the largest number of runs; the latest runs are kept."""
 
     host: str | None = None
     label: str | None = None
@@ -76,9 +79,9 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
 def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
-    """Returns the figures of a benchmark's cells, or of the cells at `places`. Each machine and
-    setup has a history of its own, oldest run first. Runs under a profiler, interrupted runs, and
-    cells that did not pass are left out. Raises StoreError."""
+    """Returns the figures of a benchmark over time. `places` limits the figures to some cells of
+    the matrix; if empty, all cells count. Each machine and setup has its own history, oldest run
+    first. Profiled runs, interrupted runs and failed cells are left out. Raises StoreError."""
     with store.reading() as connection:
         wanted = [sheets.c.benchmark == benchmark]
         named = {
@@ -102,7 +105,7 @@ def histories_of(
 def _points(
     connection: Connection, wanted: Sequence[int], found: Iterable[int]
 ) -> dict[int, dict[int, Point]]:
-    """Returns the points of the wanted cells in the runs found, by cell number and then by run
+    """Returns the figures of cells in runs. The first key is a cell's number, the second a run's
     number."""
     known = set(found)
     points: dict[int, dict[int, Point]] = {}
@@ -160,9 +163,8 @@ def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[st
 def earlier_runs(
     store: Store, run: ComparableRun, *, label: str | None = None, last: int | None = None
 ) -> tuple[EarlierRun, ...]:
-    """Returns the complete runs of the same machine and setup that began before `run`, latest
-    first, with all cells. `label` and `last` limit the runs; None sets no limit. Runs under a
-    profiler are left out. Raises StoreError."""
+    """Returns complete earlier runs of the same machine and setup as `run`, latest first. `label`
+    and `last` limit the runs; None sets no limit. Profiled runs are left out. Raises StoreError."""
     where = [
         machines.c.digest == machine_row(run.machine)["digest"],
         setups.c.digest == setup_row(run.settings)["digest"],
@@ -200,7 +202,7 @@ def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[F
 
 
 def _figure_of(cell: _NumberedCell, row: Row[Any]) -> Figure:
-    """Returns the figure in a row. The last columns of the row are those of the figure."""
+    """Returns the figure of a cell from a database row."""
     own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
     return msgspec.convert(
         {**own, "id": cell.cell, "unit": cell.unit, "better": cell.better}, Figure
@@ -245,8 +247,8 @@ def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
 
 
 def _is_of(machine: Any, which: Filter) -> bool:
-    """Whether the machine matches the filter. `nvidia-h200`, `H200` and `NVIDIA H200` all match
-    NVIDIA's H200."""
+    """Whether the machine matches the filter's host and accelerator. An accelerator matches by part
+    of its name, so `H200` finds `NVIDIA H200`."""
     if which.host is not None and machine.host != which.host:
         return False
     asked = slug(which.accelerator or "", "")
@@ -264,7 +266,7 @@ _RUNS = (
 def _runs(
     connection: Connection, where: Sequence[ColumnElement[bool]], last: int | None
 ) -> list[PastRun]:
-    """Returns the runs that match, latest first."""
+    """Returns the runs that meet all conditions, latest first."""
     asked = (
         select(*_RUNS)
         .join(machines, machines.c.id == runs.c.machine_id)
@@ -290,14 +292,14 @@ def _benchmarks(connection: Connection, found: Sequence[PastRun]) -> dict[int, t
 
 
 def benchmarks_of(store: Store) -> tuple[str, ...]:
-    """Returns the names of all benchmarks that any run measured. Raises StoreError."""
+    """Returns the names of all benchmarks in the history. Raises StoreError."""
     with store.reading() as connection:
         return tuple(connection.execute(select(sheets.c.benchmark).distinct()).scalars())
 
 
 def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
-    """Returns the latest runs, latest first: at most `each` for every label on every host. Runs
-    under a profiler are left out. Raises StoreError."""
+    """Returns the latest runs of each label on each host, latest first. `each` is the largest
+    number of runs of one label. Profiled runs are left out. Raises StoreError."""
     order = runs.c.started.desc(), runs.c.id.desc()
     group = machines.c.host, machines.c.simulated, runs.c.label
     with store.reading() as connection:
@@ -314,7 +316,8 @@ def latest_runs(store: Store, which: Filter, each: int) -> tuple[PastRun, ...]:
 
 
 def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figure]]:
-    """Yields the figures of these runs, each with the number of its run. Raises StoreError."""
+    """Yields pairs of a run's number and a figure of that run. `numbers` are the runs' numbers.
+    Raises StoreError."""
     with store.reading() as connection:
         both = _select_cells().add_columns(*_FIGURES)
         asked = both.join(figures, cells.c.id == figures.c.cell_id)

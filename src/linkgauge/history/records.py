@@ -1,4 +1,4 @@
-"""Converts a run to rows of the tables. Digests in the rows identify equal content."""
+"""Converts a run to database rows. Rows with the same content have the same digest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def digest(*parts: object) -> str:
 
 
 def microseconds(moment: str | None) -> int | None:
-    """Converts an ISO 8601 text to microseconds since 1970. Raises ValueError."""
+    """Converts an ISO 8601 time to microseconds since 1970, or None to None. Raises ValueError."""
     if moment is None:
         return None
     found = datetime.fromisoformat(moment)
@@ -36,7 +36,7 @@ def microseconds(moment: str | None) -> int | None:
 
 
 class ComparableRun(Protocol):
-    """A run, or the part of a run that comparisons read."""
+    """The parts of a run that are needed to compare it with others."""
 
     @property
     def id(self) -> str: ...
@@ -65,9 +65,9 @@ def _ended(run: Run) -> int | None:
 
 
 def machine_row(machine: Machine) -> Row:
-    """Returns the row that identifies a machine: host name, models of accelerators, and number of
-    ranks. The number of accelerators is part of the machine's state, because an accelerator may be
-    lost."""
+    """Returns the row that identifies a machine. The row has the host name, the models of
+    accelerators, and the number of ranks. The number of accelerators is not in the row, because a
+    machine that loses an accelerator is still the same machine."""
     models = dict.fromkeys(one.model for one in machine.all_devices if not one.is_cpu)
     row = {
         "host": machine.simulated or machine.host.hostname or "unknown",
@@ -79,9 +79,9 @@ def machine_row(machine: Machine) -> Row:
 
 
 def setup_of(settings: Settings) -> dict[str, str]:
-    """Returns the settings that figures depend on and that differ from the defaults. Precision,
-    durations and sizes do not count. The faults of a simulated machine are part of the machine's
-    state."""
+    """Returns the settings on which the figures depend, without those that have their default
+    value. Precision, durations and sizes are not included, and neither are faults of a simulated
+    machine."""
     found: dict[str, object] = {
         "parallel pairs": settings.parallel_pairs or None,
         "loops": settings.loops,
@@ -112,8 +112,8 @@ def setup_row(settings: Settings) -> Row:
 
 
 def state_rows(run: Run) -> tuple[Row, list[Row]]:
-    """Returns the row of the machine's state, and the rows of the state's facts. The rows of facts
-    do not yet have the number of the state."""
+    """Returns the row of the machine's state, and a row for each fact of the state. The caller must
+    add the number of the state to the rows of facts."""
     from linkgauge.judge.compare.machine_state import state_of  # loads every check of the doctor
 
     state = state_of(run)
@@ -122,7 +122,7 @@ def state_rows(run: Run) -> tuple[Row, list[Row]]:
 
 
 def sheet_row(result: Result) -> Row:
-    """Returns the row of a table of cells. The title is not part of the table's identity, because
+    """Returns the database row of a result's table. The title does not identify the table, because
     its wording may change."""
     of = (*sheet_id(result), result.unit, result.better)
     names = ("benchmark", "backend", "size", "unit", "better")
@@ -130,7 +130,7 @@ def sheet_row(result: Result) -> Row:
 
 
 def cell_row(sheet: Row, of: SeriesId) -> Row:
-    """Returns the row of a cell, without the number of the cell's table."""
+    """Returns the database row of a cell. The caller must add the number of the cell's table."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
     return {"digest": digest(bytes.fromhex(sheet["digest"]), *kept.values()), **kept}
 
@@ -140,13 +140,14 @@ _OF_FIGURES = ("status", "verdict", "n", "median", "low", "high", "slow_p95", "s
 
 
 def figure_row(figure: Figure) -> Row:
-    """Returns the row of a figure, without the numbers of the run and the cell."""
+    """Returns the database row of a figure. The caller must add the numbers of the run and the
+    cell."""
     return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
 
 
 def run_row(run: Run, path: str | None, figures: Iterable[Figure]) -> Row:
-    """Returns the row of a run, without the numbers of machine, state and setup. Two runs are the
-    same if id, label, host and start are equal. `content` changes if the run was resumed."""
+    """Returns the database row of a run. The caller must add the numbers of the machine, the state
+    and the setup. `digest` identifies the run. `content` changes when the run is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
     content = [[STATUSES.index(one.status), one.n, one.median] for one in figures]

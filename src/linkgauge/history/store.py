@@ -1,4 +1,4 @@
-"""Opens the history, and turns database errors into messages of one line."""
+"""Opens the history. Database errors become messages of one line."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .address import shown, without_secrets
 from .tables import VERSION, metadata, versions
 
 _AT_ONCE = 500
-"""The most values in one statement: SQLite's oldest versions accept 999."""
+"""The largest number of values in one statement. SQLite's oldest versions accept 999."""
 T = TypeVar("T")
 BUSY = 20.0
 """Seconds to wait for another writer."""
 CONNECT = 5
-"""Seconds to wait for a server."""
+"""Seconds to wait for a connection to a server."""
 _NETWORK = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "fuse.sshfs")
-"""The file systems whose locks and shared memory other machines do not see."""
+"""Network file systems. Other machines do not see the locks of SQLite on them."""
 
 _LOCK = {"key": 0x6C67_6869}
-"""The key of PostgreSQL's advisory lock: nothing is added while tables change or runs are
-removed."""
+"""The key of the advisory lock in PostgreSQL. The lock keeps writers apart while tables change or
+runs are removed."""
 
 
 class StoreError(LinkgaugeError):
@@ -39,7 +39,7 @@ class StoreError(LinkgaugeError):
 
 
 class Store:
-    """An open history. `reading` and `writing` begin transactions."""
+    """An open history. The methods `reading` and `writing` begin transactions."""
 
     def __init__(self, engine: Engine, url: URL) -> None:
         self._engine = engine
@@ -59,9 +59,9 @@ class Store:
 
     @contextmanager
     def writing(self, *, alone: bool = False) -> Iterator[Connection]:
-        """Begins a transaction that is committed at the end, or rolled back after an error. SQLite
-        allows one writer at a time. PostgreSQL allows several, unless this writer is to be
-        `alone`."""
+        """Begins a transaction for writing. The transaction is committed at the end, or rolled back
+        after an error. With `alone`, no other writer works at the same time; in SQLite this is
+        always so."""
         with problems(self._url), self._engine.begin() as connection:
             if self.is_postgresql:
                 shared = "" if alone else "_shared"
@@ -71,7 +71,7 @@ class Store:
             yield connection
 
     def compact(self) -> None:
-        """Returns the disk space of deleted content to the file system."""
+        """Gives the space of deleted rows back to the file system."""
         with problems(self._url), self._engine.connect() as connection:
             if not self.is_postgresql:
                 connection.exec_driver_sql("VACUUM")
@@ -79,7 +79,7 @@ class Store:
 
 
 def is_there(url: URL) -> bool:
-    """Whether the history exists. A server counts as existing, without being contacted."""
+    """Whether the history exists. A server is not contacted, and counts as existing."""
     if not url.drivername.startswith("sqlite"):
         return True
     try:
@@ -90,9 +90,9 @@ def is_there(url: URL) -> bool:
 
 @contextmanager
 def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
-    """Opens the history at this address, and creates missing tables. Raises InputError if the
-    history does not exist but `must_exist` is set, or if a later version wrote the history. Raises
-    MissingPackage if PostgreSQL's driver is missing, StoreError if the history cannot be opened."""
+    """Opens the history at this address, and creates missing tables. With `must_exist`, raises
+    InputError if there is no history. Also raises InputError if a later version wrote the history,
+    MissingPackage if PostgreSQL's driver is missing, and StoreError if opening fails."""
     is_file = url.drivername.startswith("sqlite")
     path = Path(str(url.database))
     if must_exist and not is_there(url):
@@ -111,15 +111,15 @@ def opened(url: URL, *, must_exist: bool = False) -> Iterator[Store]:
 
 
 def _version_of(connection: Connection) -> str | None:
-    """Returns the version of the store, or None for an empty database."""
+    """Returns the version of the tables in the database, or None for an empty database."""
     if not inspect(connection).has_table(versions.name):
         return None
     return connection.execute(select(versions.c.version_num)).scalar()
 
 
 def _bring_up(store: Store) -> None:
-    """Creates the tables in an empty database: all or none. Raises InputError for a store of a
-    later version."""
+    """Creates the tables in an empty database. Raises InputError if a later version of linkgauge
+    made the tables."""
     with store.reading() as connection:
         found = _version_of(connection)
     if found is None:
@@ -160,8 +160,8 @@ def _of_server(url: URL) -> Engine:
 
 
 def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
-    """Whether other machines may open the same file. SQLite's WAL works on a single machine only
-    (sqlite.org/wal.html)."""
+    """Whether the file is on a network file system. SQLite's write-ahead log works only within one
+    machine (sqlite.org/wal.html)."""
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -177,8 +177,8 @@ def is_remote(path: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
 
 @contextmanager
 def problems(url: URL) -> Iterator[None]:
-    """Turns errors of the database or the file system into StoreError, on one line and without
-    secrets."""
+    """Turns errors of the database or the file system into StoreError. The message is one line
+    without secrets."""
     try:
         yield
     except LinkgaugeError:
@@ -206,7 +206,7 @@ def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def rows_in(
     connection: Connection, asked: Select[Any], column: ColumnElement[Any], values: Iterable[object]
 ) -> Iterator[Any]:
-    """Yields the rows of a query in which the column has one of the values. Any number of values
-    may be given."""
+    """Runs a query for many values of a column, and yields the matching rows. There may be more
+    values than the database accepts in one statement."""
     for some in in_parts(list(values)):
         yield from connection.execute(asked.where(column.in_(some)))

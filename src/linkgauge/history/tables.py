@@ -38,15 +38,16 @@ from linkgauge.model.settings import Settings
 
 STATUSES: tuple[Status, ...] = ("pass", "fail", "skip", "error", "timeout")
 VERDICTS: tuple[Verdict, ...] = ("unknown", "ok", "low", "high")
-"""The verdicts, stored as their position: never change the order, only add."""
+"""All verdicts. The database stores a verdict as its position here, so add new verdicts only at the
+end."""
 DIGEST = 16
-"""The bytes of a digest."""
+"""The length of a digest in bytes."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Kept(TypeDecorator[Any]):
-    """A type of column whose values are stored in another form, of type `stored`. `keep` converts a
-    value to the stored form, `read` converts it back."""
+    """A column type that stores values in another form. `stored` is the type in the database.
+    `keep` converts a value for storing, and `read` converts it back."""
 
     impl = Text
     cache_ok = True
@@ -69,7 +70,8 @@ class _Kept(TypeDecorator[Any]):
 
 
 def _word(name: str, words: Sequence[str]) -> Column[str]:
-    """Returns a column for one of these words. The column stores the word's position."""
+    """Returns a column for words from a fixed list. The column stores the position of the word in
+    the list."""
     kind = _Kept(SmallInteger(), words.index, dict(enumerate(words)).__getitem__)
     return Column(name, kind, nullable=False)
 
@@ -86,7 +88,7 @@ def _moment_of(microseconds: int) -> str:
 
 
 _MOMENT = _Kept(BigInteger(), int, _moment_of)
-"""A column of microseconds since 1970, which sort by time; values are ISO 8601 texts in UTC."""
+"""A column type for times. It stores microseconds since 1970; values are ISO 8601 texts in UTC."""
 _HEX = _Kept(LargeBinary(DIGEST), bytes.fromhex, bytes.hex)
 
 metadata = MetaData(
@@ -108,8 +110,7 @@ def _digest() -> Column[str]:
 
 
 VERSION = "1"
-"""The version of these tables, which each store states in `versions`. The first stores have this
-version, too: alembic made their tables, and chose the names in `versions`."""
+"""The version of these tables. The table `versions` of a database has the version of its tables."""
 versions = Table("linkgauge_version", metadata, Column("version_num", String(32), primary_key=True))
 machines = Table(
     "machines",

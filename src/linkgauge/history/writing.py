@@ -1,4 +1,4 @@
-"""Adds runs to the history, and removes them."""
+"""Adds runs to the history, and removes runs."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from .tables import (
 )
 
 Added = Literal["added", "renewed", "known"]
-"""The result of adding a run: new, resumed since the run was kept, or unchanged."""
+"""The result of adding a run: the run is new, was resumed since it was added, or is unchanged."""
 
 
 def add(store: Store, run: Run, folder: Path | None) -> Added:
-    """Adds a judged run with all of its figures, or nothing. Returns whether the run is new,
-    resumed since the last time, or unchanged. Raises StoreError."""
+    """Adds a judged run with all of its figures. Returns whether the run is new, was resumed since
+    it was added, or is unchanged. Raises StoreError, and then adds nothing."""
     found = list(figures_by_result(run.results))
     path = None if folder is None else str(folder.absolute())
     own = run_row(run, path, (figure for _, figures in found for figure in figures))
@@ -66,7 +66,7 @@ def add(store: Store, run: Run, folder: Path | None) -> Added:
 
 
 def _number(connection: Connection, run: Run) -> Row:
-    """Returns the numbers of the run's machine, state and setup. Adds rows that are missing."""
+    """Returns the numbers of the run's machine, state and setup. Missing rows are added first."""
     machine, setup = machine_row(run.machine), setup_row(run.settings)
     state, named = state_rows(run)
     known = connection.execute(select(states.c.id).where(states.c.digest == state["digest"]))
@@ -118,8 +118,8 @@ def _add_results(
 
 
 def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[str, int]:
-    """Returns the number of each row by the row's digest, and adds new rows. New rows are added in
-    the order of digests, because two writers might otherwise wait for each other."""
+    """Returns the numbers of rows in a table, by the rows' digests. Missing rows are added first,
+    sorted by digest so that two writers never wait for each other."""
     wanted = {row["digest"]: row for row in rows}
     known = _known(connection, table, list(wanted))
     missing = [wanted[key] for key in sorted(wanted.keys() - known.keys())]
@@ -136,7 +136,7 @@ def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
-    """Adds rows. Rows that another writer adds at the same time are skipped."""
+    """Adds rows. A row that another writer has added meanwhile is skipped."""
     if not rows:
         return
     if connection.dialect.name == "postgresql":
@@ -148,7 +148,8 @@ def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 def remove(store: Store, numbers: Sequence[int]) -> None:
-    """Removes these runs, and shared content that no other run uses. Raises StoreError."""
+    """Removes runs by their numbers. Content that no other run uses is removed, too. Raises
+    StoreError."""
     with store.writing(alone=True) as connection:
         for some in in_parts(numbers):
             for table, column in (

@@ -23,8 +23,8 @@ good to know, and `unknown` could not be read here."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A check's statement: what was `found`, why that matters, and the lines that fix it
-    (`remedy`).
+    """A statement of what a check found. `found` says what was found, `why` says why that matters,
+    and `remedy` has the lines that fix it.
 
     about: The part that the finding is about, or the name of something that is no part.
     cells: The cells on which the finding is based.
@@ -58,10 +58,10 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, eq=False):
-    """The facts on which checks base their findings: the machine before a run, its inventory after
-    the run, the results, and the kernel's log during the run. `earlier` is what earlier runs show
-    of the cells, and `tool` is another tool that measured. Without a run, the machine is the only
-    fact."""
+    """The facts that checks use. `machine` is the machine before the run, and `after` its inventory
+    after the run. `results` and `log` are the run's results and the kernel's log. `earlier` is the
+    comparison with earlier runs. `tool` is the other tool that measured, if any. Without a run,
+    there is only the machine."""
 
     machine: Machine
     after: Inventory | None = None
@@ -80,8 +80,7 @@ Check = Callable[[_E], Iterator[Finding]]
 
 
 def checks_in(*modules: ModuleType) -> tuple[Check[Any], ...]:
-    """Returns the checks of these modules: the functions `check_…` that each module defines, in
-    their order."""
+    """Returns the checks in these modules: their functions named `check_…`, in order."""
     return tuple(
         check for module in modules for name, check in vars(module).items()
         if name.startswith("check_") and check.__module__ == module.__name__

@@ -41,8 +41,9 @@ Sheets = Sequence[Result | PlannedTable]
 
 
 def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
-    """Returns the run in which each passed cell beyond a limit failed. Cells that lack a figure
-    that a limit needs get a warning. The run must have the expectations from `judge`."""
+    """Returns the run after a check of the limits. Passed cells that exceed a limit now fail. Cells
+    without the figure that a limit needs get a warning. The run must have the expectations from
+    `judge`."""
     if not limits:
         return run
     models = _MachineModels(run.machine)
@@ -50,9 +51,9 @@ def apply(run: Run, limits: tuple[Limit, ...]) -> Run:
 
 
 def refuse_unmatched(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -> None:
-    """Raises InputError, with the nearest names, for a limit whose benchmark or unit fits no table.
-    Also raises InputError if all limits are for other models of devices. Some limits may be for
-    other models, because a file may serve several models."""
+    """Raises InputError for a limit whose benchmark or unit fits no table. Also raises it if all
+    limits are for other models of devices. Some limits may be for other models, because a file may
+    serve several machines."""
     for limit in limits:
         named = [sheet for sheet in sheets if fnmatchcase(sheet.benchmark, limit.benchmark)]
         if not named:
@@ -87,7 +88,7 @@ def of_other_models(sheets: Sheets, machine: Machine, limits: Sequence[Limit]) -
 
 
 def _unknown(pattern: str, sheets: Sheets) -> str:
-    """Returns a hint about a benchmark that is not measured: the nearest names."""
+    """Returns the end of an error message about a pattern that fits no measured benchmark."""
     known = [name for name in CATALOG if fnmatchcase(name, pattern)]
     if known:
         return f"this run does not measure {_listed(known)}: limit only what it measures"
@@ -96,7 +97,8 @@ def _unknown(pattern: str, sheets: Sheets) -> str:
 
 
 def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Returns a hint with the nearest of these names, or of the `others`."""
+    """Returns a hint with the names that are nearest to the pattern. `others` are used if none of
+    the `names` is near."""
     known, bare = list(names), pattern.strip("*?[]")
     near = get_close_matches(bare, known) or get_close_matches(bare, list(others))
     return f"did you mean {' or '.join(near)}?" if near else f"there are {_listed(known)}"
@@ -157,7 +159,8 @@ def _is_of_bus(result: Result, limit: Limit) -> bool:
 
 
 def _held(result: Result, limit: Limit) -> set[object]:
-    """Returns the places of the cells to which the limit applies."""
+    """Returns the places of the cells to which the limit applies. For a collective's bus bandwidth,
+    these are the cells with the largest size of each row."""
     if not _is_of_bus(result, limit):
         return {cell.place for cell in result.cells}
     largest: dict[str, CellResult] = {}
@@ -194,8 +197,8 @@ def _check(cell: CellResult, limit: Limit, result: Result) -> CellResult:
 
 
 def _figure(cell: CellResult, limit: Limit, result: Result) -> tuple[float | None, str]:
-    """Returns the statistic to which the limit applies, with its unit. None for a cell without this
-    statistic."""
+    """Returns the value to compare with the limit, and its unit. The value is None if the cell does
+    not have it."""
     is_of_bus = _is_of_bus(result, limit)
     statistic = _SLOW.get(limit.bound.statistic, limit.bound.statistic)
     statistic = _OF_TIME.get(statistic, statistic) if is_of_bus else statistic

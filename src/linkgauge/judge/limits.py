@@ -49,9 +49,9 @@ _WORD = re.compile(r"[A-Za-zµμ_]+(?:/s)?[0-9]*")
 
 
 class StatisticLimit(msgspec.Struct, frozen=True):
-    """A limit that a statistic must reach (`at_least`) or must not exceed. It is a `value` in
-    `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time). Or it is a
-    share of the expected figure that `of` names."""
+    """A limit that a statistic must reach (`at_least`) or must not exceed. `value` is a number in
+    `unit` (B/s, s, FLOP/s, 1/s, tokens/s, requests/s, or % for a share of hidden time). If `of`
+    names an expected figure, `value` is a share of that figure."""
 
     statistic: str
     at_least: bool
@@ -61,8 +61,8 @@ class StatisticLimit(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A bound for the devices and benchmarks that match. `text` is the limit as written, `where`
-    its file and line."""
+    """A limit for the devices and benchmarks that match. `text` is the limit as written, and
+    `where` its file and line."""
 
     device: str
     benchmark: str
@@ -82,8 +82,8 @@ def read_limits(path: Path) -> tuple[Limit, ...]:
 
 
 def parse_limits(text: str, name: str = "limits.yml") -> tuple[Limit, ...]:
-    """Returns the limits in a document. `name` is its name in errors and reasons. Raises
-    InputError."""
+    """Returns the limits in a document. `name` is its name in error messages. Raises InputError for
+    an invalid limit."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -184,8 +184,8 @@ enough."""
 
 
 def hold(result: Result, objection: Objection) -> Result:
-    """Returns the result in which each passed cell that meets an objection failed for this
-    reason."""
+    """Returns the result after a check of its passed cells. Cells to which `objection` objects now
+    fail for this reason."""
     cells = tuple(_held(cell, objection) for cell in result.cells)
     return replace(result, cells=cells, status=worst(cell.status for cell in cells))
 

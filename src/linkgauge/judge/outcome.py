@@ -22,8 +22,8 @@ from .verdict import Judge
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The exit code of a run, the findings to report, and all findings (`found`). If `verdict` is
-    false, the exit code is that of the figures alone."""
+    """The outcome of a run. `code` is the exit code. `findings` are the findings to report, and
+    `found` are all findings. If `verdict` is false, the exit code is that of the statuses alone."""
 
     code: int
     findings: tuple[Finding, ...] = ()
@@ -32,15 +32,14 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def unseen(self) -> str:
-        """Returns, in words, the parts of which no figure shows whether they are slow. Empty
-        without such parts."""
+        """Returns the parts that no figure can judge, in words; empty without such parts."""
         return " or ".join(one.subject for one in self.found if one.check in ("hidden", "unjudged"))
 
 
 def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
-    """Returns the outcome of a run. The exit code of a run that passed is also 1 if a cell is low,
-    or if a finding about a measured part is a failure. Neither counts without `verdict`, or if the
-    run is not judged (`is_judged`)."""
+    """Returns the outcome of a run. A run that passed gets the exit code 1 if a cell is low or a
+    finding about a measured part is a failure. These do not count without `verdict`, or if the run
+    cannot be judged."""
     code = exit_code(run)
     if not verdict or not is_judged(run):
         return Outcome(code, verdict=False)
@@ -54,8 +53,8 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
 def doubtful(
     run: Run, verdicts: Callable[[Run], Sequence[Result]] | None = None
 ) -> tuple[CellAt, ...]:
-    """Returns the cells to measure once more before they are called low or unsteady. These are
-    cells that are low by these `verdicts`, and cells of parts that would be called unsteady."""
+    """Returns the cells to measure once more before they are called low or unsteady. `verdicts`
+    judges the run."""
     if not is_judged(run):
         return ()
     unsteady = steadiness.unsteady(evidence_of(run))
@@ -75,9 +74,9 @@ are measured, which touch each device and its links."""
 def pairs_in_doubt(
     run: Run, verdicts: Callable[[Run], Sequence[Result]]
 ) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone, to find the link that makes a collective low.
-    The collective sends data between these pairs, and the run measured no other transfer between
-    them."""
+    """Returns the pairs of devices to measure alone, to find the link that slows a collective.
+    These are pairs between which the collective sends data and that the run has not measured
+    otherwise."""
     collectives = any(result.unit == COLLECTIVE.symbol for result in run.results)
     able = run.finished is not None and not run.machine.ranks and run.soak is None
     if not (collectives and able and is_judged(run)):
@@ -94,8 +93,8 @@ def pairs_in_doubt(
 
 def is_judged(run: Run) -> bool:
     """Whether the run's figures can judge its hardware. They cannot if a profiler took part, a rank
-    was lost, or ranks take turns on one device. Copies by MPI also cannot if all ranks are on one
-    machine, or if ranks wait for each other's CPUs."""
+    was lost, or ranks took turns on one device. Copies by MPI cannot, either, if all ranks are on
+    one machine or wait for each other's CPUs."""
     machine = run.machine
     hosts = {rank.host for rank in machine.ranks}
     by_mpi = any(parse_memory(device.memory).is_host for device in machine.all_devices)

@@ -51,8 +51,7 @@ Point = tuple[int, float]
 
 
 def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
-    """Returns the levels of a curve, the fastest first. Each level ends with the largest size that
-    still has its latency. The end of the last level was not measured."""
+    """Returns the levels of a curve, the fastest first."""
     curve = sorted(point for point in points if point[0] > 0 and point[1] > 0)
     logs = [math.log(seconds) for _, seconds in curve]
     segments = _segments([math.log2(size) for size, _ in curve], logs)
@@ -70,8 +69,8 @@ def levels_of(points: Iterable[Point]) -> tuple[Level, ...]:
 
 
 def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, int]]:
-    """Returns the first and last point of each level, in order, at the least cost. A candidate for
-    a level follows the best chain of levels that ends before the candidate and is low enough."""
+    """Returns the first and last point of each level, in order. Levels are chosen so that their
+    total cost is the least."""
     candidates = [
         (first, last)
         for first in range(len(sizes))
@@ -132,15 +131,15 @@ def _ends(chase: Transfer) -> tuple[Memory, Memory]:
 
 
 def _shown_by_both(levels: Sequence[Level], others: Sequence[Level]) -> tuple[Level, ...]:
-    """Returns the levels that share most of their sizes with a level of the other curve, numbered
-    anew."""
+    """Returns the levels that both curves show, with new numbers. They share most of their
+    sizes."""
     kept = {max(levels, key=lambda one: _shared(one, other)) for other in others}
     ordered = [one for one in levels if one in kept and any(_shared(one, o) > 0 for o in others)]
     return tuple(replace(one, number=number) for number, one in enumerate(ordered, 1))
 
 
 def _shared(one: Level, other: Level) -> float:
-    """Returns the octaves of size that both levels share. The last level of a curve has no end."""
+    """Returns how many octaves of size two levels share."""
     most = min(one.most or ENDLESS, other.most or ENDLESS)
     return max(0.0, math.log2(most / max(one.least, other.least)))
 

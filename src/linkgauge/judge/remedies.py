@@ -1,4 +1,4 @@
-"""Defines remedies that several checks give. The same situation gives the same commands.
+"""Defines remedies that several checks use, so that the same situation gives the same commands.
 
 Each line is a shell command or, after `# `, prose. `report/words/remedies.py` lists the programs
 that a command may start."""
@@ -25,7 +25,7 @@ COMPARE_ON_HOST = ("# On the host:", "virsh dumpxml NAME > NAME.xml; linkgauge v
 
 
 def kernel_log(*words: str) -> str:
-    """Returns a command that shows the kernel's log lines with one of these words."""
+    """Returns a command that shows the lines of the kernel's log that have one of these words."""
     return f"sudo dmesg -T | grep -iE '{'|'.join(words)}'"
 
 
@@ -39,8 +39,8 @@ def link_state(address: str, fields: str = "LnkCap|LnkSta|LnkCtl2") -> str:
 
 
 def restarted(name: str) -> tuple[str, ...]:
-    """Returns the commands after which a new definition of a virtual machine is in effect. `name`
-    is its name, quoted for a shell."""
+    """Returns the commands that put a virtual machine's new definition into effect. `name` is its
+    name, quoted for a shell."""
     return (
         "# Shut the domain down and start it again. A reboot in the guest keeps the old one.",
         f"virsh shutdown {name}",

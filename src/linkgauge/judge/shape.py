@@ -84,7 +84,7 @@ def _named(result: Result, cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 
 def check_classes(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for matrices whose figures have two levels, such as with different numbers of
+    """Checks for matrices whose figures form two levels, such as pairs with different numbers of
     links."""
     for result in evidence.results:
         if result.sweep or result.better != "higher" or len(result.cells) < 6:
@@ -115,8 +115,7 @@ def check_classes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _by_pairs(result: Result) -> bool:
-    """Whether rows and columns are the same places, so that classes are of pairs and not of
-    devices."""
+    """Whether rows and columns name the same places."""
     rows = {cell.row for cell in result.cells}
     columns = {cell.column for cell in result.cells}
     return len(rows) > 2 and rows == columns
@@ -127,8 +126,8 @@ def _share_a_place(cells: Sequence[CellResult]) -> bool:
 
 
 def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the medians of two classes of figures. None if there is one class, more than two, or
-    only a single slow figure. `figures` must ascend."""
+    """Returns the medians of the two groups that the figures form. Returns None if they do not form
+    exactly two groups. `figures` must ascend."""
     if len(figures) < 6:
         return None
     gaps = [later / earlier for earlier, later in itertools.pairwise(figures)]
@@ -142,7 +141,7 @@ def split_levels(figures: Sequence[float]) -> tuple[float, float] | None:
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Figures over a setting that grows: sizes, or threads."""
+    """A curve of figures over a setting that grows, such as the size or the number of threads."""
 
     name: str
     result: Result
@@ -200,8 +199,9 @@ def _setting(cell: CellResult) -> float | None:
 
 
 class _Bend(msgspec.Struct, frozen=True):
-    """The setting at which a curve bends (`at`), and the curve's figure from there on. `share` is
-    this figure's share of the curve's peak. `cells` are the cells on which the bend is based."""
+    """The point at which a curve bends. `at` is its setting, and `figure` the curve's figure from
+    there on. `share` is `figure` as a share of the curve's peak. `cells` are the cells of the
+    curve."""
 
     curve: Curve
     at: str
@@ -252,7 +252,7 @@ def _knee(curve: Curve) -> _Bend | None:
 
 
 def _alike(bends: Iterable[_Bend | None]) -> Iterable[list[_Bend]]:
-    """Groups bends of one benchmark on one backend at the same setting, in their order."""
+    """Groups bends of the same benchmark, backend and setting."""
     return grouped(
         ((bend.curve.result.benchmark, bend.curve.result.backend, bend.at), bend)
         for bend in bends
@@ -275,9 +275,9 @@ def _range(alike: Sequence[_Bend]) -> str:
 
 
 def knee(points: Sequence[tuple[float, float]]) -> int | None:
-    """Returns the position at which growth breaks off. Before this position the slope of the
-    logarithms is at least half of proportional. Behind this position it is at most half of the
-    slope before. None if there is no such position, or if a point has no logarithm."""
+    """Returns the position at which a curve stops growing, or None. Growth is the slope of the
+    logarithms. Before the position it is at least half of proportional, and behind it at most half
+    of that."""
     if len(points) < 4 or any(x <= 0 or y <= 0 for x, y in points):
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -294,8 +294,8 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
 
 
 def _slopes(logs: Sequence[tuple[float, float]]) -> list[float]:
-    """Returns the slope up to each point: the median of all pairs' slopes (Theil and Sen). A single
-    bad point hardly changes this median."""
+    """Returns the slope up to each point, which is the median of the slopes of all pairs (Theil and
+    Sen). A single bad point hardly changes it."""
     found: list[float] = []
     slopes: list[float] = []
     for place, (x2, y2) in enumerate(logs):

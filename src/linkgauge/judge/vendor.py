@@ -1,4 +1,4 @@
-"""Chooses vendors' own tools for remedies, for those vendors whose devices are present."""
+"""Chooses the vendors' own tools for remedies."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ def vendor_of(evidence: Evidence, memory: str) -> int | None:
 
 
 def tools(evidence: Evidence, matter: Matter) -> tuple[str, ...]:
-    """Returns the commands that show these facts for the machine's accelerators. Empty if no tool
-    is known."""
+    """Returns the commands that show this `matter`, of the vendors whose devices are present. Empty
+    if no tool is known."""
     vendors = {vendor_of(evidence, memory) for memory in evidence.machine.addresses}
     vendors |= {vendor_of(evidence, device.memory) for device in evidence.machine.all_devices}
     return tuple(tool for vendor, tool in _TOOLS[matter].items() if vendor in vendors)
 
 
 def nvidia(evidence: Evidence, memory: str, *commands: str) -> tuple[str, ...]:
-    """Returns the commands if the device is NVIDIA's, else nothing."""
+    """Returns these commands if the device is NVIDIA's, else none."""
     return commands if vendor_of(evidence, memory) == NVIDIA else ()
 
 
 def nvidia_option(evidence: Evidence, device: Accelerator, option: str) -> tuple[str, ...]:
-    """Returns the command that sets this option of the device if it is NVIDIA's, else nothing."""
+    """Returns the command that sets an option of nvidia-smi for the device. Returns nothing if the
+    device is not NVIDIA's."""
     which = device.pci or device.memory.rpartition(":")[2]
     return nvidia(evidence, device.memory, f"sudo nvidia-smi -i {which} {option}")

@@ -1,5 +1,5 @@
-"""Judges whether figures are as high as the hardware should achieve. Also computes the line latency
-+ size ÷ bandwidth of each path, and finds cells whose figures are far from those of their peers."""
+"""Judges whether figures are as high as the hardware should achieve. Also fits a line to the times
+of each path, and finds cells whose figures are far from those of their peers."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ _UNLIMITED: tuple[NotJudged, ...] = ("no-limit", "path", "bound", "start")
 
 
 def with_peers(evidence: Evidence) -> tuple[Result, ...]:
-    """Returns the results with what peers show. A cell that is far from its peers gets their
-    median. A cell without another expectation is judged by the median of its peers."""
+    """Returns the results with the comparison of each cell with its peers. A cell that is far from
+    its peers gets their median. A cell without another expectation is judged by the median of its
+    peers."""
     nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
     known = grouped(
         (_class(case, nodes), case)
@@ -69,8 +70,8 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
 
 
 def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
-    """Returns a key that is equal for peers. In a sweep, peers are cells of the same setting on
-    other parts. For pairs of CPUs, peers are all pairs of the same two nodes."""
+    """Returns a key that is equal for cells that are peers. In a sweep, peers are cells of the same
+    setting on other parts. Pairs of CPUs are peers if they lie in the same two nodes."""
     if case.alike is not None:
         return case.alike
     ends = case.cell.transfers[0].memories
@@ -80,7 +81,8 @@ def _class(case: Case, nodes: Mapping[int, int]) -> Hashable:
 
 
 def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
-    """Yields the cells about which their peers show something, with the changed cell."""
+    """Yields the cells that the comparison with their peers changes, each with the changed
+    result."""
     figures = sorted(_figure(case) for case in alike)
     if len(alike) == 1:
         return
@@ -160,8 +162,8 @@ def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Time
 
 
 def _is_staged(cell: CellResult) -> bool:
-    """Whether host threads run for as long as the other engines, so that more bytes take no
-    longer."""
+    """Whether host threads use a staging buffer for as long as the other engines run. More bytes
+    then take no longer."""
     return any(m.is_staging for transfer in cell.transfers for m in transfer.memories)
 
 
@@ -185,8 +187,8 @@ _WORST_FIRST: tuple[Verdict, ...] = ("low", "unknown")
 
 
 class Judge:
-    """Judges a run that may grow. The expectations are computed once, and a result that has not
-    changed keeps its verdicts."""
+    """Judges a run repeatedly while it grows. The expectations are computed once, and a result that
+    has not changed keeps its verdicts."""
 
     def __init__(self) -> None:
         self._machine: Machine | None = None
@@ -195,8 +197,8 @@ class Judge:
         """The results as they were measured and as they were judged, in the order of the run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
-        """Returns the results with the expectation and the verdict of each cell. They are not yet
-        compared with peers."""
+        """Returns the results with the expectation and the verdict of each cell. Cells are not
+        compared with peers yet."""
         alone = run_of(run)
         ceilings = measured_ceilings(alone.results, alone.machine)
         if (alone.machine, ceilings) != (self._machine, self._ceilings):
@@ -213,7 +215,7 @@ class Judge:
         return tuple(judged for _, judged in self._known)
 
     def __call__(self, run: Run) -> Run:
-        """Judges a run like `judge`, with what is known from earlier calls."""
+        """Judges a run as the function `judge` does, and reuses what earlier calls computed."""
         if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
         results = self.verdicts(run)
@@ -244,7 +246,7 @@ def judge_result(
     result: Result, expectations: Expectations, nominal: Nominal | None = None
 ) -> Result:
     """Returns one result with expectations and verdicts. With `nominal`, cells also get the figure
-    at the best of all links."""
+    for links at their best."""
     sharing = expectations.sharing(result)
     cells = tuple(
         _judge_cell(cell, result, expectations, sharing, nominal) for cell in result.cells
@@ -277,8 +279,8 @@ def _judge_cell(
 
 
 def _shared(estimate: Expectation) -> Expectation:
-    """Returns the expectation that remains if other pairs use the same links at the same time: the
-    achievable figure is unknown."""
+    """Returns the expectation of a cell while other pairs used the same links. The achievable
+    figure is then unknown."""
     expected = estimate.expected
     if expected.achievable is None:
         return estimate
@@ -289,10 +291,9 @@ def _shared(estimate: Expectation) -> Expectation:
 
 
 def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
-    """Judges the median of a cell, or says why it cannot be judged. A cell is low only if its whole
-    interval is low, and also its last visit, which measured the cell once more. If only the median
-    is low, the verdict is unknown. A total is as good as the worst of its transfers that should be
-    as fast as alone, because one slow transfer among many hardly lowers the sum. With only a
+    """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
+    whole interval and its last visit are low. If only the median is low, the verdict is unknown. A
+    total is as good as the worst of its transfers that should be as fast as alone. With only a
     theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
@@ -312,7 +313,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
 def _beside(
     one: CellResult | TransferFigure, cell: CellResult, expected: float, estimate: Expectation
 ) -> Verdict:
-    """Returns the verdict on the figure of a cell, or of one of its transfers, compared with the
+    """Returns the verdict on the figure of a cell, or of one of its transfers. `expected` is the
     expected figure."""
     size = _size(one, cell)
     if one.summary is None or not size:
@@ -328,11 +329,11 @@ def _beside(
 
 
 def _size(one: CellResult | TransferFigure, cell: CellResult) -> int:
-    """Returns the bytes that a figure counts, or 1 if it counts products or tokens."""
+    """Returns the bytes that a figure counts. Returns 1 if it counts products or tokens."""
     return 1 if cell.work or cell.does.product else one.bytes or 0
 
 
 def _seconds(cell: CellResult, size: int) -> Callable[[float], float]:
-    """Returns a function that converts the cell's figure to the time of this many bytes. The figure
-    may be a time itself."""
+    """Returns a function that converts the cell's figure to the time of `size` bytes. A latency is
+    returned unchanged."""
     return (lambda time: time) if cell.report.is_latency else (lambda rate: size / rate)

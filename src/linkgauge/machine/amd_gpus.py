@@ -1,9 +1,8 @@
-"""Reads AMD's GPUs from the files of their driver, amdgpu, in sysfs: link, clocks, power, memory,
-errors and XGMI. No library is needed, and a captured tree reads like the machine. The number of
-memory transfers in a clock cycle follows from the instruction set.
+"""Reads facts about AMD's GPUs from sysfs: link, clocks, power, memory, errors and XGMI. The driver
+amdgpu writes these files. No library is needed, so a captured machine can be read, too.
 
-Source of the files' formats: the kernel's Documentation/gpu/amdgpu. A virtual machine shows few of
-the files. Missing values are null, and `unknown` lists them."""
+The formats of the files are described in the kernel's Documentation/gpu/amdgpu. Virtual machines
+have few of the files. Missing values are null and are listed in `unknown`."""
 
 from __future__ import annotations
 
@@ -36,14 +35,16 @@ from .tree import (
 
 NODES = "sys/class/kfd/kfd/topology/nodes"
 _XGMI = 11
-"""The number of the type of XGMI links: KFD_IOLINK_TYPE_XGMI (HSA_IOLINKTYPE in the HSA
-runtime)."""
+"""The driver's number for XGMI links: KFD_IOLINK_TYPE_XGMI (HSA_IOLINKTYPE in the HSA runtime)."""
 
 
 class ComputeNode(msgspec.Struct, frozen=True):
-    """A GPU in the topology of AMD's compute driver. `number` is the number of its node, `isa` its
-    instruction set (`gfx950`), `memory_bus` the width of its memory's bus in bits, and
-    `memory_clock` the highest clock of its memory in Hz."""
+    """A GPU as listed by AMD's compute driver.
+
+    `number` is the GPU's node in the driver's topology.
+    `isa` is the instruction set, such as `gfx950`.
+    `memory_bus` is the width of the memory bus in bits.
+    `memory_clock` is the highest clock of the memory in Hz."""
 
     number: int
     address: str
@@ -53,8 +54,8 @@ class ComputeNode(msgspec.Struct, frozen=True):
 
 
 def compute_nodes(root: Root) -> dict[str, ComputeNode]:
-    """Returns the GPUs in the driver's topology by PCI address; empty without the driver. Never
-    raises."""
+    """Returns the GPUs that AMD's compute driver lists, by PCI address. Without the driver, returns
+    an empty dict. Never raises an exception."""
     found = (_node(root, name) for name in sorted(names_in(root, NODES)) if name.isdecimal())
     return {node.address: node for node in found if node is not None}
 
@@ -62,10 +63,9 @@ def compute_nodes(root: Root) -> dict[str, ComputeNode]:
 def read_links(
     root: Root, address: str, nodes: Mapping[str, ComputeNode], peers: Mapping[str, str]
 ) -> tuple[FabricLink, ...]:
-    """Returns the XGMI links of the GPU at this address, one for each peer GPU. The driver combines
-    all links to one peer; the rate is their total signalling rate in one direction. `peers` maps
-    PCI addresses to memories of devices. For a peer outside `peers`, `remote` is the PCI
-    address."""
+    """Returns the XGMI links of a GPU, one for each peer GPU. The driver combines parallel links to
+    the same peer. A link's rate is the total in one direction. `peers` maps PCI addresses to device
+    memories. A peer that is not in `peers` is named by its PCI address."""
     node = nodes.get(address)
     if node is None:
         return ()
@@ -94,7 +94,7 @@ def _links(
 
 
 def _node(root: Root, name: str) -> ComputeNode | None:
-    """Reads a GPU node of the topology. Returns None for a CPU's node."""
+    """Reads a node of the driver's topology. Returns None if the node is a CPU."""
     found = _properties(root, f"{NODES}/{name}/properties")
     place = found.get("location_id")
     if not found.get("simd_count") or place is None:
@@ -113,14 +113,12 @@ def _node(root: Root, name: str) -> ComputeNode | None:
 
 
 def _isa(version: int) -> str:
-    """Returns the name of an instruction set from its version: `gfx950` for 90500. Minor version
-    and stepping have two decimal digits each. The name shows the stepping as a hexadecimal
-    digit."""
+    """Converts a version number to the name of the instruction set: 90500 is `gfx950`."""
     return f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
 
 
 def _properties(root: Root, path: str) -> dict[str, int]:
-    """Reads lines of a name and a number; empty if the file is unreadable."""
+    """Reads a file whose lines are a name and a number. An unreadable file gives an empty dict."""
     words = (line.split() for line in (read_text(root, path) or "").splitlines())
     pairs = ((word[0], number(word[1])) for word in words if len(word) == 2)
     return {name: value for name, value in pairs if value is not None}
@@ -132,12 +130,12 @@ def _properties(root: Root, path: str) -> dict[str, int]:
 
 _HEADER = struct.Struct("<HBB")
 _V1_3 = struct.Struct("<4s 6H 3H H Q Q 7H 7H I H H H 2x 2I 4H Q 3H 2x Q")
-"""The table of MI200 and of cards for desktops."""
+"""The layout of gpu_metrics on MI200 and on desktop cards."""
 _V1_4 = struct.Struct("<4s 3H H 2H 4H Q Q I I H H H H")
-"""The table of MI300, up to the speed of its XGMI links. Later versions of the family move
-fields."""
+"""The layout of gpu_metrics on MI300, up to the link speed. Fields after that differ between
+versions."""
 _UNKNOWN = 0xFFFF
-"""The 16-bit value of a field that the device does not report."""
+"""The value of a 16-bit field that the device does not report."""
 _MHZ, _TENTH = 1e6, 0.1
 _THROTTLERS = {
     range(8): "power cap",
@@ -146,13 +144,12 @@ _THROTTLERS = {
     range(44, 46): "voltage regulator too hot",
     range(46, 48): "hardware slowdown",
 }
-"""Bits of the throttle status, with the reason for throttling. The status has the same bits on all
-devices (SMU_THROTTLER_…_BIT)."""
+"""Reasons for throttling, by the bits of the throttle status (SMU_THROTTLER_…_BIT)."""
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """The values of the driver's table `gpu_metrics` in Hz, °C, W, GT/s and lanes. A value that the
-    table lacks is null."""
+    """The values in the driver's table `gpu_metrics`. Units are Hz, °C, W, GT/s and lanes. A value
+    that the table lacks is null."""
 
     clock: float | None = None
     temperature: float | None = None
@@ -163,8 +160,8 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 def parse_metrics(table: bytes | None) -> Metrics:
-    """Returns the values of a `gpu_metrics` table; all null without a table or for an unknown
-    version."""
+    """Returns the values of a `gpu_metrics` table. Without a table, or for an unknown version of
+    it, all values are null."""
     if table is None or len(table) < _HEADER.size:
         return Metrics()
     version = _HEADER.unpack_from(table)[1:]
@@ -214,13 +211,13 @@ _UNCORRECTED = re.compile(r"^ue: *([0-9]{1,18})$", re.MULTILINE)
 
 
 def is_amd(root: Root, address: str) -> bool:
-    """Whether the PCI function at this address is AMD's."""
+    """Whether the PCI function at this address is made by AMD."""
     return hexadecimal(_text(root, address, "vendor")) == VENDOR
 
 
 def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accelerator:
-    """Adds the values that the driver shows to `known`, an accelerator with a PCI address. `peers`
-    maps PCI addresses to memories of devices. Never raises."""
+    """Returns the accelerator with the driver's values added. `peers` maps PCI addresses to device
+    memories. Never raises an exception."""
     address = known.pci or ""
     nodes = compute_nodes(root)
     node = nodes.get(address)
@@ -254,8 +251,8 @@ def describe(root: Root, known: Accelerator, peers: Mapping[str, str]) -> Accele
 
 
 def sense(root: Root, memory: str, address: str) -> Telemetry:
-    """Reads the current state (link, clock, temperature, power) of the GPU at this address. Never
-    raises."""
+    """Reads the current link, clock, temperature and power of the GPU at this address. Never raises
+    an exception."""
     table: Metrics = parse_metrics(read_bytes(root, f"{PCI}/{address}/gpu_metrics"))
     slot = _slot(root, address)
     speed, width = (_text(root, slot, f"current_link_{what}") or "" for what in ("speed", "width"))
@@ -281,15 +278,14 @@ def _link(root: Root, address: str, now: Telemetry) -> PciLink:
 
 
 def _slot(root: Root, address: str) -> str:
-    """Returns the PCI function that is connected to the slot: the topmost AMD bridge above the GPU,
-    or the GPU itself."""
+    """Returns the PCI function in the slot. It is the topmost AMD bridge above the GPU, or the GPU
+    itself if it has no such bridge."""
     line = lineage(address, resolve(root, f"{PCI}/{address}") or address)
     return [address, *takewhile(partial(is_amd, root), line[-2::-1])][-1]
 
 
 def _memory(root: Root, address: str, node: ComputeNode | None) -> tuple[float | None, int | None]:
-    """Returns the highest clock of the GPU's memory in Hz, and the width of the memory's bus in
-    bits."""
+    """Returns the highest memory clock in Hz, and the width of the memory bus in bits."""
     if node is not None and node.memory_clock:
         return node.memory_clock, node.memory_bus
     highest = _highest(_text(root, address, "pp_dpm_mclk"))
@@ -302,15 +298,15 @@ _TRANSFERS = {
     16: ("gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032", "gfx1034", "gfx1100",
          "gfx1101", "gfx1102", "gfx1200", "gfx1201"),
 }  # fmt: skip
-"""The transfers per pin and clock cycle of HBM2, HBM3 and GDDR6, with the instruction sets of cards
-that have such memory. Cycles are counted as the driver counts them. Transfers, clock and bus give
-the peaks in data sheets: 1.6 TB/s for a die of MI250X (1.6 GHz, 4096 bits), 5.3 TB/s for MI300X
-(1.3 GHz, 8192 bits) and 512 GB/s for RX 6800 (1 GHz, 256 bits)."""
+"""Instruction sets by the memory's transfers per pin and clock cycle: 2 for HBM2, 4 for HBM3, and
+16 for GDDR6. The clock is that of the driver. The resulting peaks are those in data sheets: 1.6
+TB/s for a die of MI250X (1.6 GHz, 4096 bits), 5.3 TB/s for MI300X (1.3 GHz, 8192 bits) and 512 GB/s
+for RX 6800 (1 GHz, 256 bits)."""
 
 
 def _peak(isa: str | None, clock: float | None, bus: int | None) -> float | None:
-    """Returns the peak rate of the memory in bytes/s. None if the GPU uses the host's memory, or if
-    a value is unknown."""
+    """Returns the peak rate of the memory in bytes/s, or None if a value is unknown. The rate is
+    transfers per cycle × clock × width ÷ 8."""
     transfers = next((many for many, sets in _TRANSFERS.items() if isa in sets), None)
     return transfers * clock * bus / 8 if transfers and clock and bus else None
 
@@ -322,7 +318,7 @@ def _highest(levels: str | None) -> float | None:
 
 
 def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None:
-    """Returns the value of the first of these sensors that the GPU's hwmon has, times `scale`."""
+    """Returns the value of the GPU's first sensor among `names`, multiplied by `scale`."""
     folder = f"{PCI}/{address}/hwmon"
     for monitor in sorted(names_in(root, folder)):
         for name in names:
@@ -333,7 +329,7 @@ def _sensor(root: Root, address: str, scale: float, *names: str) -> float | None
 
 
 def with_gaps(found: Accelerator) -> Accelerator:
-    """Lists in `unknown` the facts of the accelerator that could not be read."""
+    """Returns the accelerator with the facts that could not be read listed in `unknown`."""
     return msgspec.structs.replace(found, unknown=(*found.unknown, *_missing(found)))
 
 

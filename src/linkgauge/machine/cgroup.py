@@ -1,7 +1,6 @@
 """Reads the limits of this process: control groups, allowed CPUs and NUMA nodes, and memory.
 
-A captured tree has the limits of the process that captured the machine, if the tree includes
-/proc/self."""
+A captured machine with /proc/self has the limits of the process that captured it."""
 
 from __future__ import annotations
 
@@ -14,14 +13,13 @@ from .tree import Root, number, parse_cpu_list, read_text
 GROUPS = "sys/fs/cgroup"
 """The folder in which systemd mounts control groups."""
 UNLIMITED = 1 << 60
-"""The limit from which memory is unlimited: version 1 shows the largest number of pages if there is
-no limit."""
+"""A limit of this many bytes or more means no limit. Version 1 shows a huge number then."""
 
 
 def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
-    """Yields the memory control groups around this process, the innermost first, and version 2
-    before version 1. Each group is three texts: the common prefix of its files' paths, the ending
-    of the limit's file, and the ending of the usage's file."""
+    """Yields the control groups that limit this process's memory, innermost first. A group is given
+    as three texts: the path of its files without their ending, the ending of the file with the
+    limit, and the ending of the file with the usage."""
     membership = read_text(root, "proc/self/cgroup") or ""
     versions = (
         (r"^0::(/.*)$", _mounted(root, "cgroup2"), "max", "current"),
@@ -35,8 +33,8 @@ def memory_groups(root: Root) -> Iterator[tuple[str, str, str]]:
 
 
 def _mounted(root: Root, what: str) -> str:
-    """Returns the folder where control groups are mounted: version 2 (`cgroup2`), or a controller
-    of version 1."""
+    """Returns the folder where control groups are mounted. `what` is `cgroup2`, or the name of a
+    controller of version 1."""
     mounts = read_text(root, "proc/self/mounts") or read_text(root, "proc/mounts") or ""
     for line in mounts.splitlines():
         # Device, place, type, options.
@@ -47,7 +45,7 @@ def _mounted(root: Root, what: str) -> str:
 
 
 def _chain(group: str) -> tuple[str, ...]:
-    """Returns the group and the groups above it as suffixes of a path: `/a/b`, `/a` and the empty
+    """Returns the group and all groups above it. For `/a/b` these are `/a/b`, `/a` and the empty
     text."""
     # A group outside this process's namespace is written with `..` and is not visible.
     names = [name for name in PurePosixPath(group).parts[1:] if name != ".."]
@@ -55,8 +53,8 @@ def _chain(group: str) -> tuple[str, ...]:
 
 
 def memory_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the tightest memory limit in bytes (None if unlimited), and whether the limit could
-    be read."""
+    """Returns the smallest memory limit in bytes, or None if there is no limit. The second value
+    says whether the limit could be read."""
     read = (number(read_text(root, stem + limit)) for stem, limit, _ in memory_groups(root))
     limit = min((one for one in read if one is not None and one < UNLIMITED), default=None)
     # If there are groups but none has a limit (it reads `max`), memory is unlimited.
@@ -64,8 +62,8 @@ def memory_limit(root: Root) -> tuple[int | None, bool]:
 
 
 def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
-    """Returns the `Cpus` or `Mems` (NUMA nodes) that this process may use, from its status or else
-    from its cpuset. None if neither is readable."""
+    """Returns the numbers of CPUs or NUMA nodes that this process may use, or None if they cannot
+    be read. `resource` is `Cpus` or `Mems`."""
     status = read_text(root, "proc/self/status") or ""
     match = re.search(rf"^{resource}_allowed_list:\s*(\S+)$", status, re.MULTILINE)
     if match:
@@ -84,8 +82,8 @@ def allowed(root: Root, resource: str) -> tuple[int, ...] | None:
 
 
 def memlock_limit(root: Root) -> tuple[int | None, bool]:
-    """Returns the bytes that this process may lock (None if unlimited), and whether the limit could
-    be read."""
+    """Returns how many bytes this process may lock, or None if there is no limit. The second value
+    says whether the limit could be read."""
     limits = read_text(root, "proc/self/limits") or ""
     match = re.search(r"^Max locked memory\s+(unlimited|[0-9]{1,19})\s", limits, re.MULTILINE)
     if not match:

@@ -52,8 +52,7 @@ _ARM_CORES = {
 
 
 def online_cpus(root: Root) -> tuple[int, ...]:
-    """Returns the online CPUs. On old kernels without a list, a CPU is online unless its folder
-    says otherwise."""
+    """Returns the CPUs that are online."""
     listed = parse_cpu_list(read_text(root, f"{CPUS}/online") or "")
     return listed or tuple(
         cpu
@@ -68,14 +67,14 @@ def shown_cpus(root: Root) -> tuple[int, ...]:
 
 
 def microcode(cpuinfo: str) -> str | None:
-    """Returns the versions of the CPUs' microcode, each once, with commas (x86 only)."""
+    """Returns the microcode versions of the CPUs, each once and separated by commas (x86 only)."""
     found = dict.fromkeys(re.findall(r"^microcode\s*:\s*(\S+)", cpuinfo, re.MULTILINE))
     return ", ".join(found) or None
 
 
 def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, int | None]:
-    """Returns the number of sockets, the number of cores, and the most threads of a core, from
-    sysfs or else from /proc/cpuinfo."""
+    """Returns the number of sockets, the number of cores, and the largest number of threads on a
+    core."""
     packages: set[tuple[int | None, str | None]] = set()
     cores: Counter[object] = Counter()
     for cpu in cpus:
@@ -94,8 +93,8 @@ def topology(root: Root, cpus: Iterable[int]) -> tuple[int | None, int | None, i
 
 
 def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
-    """Returns the first of these CPUs on each core, or all of them if sysfs does not show the
-    cores."""
+    """Returns one CPU of each core: the first of `cpus`. Returns all of `cpus` if sysfs does not
+    show the cores."""
     first: dict[object, int] = {}
     for cpu in sorted(cpus):
         first.setdefault(_siblings(root, f"{CPUS}/cpu{cpu}/topology") or cpu, cpu)
@@ -103,7 +102,7 @@ def one_a_core(root: Root, cpus: Iterable[int]) -> tuple[int, ...]:
 
 
 def _siblings(root: Root, folder: str) -> str | None:
-    """Returns the threads of a core as the kernel writes them: a list, or a mask on old kernels."""
+    """Returns the CPUs of a core as the kernel writes them: a list, or a mask on old kernels."""
     names = ("core_cpus_list", "core_cpus", "thread_siblings_list", "thread_siblings")
     return _first_of(root, folder, names)
 
@@ -128,7 +127,7 @@ def threads_of(root: Root, cpu: int) -> tuple[int, ...]:
 
 
 def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | None]:
-    """Returns the same numbers as `topology` from /proc/cpuinfo, which has them on x86 only."""
+    """Reads the values of `topology` from /proc/cpuinfo, which has them on x86 only."""
     cores: Counter[tuple[str, str]] = Counter()
     for paragraph in cpuinfo.split("\n\n"):
         ids = dict(re.findall(r"^(physical id|core id)\s*:\s*([0-9]+)$", paragraph, re.MULTILINE))
@@ -140,8 +139,8 @@ def _counted_in_cpuinfo(cpuinfo: str) -> tuple[int | None, int | None, int | Non
 
 
 def isa(cpuinfo: str) -> str | None:
-    """Returns the instruction set: x86-64 with its psABI level, RISC-V as the kernel writes it, or
-    Arm with its version and vector extension. None if /proc/cpuinfo does not show it."""
+    """Returns the instruction set, or None if /proc/cpuinfo does not show it. x86-64 has a psABI
+    level, and Arm a version and vector extension. RISC-V is as the kernel writes it."""
     keys = r"^(isa|flags|Features|CPU architecture)\s*:\s*(.*)$"
     lines = re.findall(keys, cpuinfo, re.MULTILINE)
     fields = dict(lines)
@@ -159,21 +158,21 @@ def isa(cpuinfo: str) -> str | None:
 
 
 def _x86_level(features: set[str]) -> str:
-    """Returns the highest x86-64 level whose features are all present, as are those of all lower
-    levels. Empty for v1."""
+    """Returns the highest x86-64 level that a CPU with these features reaches. Level 1 is an empty
+    text."""
     held = takewhile(lambda level: features.issuperset(level[1].split()), _X86_LEVELS)
     return "".join([f"-{name}" for name, _ in held][-1:])
 
 
 def cpu_vendor(cpuinfo: str) -> str | None:
-    """Returns the vendor that an x86 processor reports, such as GenuineIntel; None for others."""
+    """Returns the vendor of an x86 processor, such as GenuineIntel. Returns None for other
+    processors."""
     found = re.search(r"^vendor_id[ \t]*:[ \t]*(\S+)", cpuinfo, re.MULTILINE)
     return found[1] if found else None
 
 
 def arm_core(cpuinfo: str) -> str | None:
-    """Returns the kinds of cores of an Arm processor, from the numbers of implementer and part.
-    None if a kind is unknown."""
+    """Returns the models of an Arm processor's cores, or None if a model is unknown."""
     makers, parts = (
         re.findall(rf"^CPU {field}\s*:\s*0x([0-9a-fA-F]{{1,4}})$", cpuinfo, re.MULTILINE)
         for field in ("implementer", "part")
@@ -187,14 +186,14 @@ def arm_core(cpuinfo: str) -> str | None:
 
 
 def governor(root: Root, cpus: Iterable[int]) -> str | None:
-    """Returns the frequency governor, or several with commas if CPUs differ. None if there is no
-    governor."""
+    """Returns the frequency governor, or None if there is none. If CPUs differ, all governors are
+    returned, separated by commas."""
     return _of_cpus(root, cpus, "scaling_governor")
 
 
 def frequency_driver(root: Root, cpus: Iterable[int]) -> str | None:
-    """Returns the driver that sets the CPUs' frequency, or several with commas if CPUs differ. None
-    if there is no driver."""
+    """Returns the driver that sets the CPUs' frequency, or None if there is none. If CPUs differ,
+    all drivers are returned, separated by commas."""
     return _of_cpus(root, cpus, "scaling_driver")
 
 
@@ -211,8 +210,9 @@ _REVISION = (
 
 
 def revision(cpuinfo: str) -> str:
-    """Returns the numbers that distinguish processor models, as /proc/cpuinfo writes them for the
-    first CPU. On x86 they are family, model, stepping and microcode. Empty if there are none."""
+    """Returns the numbers that identify the processor model, as /proc/cpuinfo shows them for the
+    first CPU. On x86 they are family, model, stepping and microcode. Returns an empty text if there
+    are none."""
     found = (re.search(rf"^{field}\s*:\s*(\S+)", cpuinfo, re.MULTILINE) for field in _REVISION)
     known = zip(_REVISION, found, strict=True)
     return ", ".join(f"{field} {match[1]}" for field, match in known if match)
@@ -224,8 +224,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
-    """Returns the total bytes of the last-level caches of these CPUs; a shared cache counts once.
-    None if sysfs shows none."""
+    """Returns the total size of these CPUs' last-level caches in bytes, or None if sysfs shows
+    none. A cache that CPUs share counts once."""
     total = 0
     counted: set[int] = set()
     for cpu in cpus:
@@ -239,8 +239,8 @@ def last_level_cache(root: Root, cpus: Iterable[int]) -> int | None:
 
 
 def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
-    """Returns the kinds of caches that these CPUs have, innermost first, with the number of these
-    CPUs that share a cache. Offline CPUs in the kernel's lists do not count."""
+    """Returns the kinds of caches of these CPUs, innermost first. Each has the number of CPUs that
+    share one cache. Offline CPUs do not count."""
     shown = set(cpus)
     found = {
         msgspec.structs.replace(cache, shared_by=len(shown.intersection(behind)))
@@ -251,7 +251,7 @@ def cache_levels(root: Root, cpus: Iterable[int]) -> tuple[CpuCache, ...]:
 
 
 def _caches(root: Root, cpu: int) -> Iterator[tuple[CpuCache, tuple[int, ...]]]:
-    """Yields the caches of a CPU, each with all CPUs that share the cache."""
+    """Yields the caches of a CPU, each with the CPUs that share it."""
     folder = f"sys/devices/system/cpu/cpu{cpu}/cache"
     for name in names_in(root, folder):
         cache = f"{folder}/{name}"

@@ -1,5 +1,5 @@
-"""Reads CPU time since the machine's start: of all CPUs, and of each process. Stolen time is the
-time in which a hypervisor ran something else while a CPU had work."""
+"""Reads the CPU time since the machine's start, for all CPUs or for a process. Stolen time is time
+in which a CPU had work but the hypervisor ran something else."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from typing import NamedTuple
 from .tree import ROOT, Root, names_in, number, read_text
 
 _IDLE, _STEAL, _COLUMNS = (3, 4), 7, 8
-"""Columns of the line of all CPUs in /proc/stat: user, nice, system, idle, iowait, irq, softirq and
-steal. The time of guests follows, and is part of the user time."""
+"""The idle and steal columns of a line in /proc/stat, and the number of columns that count. These
+are user, nice, system, idle, iowait, irq, softirq and steal. The guest columns after them are
+already part of the user time."""
 _OF_PROCESS = 1, 11, 12, 13, 14
-"""The positions, after a process's name, of its parent, of its user and kernel time, and of both
-times of its children that have ended."""
+"""Positions in /proc/PID/stat after the process's name: parent, user time, system time, and both
+times of children that have ended."""
 
 
 class CpuTime(NamedTuple):
-    """CPU seconds, summed over all CPUs: `busy` is the time they ran something, `stolen` the time a
-    hypervisor ran something else."""
+    """CPU seconds, summed over all CPUs. `busy` is the time in which CPUs worked. `stolen` is the
+    time that the hypervisor took from them."""
 
     busy: float
     stolen: float
 
 
 class ProcessTime(NamedTuple):
-    """The CPU seconds of a process. `ended` are the CPU seconds of its children that have ended and
-    were waited for; `parent` is a process id."""
+    """The CPU seconds of a process. `parent` is the id of its parent. `ended` is the CPU time of
+    its children that have ended."""
 
     name: str
     parent: int
@@ -37,8 +38,7 @@ class ProcessTime(NamedTuple):
 
 
 def _ticks(root: Root, line: str) -> list[int]:
-    """Returns the columns of a line of /proc/stat; empty if the kernel does not report all
-    columns."""
+    """Returns the columns of a line in /proc/stat, or an empty list if columns are missing."""
     words = re.search(rf"(?m)^{line} +(.*)$", read_text(root, "proc/stat") or "")
     ticks = _numbers(words[1].split()[:_COLUMNS]) if words else []
     return ticks if len(ticks) == _COLUMNS and min(ticks) >= 0 else []
@@ -54,15 +54,14 @@ def cpu_time(root: Root = ROOT) -> CpuTime | None:
 
 
 def ticks_and_steal(root: Root) -> tuple[float | None, float | None]:
-    """Returns the ticks of all CPUs since the machine's start, and the share of the ticks that a
-    hypervisor took."""
+    """Returns the clock ticks of all CPUs since the machine's start, and the share of stolen
+    ticks."""
     ticks = _ticks(root, "cpu")
     return (float(sum(ticks)), ticks[_STEAL] / sum(ticks)) if sum(ticks) else (None, None)
 
 
 def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
-    """Returns the CPU time of a process. None if the process does not exist, or if this process may
-    not see it."""
+    """Returns the CPU time of a process, or None if this process cannot see it."""
     text = read_text(root, f"proc/{pid}/stat") or ""
     name, found, rest = text.partition(" (")[2].rpartition(") ")
     fields = rest.split()
@@ -76,20 +75,20 @@ def process_time(pid: int, root: Root = ROOT) -> ProcessTime | None:
 
 
 def _numbers(words: Iterable[str]) -> list[int]:
-    """Returns the numbers among the words."""
+    """Returns those words that are numbers."""
     return [found for found in map(number, words) if found is not None]
 
 
 def family_time(pid: int, root: Root = ROOT) -> float:
-    """Returns the CPU seconds of a process and its children, running or ended. Grandchildren count
-    only if they have ended."""
+    """Returns the CPU seconds of a process and its children. Grandchildren count only after they
+    have ended."""
     own = process_time(pid, root)
     children = (process_time(child, root) for child in _children(pid, root))
     return sum(one.seconds + one.ended for one in (own, *children) if one is not None)
 
 
 def _children(pid: int, root: Root) -> list[int]:
-    """Returns the living children of all threads of a process; empty if the kernel does not list
+    """Returns the running children of a process. Returns an empty list if the kernel does not show
     them."""
     found: list[int] = []
     for thread in names_in(root, f"proc/{pid}/task"):
@@ -119,7 +118,7 @@ _LINE = re.compile(r"^cpu([0-9]{1,6}) (.*)$", re.MULTILINE)
 
 def steal_seconds(root: Root, cpus: Collection[int]) -> float | None:
     """Returns the seconds that a hypervisor took from these CPUs since the machine's start. The
-    kernel counts in clock ticks (mostly 10 ms). None if the kernel does not report all of these
+    resolution is a clock tick (mostly 10 ms). Returns None if the kernel does not report one of the
     CPUs."""
     found: dict[int, int] = {}
     for line in _LINE.finditer(read_text(root, "proc/stat") or ""):

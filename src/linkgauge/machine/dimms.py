@@ -29,9 +29,12 @@ _LETTER = re.compile(r"(.*?)(?<!DIM)([A-Z])[0-9]{1,2}")
 
 
 class Dimm(msgspec.Struct, frozen=True):
-    """An installed memory device. `width` (data bits) and `rate` (transfers/s) are null if the
-    firmware does not know them. `kit` is equal for devices of one kit, and 0 without a kit. `alone`
-    marks a device that shares its channel with no other, `stacked` marks HBM."""
+    """An installed memory module, or a stack of HBM.
+
+    `kit` is the same number for all modules of a kit, and 0 without a kit.
+    `alone` says that no other module is on the same channel.
+    `width` is in data bits and `rate` in transfers/s; both are null if unknown.
+    `stacked` says that the memory is HBM."""
 
     locator: str
     bank: str
@@ -43,8 +46,7 @@ class Dimm(msgspec.Struct, frozen=True):
 
 
 def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
-    """Returns the total and free huge pages by page size in bytes, from sysfs or else from
-    /proc/meminfo."""
+    """Returns the numbers of total and free huge pages by page size in bytes."""
     found = pages_below(root, HUGE_PAGES)
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     if not found and {"Hugepagesize", "HugePages_Total", "HugePages_Free"} <= meminfo.keys():
@@ -54,8 +56,8 @@ def huge_pages(root: Root) -> dict[int, tuple[int, int]]:
 
 
 def pages_below(root: Root, pools: str) -> dict[int, tuple[int, int]]:
-    """Returns the total and free huge pages by page size in bytes. `pools` is the folder of the
-    machine's pools or of a node's."""
+    """Returns the numbers of total and free huge pages by page size in bytes. `pools` is the folder
+    with the pools of a machine or of a NUMA node."""
     found = {}
     for name in names_in(root, pools):
         size = re.fullmatch(r"hugepages-([0-9]{1,12})kB", name)
@@ -75,11 +77,11 @@ def transparent_huge_pages(root: Root) -> str | None:
 
 
 def memory_rate(root: Root, sockets: int | None) -> tuple[float | None, str | None]:
-    """Returns the bytes/s of all DIMMs together, or the reason why the rate is unknown. The rate is
+    """Returns the peak rate of all DIMMs in bytes/s, or the reason why it is unknown. The rate is
     channels × data bits ÷ 8 × transfers/s.
 
-    DIMMs on one channel share its rate, so channels are counted instead of DIMMs. EDAC's driver or
-    else the firmware's names show the channels."""
+    DIMMs on the same channel share its rate, so channels are counted instead of DIMMs. The kernel's
+    EDAC driver shows the channels, or else the names of the slots do."""
     dimms = read_dimms(root)
     if not dimms:
         return None, _no_dimms(root)
@@ -110,8 +112,8 @@ def _no_dimms(root: Root) -> str:
 
 
 def edac_channels(root: Root) -> int | None:
-    """Returns the number of channels with a DIMM, over all memory controllers. None if EDAC reports
-    no channels."""
+    """Returns the number of memory channels in use, or None if the EDAC driver shows no
+    channels."""
     found = set()
     for controller in names_in(root, EDAC):
         for name in names_in(root, f"{EDAC}/{controller}"):
@@ -126,13 +128,13 @@ def edac_channels(root: Root) -> int | None:
 
 
 def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
-    """Returns the number of channels with a DIMM, from the names of the slots. None if the names do
-    not show the channels.
+    """Counts the memory channels in use by the names of the slots. Returns None if the names do not
+    show the channels.
 
-    A name has the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or a channel's letter (`DIMM_B1`,
-    `P1-DIMMB1`). If there are no more letters than sockets, a letter is a socket. Then each DIMM
-    has its own channel only if the DIMMs of a socket form one kit. Dell's firmware numbers the
-    first slots of all channels in this way."""
+    A name contains the word channel (`P0 CHANNEL A`, `ChannelB-DIMM0`) or the letter of a channel
+    (`DIMM_B1`, `P1-DIMMB1`). If there are no more letters than sockets, the letter names a socket,
+    as on Dell's machines. Then each DIMM has its own channel only if the DIMMs of a socket are one
+    kit."""
     if len(dimms) == 1 or all(dimm.alone for dimm in dimms):
         return len(dimms)
     spelled = [_spelled_channel(dimm) for dimm in dimms]
@@ -150,8 +152,8 @@ def named_channels(dimms: tuple[Dimm, ...], sockets: int | None) -> int | None:
 
 
 def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
-    """Returns the text before the word channel, and the channel, from either name of the DIMM. None
-    without the word."""
+    """Returns the text before the word channel in a slot's name, and the channel. Returns None if
+    the name lacks the word."""
     for place in (dimm.bank, dimm.locator):
         match = re.search(r"(.*)CHANNEL[ _]*([A-Z](?![A-Z])|[0-9]+)", place.upper())
         if match:
@@ -160,20 +162,19 @@ def _spelled_channel(dimm: Dimm) -> tuple[str, str] | None:
 
 
 def read_dimms(root: Root) -> tuple[Dimm, ...]:
-    """Returns the installed memory devices."""
+    """Returns the installed memory modules."""
     found = (_dimm(structure) for structure in _structures(root))
     return tuple(dimm for dimm in found if dimm)
 
 
 def is_all_stacked(root: Root) -> bool:
-    """Whether the firmware's table lists only HBM."""
+    """Whether all memory that the firmware lists is HBM."""
     dimms = read_dimms(root)
     return bool(dimms) and all(dimm.stacked for dimm in dimms)
 
 
 def _structures(root: Root) -> tuple[bytes, ...]:
-    """Returns the SMBIOS structures of memory devices (type 17) with their strings, from the table
-    or else from single entries."""
+    """Returns the SMBIOS structures of memory devices (type 17), with their strings."""
     table = read_bytes(root, TABLE)
     if table is not None:
         return tuple(one for one in split_table(table[:_MOST_BYTES]) if one[0] == 17)
@@ -183,8 +184,7 @@ def _structures(root: Root) -> tuple[bytes, ...]:
 
 
 def split_table(table: bytes) -> Iterator[bytes]:
-    """Yields the structures of an SMBIOS table. The second byte of a structure is its length
-    without strings. The strings follow, with two zeros at their end."""
+    """Yields the structures of an SMBIOS table, each with its strings."""
     at = 0
     while at + 4 <= len(table) and table[at + 1] >= 4:
         end = table.find(b"\0\0", at + table[at + 1])
@@ -194,15 +194,15 @@ def split_table(table: bytes) -> Iterator[bytes]:
 
 
 def _dimm(structure: bytes) -> Dimm | None:
-    """Decodes a memory device (SMBIOS 3.7, 7.18). Returns None if no DRAM is installed."""
+    """Decodes an SMBIOS memory device (SMBIOS 3.7, 7.18). Returns None for an empty slot, and for
+    memory other than DRAM."""
     if len(structure) < 2:
         return None
     length = structure[1]
     body = structure[:length]
 
     def field(offset: int, size: int) -> int:
-        """Returns the number at an offset in the structure; 0 if the table is too old or
-        truncated."""
+        """Returns the number at an offset. Returns 0 if the structure is too short."""
         return int.from_bytes(body[offset : offset + size], "little")
 
     if field(0x0C, 2) == 0 or field(0x12, 1) not in _DRAM or field(0x28, 1) not in _VOLATILE:
@@ -223,8 +223,8 @@ def _dimm(structure: bytes) -> Dimm | None:
 
 
 def _speed(megatransfers: int, extended: int) -> float | None:
-    """Returns the rate in transfers/s, or None if it is unknown (0). The value 0xFFFF refers to the
-    extended field."""
+    """Returns the rate in transfers/s, or None if it is unknown. `extended` is the value of the
+    longer field for high rates."""
     known = extended & 0x7FFFFFFF if megatransfers == 0xFFFF else megatransfers
     return known * 1e6 or None
 

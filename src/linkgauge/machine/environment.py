@@ -1,4 +1,4 @@
-"""Finds out where the kernel and this process run: hypervisor, container, IOMMU, and environment
+"""Describes the environment of this process: hypervisor, container, IOMMU, and environment
 variables that the hardware needs."""
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _HYPERVISORS = (
     ("kvm", "KVM"),
 )
 _MADE_UP = {"VMware", "VirtualBox", "Parallels", "Hyper-V", "Bochs", "QEMU"}
-"""Hypervisors whose firmware no real machine has. Clouds are not listed, because they also rent
-bare metal."""
+"""Hypervisors that always make up their firmware. Clouds are not listed, because they also rent
+bare metal under the same name."""
 _CONTAINERS = (
     ("kubepods", "Kubernetes"),
     ("libpod", "Podman"),
@@ -62,12 +62,12 @@ _CLOCKS = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 
 
 def hypervisor(root: Root) -> tuple[str | None, bool]:
-    """Returns the hypervisor below the kernel (None: no hypervisor), and whether the answer is
-    certain.
+    """Returns the hypervisor, or None without one. The second value says whether this is certain.
 
-    On x86, a CPU flag shows a hypervisor, unless it is configured to hide. On other processors, the
-    firmware's tables and the device tree show a hypervisor. Xen's first domain owns the hardware
-    and is not a guest. The firmware of a cloud's bare metal names the cloud's vendor."""
+    On x86, a CPU flag shows a hypervisor unless it hides itself. On other processors, the
+    firmware's tables or the device tree show it. Xen's first domain (dom0) is not a guest, because
+    it owns the hardware. Bare metal in a cloud is not a guest either, though its firmware names the
+    cloud."""
     if "control_d" in (read_text(root, "proc/xen/capabilities") or ""):
         return None, True
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
@@ -86,23 +86,21 @@ def hypervisor(root: Root) -> tuple[str | None, bool]:
 
 
 def _words(root: Root, place: str) -> str:
-    """Returns a file's text in lower case. Zeros, which separate words in device trees, become
-    spaces."""
+    """Returns the text of a file in lower case, with spaces for zero bytes."""
     return (read_text(root, place) or "").replace("\0", " ").strip().lower()
 
 
 def firmware(root: Root) -> str | None:
-    """Returns the BIOS's version and date from the firmware's tables
-    (Documentation/ABI/testing/sysfs-class-dmi: `bios_version`, `bios_date`)."""
+    """Returns the version and date of the BIOS (Documentation/ABI/testing/sysfs-class-dmi:
+    `bios_version`, `bios_date`)."""
     texts = (read_text(root, f"sys/class/dmi/id/bios_{name}") for name in ("version", "date"))
     return " of ".join(text.strip() for text in texts if text and text.strip()) or None
 
 
 def container(root: Root) -> str | None:
-    """Returns the kind of container that this process runs in, or None outside containers. Each
-    kind is recognized by the traces that it leaves.
+    """Returns the kind of container that this process runs in, or None outside containers.
 
-    A root file system made only of layers (overlay) counts as a container of unknown kind."""
+    An overlay as root file system counts as a container of unknown kind."""
     if read_text(root, "run/.containerenv") is not None:
         return "Podman"
     environment = (read_text(root, "proc/1/environ") or "").split("\0")
@@ -121,20 +119,20 @@ def container(root: Root) -> str | None:
 
 
 def aspm_policy(root: Root) -> str | None:
-    """Returns the policy in force for saving power on PCIe links (ASPM). The kernel brackets the
-    policy: `default [performance] powersave`."""
+    """Returns the policy for saving power on PCIe links (ASPM). In the kernel's list the policy is
+    in brackets: `default [performance] powersave`."""
     text = read_text(root, "sys/module/pcie_aspm/parameters/policy") or ""
     match = re.search(r"\[([a-z]{1,20})\]", text)
     return match[1] if match else None
 
 
 def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
-    """Returns whether the IOMMU translates the addresses of devices, or the reason why that is
-    unknown.
+    """Returns what the IOMMU does with the addresses of devices. The second value is the reason if
+    this is unknown.
 
-    Each IOMMU group shows the type of its domain: DMA and DMA-FQ translate, identity passes through
-    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). Only groups of accelerators and RDMA
-    adapters count, or all groups if there are no such groups. One translating group is enough."""
+    The kernel shows a type for each IOMMU group: DMA and DMA-FQ translate, identity passes through
+    (Documentation/ABI/testing/sysfs-kernel-iommu_groups). One group that translates is enough. Only
+    groups of accelerators and RDMA adapters count, or all groups if there are none of these."""
     groups = names_in(root, GROUPS)
     groups = sorted(groups_of_devices(root).intersection(groups)) or groups
     kinds = {read_text(root, f"{GROUPS}/{group}/type") for group in groups}
@@ -159,13 +157,16 @@ def iommu(root: Root) -> tuple[_Iommu | None, str | None]:
 
 _AMD, _NVIDIA = 0x1002, 0x10DE
 _MI350, _MI350_VIRTUAL = (0x75A0, 0x75A3), (0x75B0, 0x75B3)
-"""PCI devices of MI350X and MI355X, and of virtual functions of both."""
+"""PCI device numbers of MI350X and MI355X, and of the virtual functions of both."""
 
 
 class EnvironmentNeed(msgspec.Struct, frozen=True):
-    """An environment variable that must be set to `value` on a machine with certain hardware: a PCI
-    device of `vendor`, and one of `devices` if any are listed. `because` says what happens without
-    the variable, `source` where that is documented."""
+    """An environment variable that certain hardware needs.
+
+    `vendor` and `devices` are PCI numbers. Without `devices`, all devices of the vendor count.
+    `because` says what happens without the variable.
+    `source` says where this is documented.
+    `only_in_guests` limits the need to virtual machines."""
 
     variable: str
     value: str
@@ -206,16 +207,16 @@ NEEDS: tuple[EnvironmentNeed, ...] = (
 
 
 def needed(root: Root, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that this machine needs and `environment` does not set, with their
-    values. A variable that is already set is left alone."""
+    """Returns the environment variables that this machine needs, with their values. Variables that
+    are already set in `environment` are left out."""
     return {
         need.variable: need.value for need in _applying(root) if need.variable not in environment
     }
 
 
 def in_force(root: Root, address: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the needed variables that are set for the PCI function at this address, with their
-    actual values: `HSA_NO_SCRATCH_RECLAIM=1`."""
+    """Returns the needed variables of a device that are set, such as `HSA_NO_SCRATCH_RECLAIM=1`.
+    `address` is the device's PCI address. The values are those in `environment`."""
     is_of = _identity(root, address)
     return tuple(
         f"{need.variable}={environment[need.variable]}"
@@ -235,15 +236,15 @@ def _applying(root: Root) -> Iterator[EnvironmentNeed]:
 
 
 def _present(root: Root) -> Iterator[tuple[int, int]]:
-    """Yields the vendor and the device number of each PCI function."""
+    """Yields the vendor number and the device number of each PCI function."""
     for name in names_in(root, PCI):
         if (found := _identity(root, name)) is not None:
             yield found
 
 
 def _identity(root: Root, address: str) -> tuple[int, int] | None:
-    """Returns the vendor and the device number of the PCI function at this address; None if
-    unreadable."""
+    """Returns the vendor number and the device number of a PCI function, or None if they cannot be
+    read."""
     vendor, device = (
         hexadecimal(read_text(root, f"{PCI}/{address}/{what}")) for what in ("vendor", "device")
     )

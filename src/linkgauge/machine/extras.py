@@ -1,4 +1,4 @@
-"""Imports packages that only some commands need, at their first use."""
+"""Imports optional packages when they are first needed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from linkgauge.model.errors import MissingPackage
 
 
 def needed(module: str, extra: str) -> Any:
-    """Imports and returns a module. Raises MissingPackage, which names the extra to install, if the
-    package is missing."""
+    """Imports an optional module. Raises MissingPackage if it is not installed; the message names
+    the extra to install."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Reads files that a person names, up to a size, and explains errors in their YAML."""
+"""Reads files that a user names, up to a maximum size, and explains YAML errors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import msgspec
 from linkgauge.model.errors import InputError
 
 MOST_YAML = 1 << 20
-"""The most bytes of a YAML text; the largest description that comes with linkgauge has less than a
-hundredth of this."""
+"""The largest size of a YAML file in bytes."""
 
 _CHUNK = 1 << 24
 
 
 def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
-    """Reads a file of at most `most` bytes. If the file does not begin with `begins`, reads only as
-    many bytes as `begins` has. Raises OSError if the file cannot be read. Raises InputError for a
-    larger file (a regular one is not read at all), and for a pipe without a writer."""
+    """Reads a file that a user names. `most` is the largest size in bytes. If the file does not
+    begin with `begins`, only its first bytes are returned. Raises OSError if the file cannot be
+    read, and InputError if it is too large or is a pipe without a writer."""
     # Not to wait for a pipe's writer: to wait for what a writer has to say is another matter.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -42,7 +41,7 @@ def read_given(path: Path, most: int, begins: bytes = b"") -> bytes:
 
 
 def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
-    """Reads at most `most` bytes; memory grows only with the bytes that arrive."""
+    """Reads at most `most` bytes, `chunk` by `chunk`."""
     parts = []
     while most > 0 and (part := file.read(min(most, chunk))):
         parts.append(part)
@@ -51,15 +50,14 @@ def _read(file: BinaryIO, most: int, chunk: int) -> bytes:
 
 
 def encodable(tree: object) -> object:
-    """Checks that all texts of a YAML tree can be written, and returns the tree. Raises
-    UnicodeEncodeError (a ValueError) for half a character, which YAML's escapes allow. Raises
-    RecursionError if the tree contains itself."""
+    """Checks that a YAML document can be written again, and returns it. Raises UnicodeEncodeError
+    for half of a surrogate pair, and RecursionError if the document contains itself."""
     msgspec.json.encode(tree)
     return tree
 
 
 def yaml_problem(error: Exception) -> str:
-    """Returns a few words on why a YAML text could not be read."""
+    """Returns a short explanation why a YAML text could not be read."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, UnicodeEncodeError):

@@ -1,8 +1,7 @@
-"""Reads and writes hardware.yml: a few lines about a machine that people keep with their results.
+"""Reads and writes hardware.yml, a short description of a machine that people keep with results.
 
-Values that the machine reports are filled in. Other values (the revision of its SoC, the firmware
-of its fabric) are left empty for a person. A value that a person fills in is called a stated
-value."""
+linkgauge fills in what the machine reports. A person can fill in the rest, such as the revision of
+a chip. A value from a person is called a stated value."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 
 def hardware_yaml(machine: Machine) -> str:
-    """Returns the text of hardware.yml, with the stated values at their keys."""
+    """Returns the text of hardware.yml for this machine, including stated values."""
     stated = dict(machine.inventory.stated) if machine.inventory else {}
     known = known_values(machine)
     lines = ["# linkgauge devices --yaml; fill in the empty values, then pass it with --hardware"]
@@ -42,8 +41,8 @@ def hardware_yaml(machine: Machine) -> str:
 
 
 def known_values(machine: Machine) -> dict[str, str | None]:
-    """Returns the values that the machine reports, by the keys of hardware.yml in order. A null
-    value is left for a person to state."""
+    """Returns the values that the machine reports, by the keys of hardware.yml. A null value is
+    left for a person to state."""
     host = machine.host
     return {
         "host": host.hostname or None,
@@ -59,8 +58,7 @@ def known_values(machine: Machine) -> dict[str, str | None]:
 
 
 def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
-    """Yields models, numbers and drivers of accelerators, from the vendors' libraries or else from
-    the backends."""
+    """Yields keys and values about accelerators: models, numbers and drivers."""
     inventory = machine.known
     listed = [device for devices in machine.devices.values() for device in devices if device.pci]
     found = inventory.accelerators or listed
@@ -73,16 +71,15 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 
 def _scalar(value: str) -> str:
-    """Returns a string as YAML on one line, quoted if YAML would read it as another type."""
+    """Returns a string as a YAML scalar on one line, with quotes if YAML needs them."""
     # YAML has escapes for what is not printable, too.
     text: str = yaml.safe_dump(value, width=1 << 16, allow_unicode=value.isprintable())
     return text.removesuffix("...\n").strip()
 
 
 def read_hardware(path: Path) -> dict[str, str]:
-    """Returns the values that a hardware.yml states: its keys that are not empty, as written
-    (2025.10 stays so). Raises InputError if the file cannot be read, or is not a list of keys and
-    values."""
+    """Returns the values that are filled in in a hardware.yml. All values are texts, exactly as
+    written in the file. Raises InputError if the file cannot be read or has another form."""
     try:
         content = read_given(path, MOST_YAML)
         # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.
@@ -102,7 +99,8 @@ def read_hardware(path: Path) -> dict[str, str]:
 
 
 def state(machine: Machine, values: dict[str, str]) -> Machine:
-    """Adds stated values to the machine, except values that equal what the machine reports."""
+    """Returns the machine with the stated values added. A stated value that the machine itself
+    reports is left out."""
     known = known_values(machine)
     stated = {key: value for key, value in values.items() if known.get(key) != value}
     inventory = machine.known

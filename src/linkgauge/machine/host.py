@@ -1,4 +1,4 @@
-"""Reads the host as a whole: names, processors, memory, and limits that affect measurements."""
+"""Reads facts about the whole host: names, processors, memory, and limits on this process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .tree import ROOT, Root, least, number, parse_meminfo, read_text
 def read_host(root: Root = ROOT) -> Host:
     """Reads the host below `root`. Values that cannot be read are null.
 
-    On this machine, only CPUs and limits of this process count. On a captured machine, all online
-    CPUs count, and limits are null. Memory is the sum over the nodes, since the kernel's total may
-    include a GPU's memory."""
+    On this machine, only the CPUs that this process may use count. On a captured machine, all
+    online CPUs count, and limits are null. Memory is the sum over the NUMA nodes, because the
+    kernel's total may include a GPU's memory."""
     meminfo = parse_meminfo(read_text(root, "proc/meminfo") or "")
     available = least(meminfo.get("MemAvailable"), cgroup_headroom(root))
     here = root == ROOT
@@ -47,7 +47,7 @@ def read_host(root: Root = ROOT) -> Host:
 
 
 def unread(host: Host) -> tuple[Gap, ...]:
-    """Lists the names and sizes that are missing in the host, with the reasons."""
+    """Returns the facts about the host that are missing, with the reasons."""
     unsized = [str(node.index) for node in host.nodes if node.memory_total is None]
     reasons = {
         "processor": (host.cpu_model, "neither /proc/cpuinfo nor a device tree names it"),
@@ -68,8 +68,8 @@ def unread(host: Host) -> tuple[Gap, ...]:
 
 
 def cpu_model(root: Root) -> str | None:
-    """Returns the processor's name: from /proc/cpuinfo (x86, POWER, some Arm and RISC-V), or else
-    from the numbers of Arm's cores, or else the board's name."""
+    """Returns the name of the processor. If no file has a name, the names of Arm's cores or of the
+    board are used."""
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     for key in ("model name", "Model Name", "cpu model", "uarch", "cpu"):
         if match := re.search(rf"^{key}\s*:\s*(.+)$", cpuinfo, re.MULTILINE):
@@ -83,9 +83,10 @@ def cpu_model(root: Root) -> str | None:
 
 
 def cgroup_headroom(root: Root) -> int | None:
-    """Returns the bytes that this process's memory cgroups still allow; None if unlimited.
+    """Returns how many more bytes of memory the control groups allow this process, or None if they
+    set no limit.
 
-    The tightest group counts, among the group and all groups above, in both versions."""
+    The smallest value of the process's group and all groups above it counts."""
     return least(*(_room(root, *group) for group in memory_groups(root)))
 
 
@@ -101,8 +102,8 @@ def _room(root: Root, stem: str, limit_name: str, usage_name: str) -> int | None
 
 
 def _file_cache(stat: str, prefix: str = "") -> list[str]:
-    """Returns the bytes of file cache in a cgroup. In version 1, the prefix `total_` includes the
-    groups below."""
+    """Returns the bytes of file cache in a control group. `prefix` is `total_` in version 1, to
+    include the groups below."""
     return re.findall(rf"^{prefix}(?:in)?active_file ([0-9]{{1,18}})$", stat, re.MULTILINE)
 
 
@@ -131,7 +132,7 @@ def _names(root: Root) -> tuple[str, str, str]:
 
 
 def _version(root: Root) -> tuple[str, str]:
-    """Returns the kernel's name and release, from `Linux version 6.8.0-31-generic (buildd@…) …`."""
+    """Returns the kernel's name and release from the text of /proc/version."""
     match = re.match(r"(\S+) version (\S+)", read_text(root, "proc/version") or "")
     return (match[1], match[2]) if match else ("", "")
 

@@ -1,8 +1,8 @@
-"""Reads the network interfaces. Copies between ranks use an interface as the engine `nic:N`, where
-N is its number here.
+"""Reads the network interfaces. The number of an interface in this list is N in the engine name
+`nic:N`.
 
-Interfaces come first, in the kernel's order, as `ip link` lists them (the loopback first). RDMA
-devices without an interface (InfiniBand without IP) follow, by name."""
+Interfaces come first, in the order of `ip link`. RDMA devices without an interface follow, sorted
+by name (InfiniBand without IP)."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from .tree import (
 
 _ADDRESSES_V6 = "proc/net/if_inet6"
 _UP = 1
-"""Linux' IFF_UP: somebody has switched the interface on."""
+"""Linux' flag IFF_UP: the interface is switched on."""
 _RUNNING = ("up", "unknown")
-"""States of the link in which bytes move: a loopback and some tunnels report none."""
+"""States of a link that carries data. A loopback and some tunnels are `unknown`."""
 _KINDS = {1: "Ethernet", 32: "InfiniBand", 772: "loopback"}
-"""Types of hardware, as Linux' if_arp.h numbers them."""
+"""Hardware types by their number in Linux' if_arp.h."""
 _MEGABIT = 1e6 / 8
 _SIOCGIFADDR = 0x8915
 _REQUEST = struct.Struct("16sHxx4s16x")
-"""Linux' ifreq: the interface's name, and an address of IPv4 behind its family and a port."""
+"""Linux' struct ifreq with the interface's name and an IPv4 address."""
 _LINK_LOCAL = "fe80"
 _DIGITS_V6 = re.compile("[0-9a-fA-F]{32}")
 
 
 def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
-    """Reads all interfaces of this process's network namespace. IPv4 addresses are known only on
-    this machine. Never raises, whatever the files hold."""
+    """Reads all network interfaces that this process sees. IPv4 addresses are read only on this
+    machine, not on a captured one. Never raises an exception."""
     names = names_in(root, INTERFACES)
     order = {name: number(read_text(root, f"{INTERFACES}/{name}/ifindex")) or 0 for name in names}
     devices = dict(_rdma_devices(root))
@@ -66,9 +66,9 @@ def read_interfaces(root: Root = ROOT) -> tuple[Interface, ...]:
 def from_device(
     nics: Iterable[Interface], address: str | None, root: Root = ROOT
 ) -> tuple[Interface, ...]:
-    """Adds to each interface the number of PCI steps from the device at this address. Steps go up
-    the folders of sysfs to the common bridge, and down again. `steps` is null if there is no common
-    bridge."""
+    """Returns the interfaces with their distance from a device. `address` is the device's PCI
+    address. The distance is the number of steps in the PCI tree, up to the common bridge and down
+    again. It is null without a common bridge."""
     start = _way(root, address)
     return tuple(
         msgspec.structs.replace(nic, steps=_steps(start, _way(root, nic.pci))) for nic in nics
@@ -76,7 +76,7 @@ def from_device(
 
 
 def _way(root: Root, address: str | None) -> list[str]:
-    """Returns the way to a device: the host bridge, the bridges below, and the function itself."""
+    """Returns the path to a device in the PCI tree, from the host bridge down to the device."""
     real = resolve(root, f"{PCI}/{address}") if address else None
     return re.findall(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}|[0-9a-f]{4,8}:[^/]+", real or "")
 
@@ -125,8 +125,7 @@ def _of_rdma_alone(root: Root, name: str) -> Interface:
 
 
 def _rdma_devices(root: Root) -> Iterator[tuple[str, str]]:
-    """Yields each interface that has an RDMA device, with the device. A software device (rxe, siw)
-    names the interface in `parent`; other devices share their PCI device with the interface."""
+    """Yields pairs of an interface and its RDMA device."""
     for name in sorted(names_in(root, ADAPTERS)):
         parent = read_text(root, f"{ADAPTERS}/{name}/parent")
         if parent:
@@ -141,21 +140,21 @@ def _driver(root: Root, folder: str) -> str | None:
 
 
 def _node(root: Root, folder: str) -> int | None:
-    """Returns the NUMA node of the interface's device; None if the kernel knows none (-1)."""
+    """Returns the NUMA node of the interface's device, or None if the kernel does not know it."""
     node = number(read_text(root, f"{folder}/device/numa_node"))
     return None if node is None or node < 0 else node
 
 
 def _pci(root: Root, folder: str) -> str | None:
-    """Returns the PCI function of the interface: its device, or the PCI function above its
-    device."""
+    """Returns the address of the PCI function that the interface belongs to."""
     real = resolve(root, f"{folder}/device")
     steps = re.findall(ADDRESS, real or "")
     return steps[-1] if steps else None
 
 
 def _addresses(root: Root, name: str) -> Iterator[str]:
-    """Yields the first IPv4 address, and all IPv6 addresses except link-local ones."""
+    """Yields the first IPv4 address of an interface, and all its IPv6 addresses except link-local
+    ones."""
     if root == ROOT:
         yield from _address_v4(name)
     for line in (read_text(root, _ADDRESSES_V6) or "").splitlines():

@@ -1,4 +1,4 @@
-"""Follows the kernel's log by /dev/kmsg, if it may be read."""
+"""Reads new messages in the kernel's log (/dev/kmsg), if this process may read it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ from linkgauge.model.kernel_log import Gravity, KernelLog, LogKind, LogLine
 # an interface: a line that no pattern knows is left out, and nothing is concluded from its absence.
 
 MOST_CHARACTERS = 1000
-"""The most characters of a kept line; the kernel cuts its own off at about as many."""
+"""The largest number of characters in a line. The kernel has about the same limit."""
 _BRIDGE = 0x06
-"""The PCI base class of bridges. Log lines about bridges are recognized by their kind."""
+"""The PCI base class of bridges."""
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """A record of the kernel's log. `level` is 0 (emergency) to 7 (debug), `number` counts records
-    since the kernel's start, and `seconds` is the time on the kernel's clock. `properties` name the
-    device (SUBSYSTEM, DEVICE)."""
+    """A record of the kernel's log.
+
+    `level` is 0 (emergency) to 7 (debug).
+    `number` counts the records since the kernel's start.
+    `seconds` is the time on the kernel's clock.
+    `properties` name the device (SUBSYSTEM, DEVICE)."""
 
     level: int
     number: int
@@ -46,7 +49,7 @@ _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})")
 
 
 def parse_record(data: bytes) -> LogRecord | None:
-    """Parses a record that a read of /dev/kmsg returned; None if the bytes are no record."""
+    """Parses a record from /dev/kmsg. Returns None if the bytes are no record."""
     head = _HEAD.match(data)
     if head is None:
         return None
@@ -62,14 +65,14 @@ def parse_record(data: bytes) -> LogRecord | None:
 
 
 def _text(escaped: bytes) -> str:
-    r"""Returns the text of a record. The kernel writes `\xNN` for a backslash and for every byte
+    r"""Decodes the text of a record. The kernel writes `\xNN` for a backslash, and for every byte
     that is not printable ASCII."""
     return _ESCAPE.sub(lambda byte: bytes([int(byte[1], 16)]), escaped).decode(errors="replace")
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """The drivers and PCI addresses whose log lines are kept: those of accelerators and
-    adapters."""
+    """The devices whose log messages are kept: accelerators and adapters. They are given by the
+    names of their drivers and by their PCI addresses."""
 
     drivers: frozenset[str] = frozenset()
     addresses: frozenset[str] = frozenset()
@@ -105,7 +108,7 @@ _KINDS: tuple[tuple[LogKind, re.Pattern[str]], ...] = (
     ("out-of-memory", re.compile(r"\b[Oo]ut of memory: Kill|^oom-kill:|\binvoked oom-killer\b")),
     ("driver", re.compile(r"^NVRM: |^nvidia\b|\bamdgpu\b|^pcieport |^(?:rbln|rebellions)")),
 )
-"""The kinds of lines with their patterns, in order of priority."""
+"""The kinds of log lines with their patterns. The first pattern that matches counts."""
 _CODE = re.compile(r"\bS?Xid \([^)]*\): ?([0-9]{1,6})\b")
 _STATED: tuple[tuple[Gravity, re.Pattern[str]], ...] = (
     ("uncorrected", re.compile(r"\bnon-?fatal\b|\brecoverable\b", re.IGNORECASE)),
@@ -117,13 +120,13 @@ _FULL = re.compile(
     r"(?<![\w.:])(PCI:|Xid \()?([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?(?!:?\w)",
     re.IGNORECASE,
 )
-"""A pattern of an address with its domain; NVIDIA's driver writes it without the function."""
+"""A pattern of a PCI address with its domain. NVIDIA's driver leaves the function out."""
 _SHORT = re.compile(r"\bdevice[ =]\[?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b", re.IGNORECASE)
 
 
 def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine | None:
-    """Turns a record into a line to keep, at this time. Returns None if the record does not concern
-    a measured device."""
+    """Converts a log record to a line for the run. Returns None if the record does not concern a
+    device in `interest`. `seconds` is the time since the run's start."""
     text = record.text
     kind = next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
     # An AER line of a port ends with the device that reported the error to it.
@@ -146,7 +149,7 @@ def recognize(record: LogRecord, interest: Interest, seconds: float) -> LogLine 
 
 
 def _addresses(text: str) -> list[str]:
-    """Returns the PCI functions that a text names, in sysfs's form."""
+    """Returns the PCI addresses in a text, in the form that sysfs uses."""
     full = [
         f"{int(domain, 16):04x}:{bus}:{slot}.{function or 0}".lower()
         for before, domain, bus, slot, function in _FULL.findall(text)
@@ -156,37 +159,39 @@ def _addresses(text: str) -> list[str]:
 
 
 def _addresses_of(record: LogRecord) -> list[str]:
-    """Returns the PCI address that the kernel itself attached to the message of a driver."""
+    """Returns the PCI address in the record's properties, as a list of at most one."""
     return _addresses(record.properties.get("DEVICE", "").removeprefix("+pci:"))
 
 
 def _with_escapes(text: str) -> str:
-    """Returns the text with escapes for control characters and other unprintable characters."""
+    """Returns the text with escapes for unprintable characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 KMSG = Path("/dev/kmsg")
 _DEVICE = os.makedev(1, 11)
-"""The device number of /dev/kmsg; containers have other files in its place, such as the console."""
+"""The device number of /dev/kmsg. In containers, the path may be another file, such as the
+console."""
 _LARGEST = 8192
-"""The most bytes of a record (CONSOLE_EXT_LOG_MAX); each read returns one record."""
+"""The largest size of a record in bytes (CONSOLE_EXT_LOG_MAX). A read returns one record."""
 _AT_ONCE = 10_000
-"""The most records that are read at once; the next read continues there."""
+"""The largest number of records in one pass. The next pass continues there."""
 ALIKE = 20
-"""The most lines of the same kind, code, gravity and device that are kept. A flood of equal lines
-does not displace other lines."""
+"""The largest number of kept lines with the same kind, code, gravity and device. A flood of such
+lines thus leaves room for others."""
 MOST = 1000
-"""The most lines that are kept."""
+"""The largest number of kept lines."""
 
 Source = Callable[[], bytes]
-"""A function that returns the next record. Raises BlockingIOError at the log's end, and
-BrokenPipeError if records were overwritten before they were read, as reads of /dev/kmsg do."""
+"""A function that returns the next record, as a read of /dev/kmsg does. It raises BlockingIOError
+at the end of the log, and BrokenPipeError if records were lost."""
 
 
 class Follower:
-    """Reads new lines of the kernel's log that concern the machine. `source` returns log records,
-    or is a text that says why there is no log. The first call of `new` comes `since` seconds after
-    the run's start."""
+    """Reads new messages of the kernel's log that concern the machine.
+
+    `source` returns the next record. If there is no log, it is a text with the reason.
+    `since` is the time in seconds from the run's start to the creation of this object."""
 
     def __init__(
         self,
@@ -206,8 +211,9 @@ class Follower:
         self._kept: Counter[tuple[object, ...]] = Counter()
 
     def new(self) -> KernelLog | None:
-        """Returns the lines since the last call, or None without any. The first call always returns
-        a log, which may say why the log cannot be read. Never raises."""
+        """Returns the lines since the last call, or None if there are none. The first call always
+        returns a log. If the log cannot be read, this first result has the reason. Never raises an
+        exception."""
         first, self._is_first = self._is_first, False
         if isinstance(self._source, str):
             return KernelLog(unknown=(Gap(self._source, "kernel log"),)) if first else None
@@ -235,7 +241,7 @@ class Follower:
 
 
 def _read(source: Source) -> tuple[list[LogRecord], bool]:
-    """Returns the records up to the log's end, and whether any were lost."""
+    """Returns all unread records, and whether some records were lost."""
     records: list[LogRecord] = []
     lost = False
     for _ in range(_AT_ONCE):
@@ -257,8 +263,8 @@ def _read(source: Source) -> tuple[list[LogRecord], bool]:
 
 @contextmanager
 def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterator[Follower | None]:
-    """Follows the kernel's log from now on. Yields None for a simulated machine, which has no
-    kernel."""
+    """Opens the kernel's log, and yields a follower for new messages. Yields None for a simulated
+    machine, because it has no kernel."""
     if machine.simulated is not None:
         yield None
         return
@@ -273,7 +279,7 @@ def following(machine: Machine, since: float = 0.0, path: Path = KMSG) -> Iterat
 
 
 def _open(path: Path) -> int | str:
-    """Opens the log at its end. Returns the descriptor, or the reason why there is no log."""
+    """Opens the log at its end. Returns the file descriptor, or the reason why there is no log."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)

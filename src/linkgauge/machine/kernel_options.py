@@ -1,5 +1,5 @@
-"""Removes secrets from the kernel's command line. This module is small because every measuring
-process imports it; the rules for a capture's files take longer to load."""
+"""Removes secrets from the kernel's command line. Every measuring process imports this module, so
+it must load fast."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ _LOGIN = re.compile(r"(?<=://)[^\s/]+@|(?<=\biscsi:)\S+@")
 
 
 def command_line(content: bytes) -> bytes:
-    """Removes the values of options whose name suggests a secret, and users from addresses. An
-    option may contain another option (`systemd.setenv=API_TOKEN=x`,
-    `systemd.set_credential=a:x`)."""
+    """Removes the values of options with secrets, such as passwords, and users' names in addresses.
+    This includes options within options, as in `systemd.setenv=API_TOKEN=x`."""
     text = content.decode(errors="surrogateescape")
     text = OPTION.sub(lambda match: _option(match[0]), _LOGIN.sub(f"{REMOVED}@", text))
     return text.encode(errors="surrogateescape")

@@ -12,36 +12,34 @@ from .tree import ADDRESS, ROOT, Root, link_name, listed, names_in, read_text, r
 
 ADAPTERS = "sys/class/infiniband"
 _INFINIBAND = {0x0207, 0x0C06}
-"""The PCI classes of InfiniBand controllers; the second one is from before PCI 3.0, a serial
-bus."""
+"""The PCI classes of InfiniBand controllers. The second one was used before PCI 3.0."""
 _ETHERNET, _MELLANOX = 0x0200, 0x15B3
-"""The PCI class of Ethernet controllers, and the vendor whose server controllers all support RoCE.
-For other vendors, the class does not show RoCE."""
+"""The PCI class of Ethernet controllers, and the number of the vendor Mellanox. All its server
+controllers support RoCE; for other vendors this is not certain."""
 
 
 def read_adapters(root: Root = ROOT) -> tuple[Adapter, ...]:
-    """Reads one adapter for each port. If a device has several ports, they are named `mlx5_0:1` and
-    so on, as in UCX. Never raises, whatever the files hold."""
+    """Reads the RDMA adapters, one for each port. The ports of a device with several ports are
+    named `mlx5_0:1` and so on, as in UCX. Never raises an exception."""
     return tuple(
         adapter for name in sorted(names_in(root, ADAPTERS)) for adapter in read_adapter(root, name)
     )
 
 
 def is_rdma(class_code: int | None, vendor: int | None) -> bool:
-    """Whether class and vendor of a PCI function show an adapter for InfiniBand or RoCE. No driver
-    is needed."""
+    """Whether a PCI function is an adapter for InfiniBand or RoCE, according to its class and
+    vendor. The adapter needs no driver."""
     kind = None if class_code is None else class_code >> 8
     return kind in _INFINIBAND or (kind == _ETHERNET and vendor == _MELLANOX)
 
 
 def has_class(root: Root) -> bool:
-    """Whether the kernel lists RDMA adapters in sysfs. If not, adapters are found by PCI
-    classes."""
+    """Whether the kernel lists RDMA adapters in sysfs. If not, use `adapters_by_class`."""
     return listed(root, ADAPTERS) is not None
 
 
 def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
-    """Returns the adapters found by their PCI classes, named by their PCI addresses."""
+    """Returns the RDMA adapters among the PCI functions. Their names are PCI addresses."""
     why = f"no /{ADAPTERS}: load the driver (mlx5_ib) to see its ports"
     return tuple(
         Adapter(
@@ -56,7 +54,7 @@ def adapters_by_class(functions: Iterable[PciFunction]) -> tuple[Adapter, ...]:
 
 
 def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
-    """Reads the ports of the device of this name."""
+    """Reads the ports of an RDMA device. `name` is the name of the device."""
     folder = f"{ADAPTERS}/{name}"
     ports = sorted(names_in(root, f"{folder}/ports"), key=lambda port: (len(port), port))
     pci = _address(root, folder)
@@ -72,8 +70,7 @@ def read_adapter(root: Root, name: str) -> tuple[Adapter, ...]:
 
 
 def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Gap, ...]) -> Adapter:
-    """Reads a port: its state `4: ACTIVE`, its rate `56 Gb/sec (4X FDR)` and its link_layer
-    `InfiniBand`."""
+    """Reads a port of an RDMA device: state, rate and type of link."""
     state = re.fullmatch(r"[0-9]+: (\w+)", read_text(root, f"{folder}/state") or "")
     rate = re.match(
         r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec", read_text(root, f"{folder}/rate") or ""
@@ -95,8 +92,7 @@ def _port(root: Root, folder: str, name: str, pci: str | None, unknown: tuple[Ga
 
 
 def _address(root: Root, folder: str) -> str | None:
-    """Returns the address of a device's PCI function: the target of the link `device` in its
-    folder."""
+    """Returns the PCI address of an RDMA device. `folder` is the device's folder in sysfs."""
     real = resolve(root, folder)
     target = link_name(root, f"{real}/device") if real else None
     match = re.fullmatch(ADDRESS, target or "")

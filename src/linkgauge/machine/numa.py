@@ -1,4 +1,4 @@
-"""Reads NUMA nodes, with their CPUs and memory."""
+"""Reads the NUMA nodes of the host, with their CPUs and memory."""
 
 from __future__ import annotations
 
@@ -32,17 +32,15 @@ from .tree import (
 
 DAX = "sys/bus/dax/devices"
 _FASTER = 2
-"""Stacked memory has at least this many times the bandwidth of DRAM. HBM2e of Xeon Max has 3.3
-times as much. MI300A has HBM3 and no DRAM."""
+"""HBM has at least this many times the bandwidth of DRAM. On Xeon Max, it has 3.3 times as much."""
 
 
 def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, MemoryKind]:
-    """Returns the kind of memory of each node whose kind is known.
+    """Returns the kinds of memory by NUMA node. Nodes of unknown kind are left out.
 
-    Memory of a node with CPUs is DRAM, unless all chips are HBM, or a memory-side cache hides the
-    kind. A node without CPUs has the kind of its DAX device. Memory that the firmware reserved for
-    special purposes is HBM if it is much faster than the DRAM. Memory that a device tree lists is
-    DRAM."""
+    A node with CPUs has DRAM, unless all memory chips are HBM or a memory-side cache hides the
+    kind. A node without CPUs has the kind of its DAX device. Memory that the firmware reserved is
+    HBM if it is much faster than the DRAM. Memory in a device tree is DRAM."""
     devices = _dax_nodes(root)
     listed = _in_device_tree(root)
     stacked = is_all_stacked(root)
@@ -64,7 +62,7 @@ def memory_kinds(root: Root, nodes: Mapping[int, Sequence[int]]) -> dict[int, Me
 
 
 def _in_device_tree(root: Root) -> set[int]:
-    """Returns the nodes with memory that a device tree lists
+    """Returns the NUMA nodes whose memory is in the device tree
     (Documentation/devicetree/bindings/numa.txt)."""
     tree = "proc/device-tree"
     names = (name for name in names_in(root, tree) if name.startswith("memory@"))
@@ -73,8 +71,8 @@ def _in_device_tree(root: Root) -> set[int]:
 
 
 def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
-    """Returns the nodes that the driver kmem made from DAX devices. Each has its kind of memory, or
-    None if the device's place does not show the kind."""
+    """Returns the NUMA nodes that consist of DAX devices, by the driver kmem. The value is the kind
+    of memory, or None if it is unknown."""
     found: dict[int, MemoryKind | None] = {}
     for name in names_in(root, "sys/bus/dax/drivers/kmem"):
         place = resolve(root, f"{DAX}/{name}") if re.fullmatch(r"dax[0-9.]+", name) else None
@@ -85,15 +83,16 @@ def _dax_nodes(root: Root) -> dict[int, MemoryKind | None]:
 
 
 def _kind_of_device(place: str) -> MemoryKind | None:
-    """Returns the kind of a DAX device from its folder: NVM below a bus of NVDIMMs, CXL in a CXL
-    region. Returns None for a range that the firmware reserved (hmem), which may be anything."""
+    """Returns the kind of a DAX device from its folder in sysfs: NVM or CXL. Returns None for
+    memory that the firmware reserved, because it may be of any kind."""
     if "/ndbus" in place:
         return "NVM"
     return "CXL" if "/dax_region" in place else None
 
 
 def _bandwidth(root: Root, index: int) -> int | None:
-    """Returns the MB/s at which the nearest initiators read a node, from the firmware's HMAT."""
+    """Returns the read bandwidth of a NUMA node in MB/s, as the firmware states it (HMAT). The
+    bandwidth is that of the nearest CPUs or devices."""
     access = f"{NODES}/node{index}"
     rates = (
         number(read_text(root, f"{access}/{kind}/initiators/read_bandwidth"))
@@ -108,11 +107,11 @@ _GPUS = "proc/driver/nvidia/gpus"
 def read_nodes(
     root: Root, allowed: Iterable[int], memory_available: int | None
 ) -> tuple[Node, ...]:
-    """Returns the nodes that have memory, by number. `allowed` are the CPUs that may be used.
+    """Returns the NUMA nodes with memory, sorted by number. `allowed` are the CPUs to include.
 
-    On a kernel without NUMA, everything is node 0. A single node has all CPUs and memory of the
-    machine, unless some CPUs belong to a node that is not shown. The available memory of a node is
-    at most `memory_available` (bytes). Nodes of GPU memory are left out."""
+    Nodes of GPU memory are left out. `memory_available` limits the available memory of a node, in
+    bytes. A kernel without NUMA has everything on node 0. If there is only one node, it has all
+    CPUs and memory, unless some CPUs belong to a hidden node."""
     usable = set(allowed)
     numbers = host_nodes(root)
     kinds = memory_kinds(root, {index: node_cpus(root, index) for index in numbers})
@@ -133,31 +132,31 @@ def read_nodes(
 
 
 def host_nodes(root: Root) -> tuple[int, ...]:
-    """Returns the numbers of all nodes except nodes of GPU memory."""
+    """Returns the numbers of all NUMA nodes except those of GPU memory."""
     return tuple(sorted(set(node_numbers(root)) - _gpu_nodes(root)))
 
 
 def node_numbers(root: Root) -> tuple[int, ...]:
-    """Returns the numbers of all nodes, with or without memory; empty if the kernel has no NUMA."""
+    """Returns the numbers of all NUMA nodes, or nothing if the kernel has no NUMA."""
     return numbered(root, NODES, "node")
 
 
 def _gpu_nodes(root: Root) -> set[int]:
-    """Returns the nodes that NVIDIA's driver made from GPU memory (POWER9 with V100, GH200,
-    GB200)."""
+    """Returns the NUMA nodes of GPU memory (POWER9 with V100, GH200, GB200)."""
     texts = (read_text(root, f"{_GPUS}/{name}/numa_status") for name in names_in(root, _GPUS))
     found = (re.search(r"^Node:\s*([0-9]{1,6})$", text or "", re.MULTILINE) for text in texts)
     return {int(match[1]) for match in found if match}
 
 
 def node_cpus(root: Root, index: int) -> tuple[int, ...]:
-    """Returns all CPUs of a node, from the list or, on old kernels, from the mask."""
+    """Returns all CPUs of a NUMA node."""
     return read_cpus(root, f"{NODES}/node{index}/cpulist", f"{NODES}/node{index}/cpumap")
 
 
 def distances(root: Root, listed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Returns the firmware's distances by node. A row has one column for each node in `listed`, in
-    that order. Rows that are garbled or of another length are left out."""
+    """Returns the firmware's distances between NUMA nodes. The key is a node. Its value has the
+    distance to each node in `listed`, in that order. Returns an empty dict if the distances of a
+    node cannot be read."""
     shown = node_numbers(root)
     listed = [index for index in listed if index in shown]
     found = {}
@@ -189,6 +188,5 @@ def _read_node(
 
 
 def near_node(root: Root, address: str) -> int:
-    """Returns the node nearest to a PCI function; 0 if the platform does not report a node (-1, no
-    file)."""
+    """Returns the NUMA node nearest to a PCI function, or 0 if the kernel does not know it."""
     return max(0, number(read_text(root, f"{PCI}/{address}/numa_node")) or 0)

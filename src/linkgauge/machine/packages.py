@@ -1,4 +1,4 @@
-"""Finds the commands with which root installs packages on this system."""
+"""Finds the commands that install packages on this system."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from .tree import ROOT, Root, read_text
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """The commands of a package manager. `names` maps common package names to the manager's own
-    names. `driver` lists the commands that install NVIDIA's driver (empty: this system has
-    none)."""
+    """The commands of a package manager.
+
+    `names` maps common package names to the names that this manager uses.
+    `driver` are the commands that install NVIDIA's driver. They are empty if the system has
+    none."""
 
     install: str
     refresh: str = ""
@@ -45,8 +47,8 @@ _MANAGERS = {
 
 
 def package_manager(root: Root = ROOT) -> Manager | None:
-    """Returns the package manager of the distribution, or of a distribution that it derives from
-    (os-release: ID, ID_LIKE). None if neither is known."""
+    """Returns the package manager of this distribution, or None if it is unknown. The files
+    os-release name the distribution and those that it derives from."""
     release = read_text(root, "etc/os-release") or ""
     found = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', release, re.MULTILINE))
     names = f"{found.get('ID', '')} {found.get('ID_LIKE', '')}".split()

@@ -1,7 +1,7 @@
 """Reads the PCI tree: accelerators, network adapters with RDMA, and every bridge above them.
 
-Values come from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci), or from configuration
-space if an attribute is missing. Garbled values are null, and `unknown` says why."""
+Values are read from sysfs attributes (Documentation/ABI/testing/sysfs-bus-pci), or else from
+configuration space. Values that cannot be decoded are null, and `unknown` has the reason."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _HOST_BRIDGE = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _DISPLAY, _COPROCESSOR, _ACCELERATOR = 0x03, 0x0B, 0x12
 _VGA = 0x0300
 _BMC_VENDORS = (0x1A03, 0x102B)
-"""ASPEED and Matrox: VGA of baseboard management controllers."""
+"""ASPEED and Matrox. They make the VGA of baseboard management controllers."""
 _ACCELERATOR_VENDORS = (0x10DE, 0x1002, 0x8086)
-"""NVIDIA, AMD and Intel: a device that shows the console may also compute."""
+"""NVIDIA, AMD and Intel. Their devices may compute even if they also show the console."""
 _ASLEEP = ("D3hot", "D3cold")
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
@@ -53,8 +53,8 @@ Value = TypeVar("Value")
 
 
 class _Location(msgspec.Struct, frozen=True):
-    """The place of a PCI function: its folder in sysfs and the bridge above, or the reason why the
-    bridge is unknown."""
+    """The place of a PCI function in the tree. `parent` is the address of the bridge above. `why`
+    is the reason if the bridge is unknown."""
 
     folder: str
     parent: str | None
@@ -62,8 +62,8 @@ class _Location(msgspec.Struct, frozen=True):
 
 
 def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
-    """Returns the PCI functions by address, and the gaps: what could not be read about PCI as a
-    whole."""
+    """Returns the PCI functions, sorted by address, and the facts about PCI that could not be
+    read."""
     functions, unread = read_functions(root)
     numbers = [(function.vendor, function.device) for function in functions]
     names = read_names(root, [(v, d) for v, d in numbers if v is not None and d is not None])
@@ -78,16 +78,16 @@ def read_pci(root: Root) -> tuple[tuple[PciFunction, ...], tuple[Gap, ...]]:
 
 
 def read_functions(root: Root) -> tuple[list[PciFunction], list[Gap]]:
-    """Returns the PCI functions without names, and the gaps. Reading names takes longer than
-    everything else."""
+    """Returns the PCI functions without their names, because names take long to read. The second
+    value has the facts about PCI that could not be read."""
     seats, unread = _find(root)
     ordered = sorted(seats.items(), key=lambda item: _order(item[0]))
     return [_FunctionReader(root, address, seat).read() for address, seat in ordered], unread
 
 
 def _find(root: Root) -> tuple[dict[str, _Location], list[Gap]]:
-    """Finds the accelerators, the RDMA adapters and the bridges above them. Returns their
-    locations, and the gaps."""
+    """Finds the accelerators, the RDMA adapters and the bridges above them. Returns their places by
+    PCI address, and what could not be read."""
     seats: dict[str, _Location] = {}
     unread: list[Gap] = []
     names = names_in(root, PCI)
@@ -134,8 +134,8 @@ def _counts(root: Root, folder: str, code: int) -> bool:
 
 
 def _line(address: str, folder: str) -> dict[str, _Location]:
-    """Returns the function and the bridges above, from the nested folders below a host bridge
-    (sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0)."""
+    """Returns the function and the bridges above it. They are nested folders in sysfs, as in
+    sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0."""
     steps = folder.split("/")
     first = len(steps)
     while first and _ADDRESS.fullmatch(steps[first - 1]):
@@ -154,8 +154,8 @@ def _line(address: str, folder: str) -> dict[str, _Location]:
 
 
 def lineage(address: str, folder: str) -> tuple[str, ...]:
-    """Returns the PCI addresses from below a host bridge down to the function in this folder. Empty
-    if the folder's path does not show them."""
+    """Returns the PCI addresses from the topmost bridge down to the function in `folder`. Returns
+    an empty tuple if the folder's path does not show them."""
     line = _line(address, folder)
     return () if line[address].why else tuple(line)
 
@@ -165,7 +165,7 @@ def _order(address: str) -> tuple[int, ...]:
 
 
 class _FunctionReader:
-    """Reads one PCI function, and records why fields are null."""
+    """A reader for one PCI function. The reader collects the reasons why fields are null."""
 
     def __init__(self, root: Root, address: str, seat: _Location) -> None:
         self._root, self._address, self._seat = root, address, seat
@@ -224,7 +224,8 @@ class _FunctionReader:
         field: str | None = None,
         folder: str | None = None,
     ) -> Value | None:
-        """Returns the value of a sysfs attribute, or else of a register."""
+        """Returns the value of a sysfs attribute, or else `register`. If neither is known, the
+        reason is recorded."""
         text = self._text(name, folder)
         value = None if text is None else parse(text.strip())
         if value is not None or register is not None:
@@ -234,15 +235,15 @@ class _FunctionReader:
         return None
 
     def _register(self, field: str, value: Value | None, why: str | None) -> Value | None:
-        """Returns a value that only configuration space has. Records `why` if the value is
-        missing."""
+        """Returns a value from configuration space. If it is missing, the reason `why` is
+        recorded."""
         if value is None and why:
             self._unknown(field, why)
         return value
 
     def _link(self, register: PciLink) -> PciLink:
-        """Returns the link. The link of a sleeping function sleeps, too: only its capabilities are
-        known."""
+        """Returns the link of the function. If the function sleeps, the link sleeps, too, and only
+        its capabilities are known."""
         link = self._as_read(register)
         if self._power not in _ASLEEP:
             return link
@@ -311,21 +312,19 @@ def _short(text: str) -> str:
 
 
 def gigatransfers(text: str) -> float | None:
-    """Returns the GT/s in a text of the kernel (`8 GT/s`, `8.0 GT/s PCIe`); None for `Unknown
-    speed` or `Unknown`."""
+    """Returns the speed in a text such as `8.0 GT/s PCIe`, in GT/s. Returns None for `Unknown`."""
     match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?GT/s(?: PCIe)?", text)
     return float(match[1]) if match and float(match[1]) in SPEEDS else None
 
 
 def lanes(text: str) -> int | None:
-    """Returns the number of lanes. None for 0, 63 and 255, with which kernels and hardware report
-    an unknown width."""
+    """Returns the number of lanes, or None if the text says that the width is unknown (0, 63 or
+    255)."""
     return int(text) if re.fullmatch("[0-9]{1,3}", text) and int(text) in WIDTHS else None
 
 
 def _total(text: str) -> int | None:
-    """Returns the number of errors in an aer_dev_* attribute: its line TOTAL_ERR_…, or else the sum
-    of its other lines."""
+    """Returns the number of errors in the text of an aer_dev_* file."""
     counts: dict[str, int] = {}
     for line in text.splitlines():
         match = re.fullmatch(r"(\S+) +([0-9]{1,20})", line.strip())

@@ -1,5 +1,4 @@
-"""Reads names of PCI functions, and decodes their binary configuration space in any length and
-state.
+"""Reads the names of PCI functions, and decodes their configuration space.
 
 Source: PCI Express Base Specification 6.0: 7.5.1 (headers), 7.5.3 (PCI Express capability),
 7.6.3 (extended capabilities), 7.7.11 (Access Control Services), 7.8.4 (AER), 7.9.3 (serial),
@@ -30,24 +29,25 @@ _PORTS: dict[int, PortType] = {
 }
 _BRIDGE = 0x0604
 _REDIRECTIONS = ((1 << 2, "request redirect"), (1 << 3, "completion redirect"))
-"""Bits of ACS Control that send peer requests and completions up to the root (lspci: ReqRedir,
+"""Bits of ACS Control that send traffic between devices up to the root (lspci: ReqRedir,
 CmpltRedir)."""
 _RELAXED, _SET_UP = 1 << 4, 0x091F
-"""The bit of Device Control for relaxed ordering, and all bits that firmware, kernel or reset set
-(relaxed ordering, reports of errors, extended tags, no snoop). If none of these bits is set, as in
-a register that a hypervisor made up, nothing is known."""
+"""The bit of Device Control for relaxed ordering, and the bits of which a real device has at least
+one set. If none is set, the register was probably made up by a hypervisor, and nothing is known."""
 _ASPM = ((1, "L0s"), (2, "L1"))
-"""Bits of Link Control, with the states in which the link may save power."""
+"""Bits of Link Control, with the power-saving states that they allow."""
 NO_EXPRESS = "the function has no PCI Express capability"
 NO_MEANING = "its register is absent, or its value has no meaning in PCI Express"
 VIRTUAL = "this is a virtual function: only its physical function, not visible here, reports it"
 
 
 class Config(PciFunction, frozen=True, kw_only=True):
-    """A PCI function as its configuration space describes it; `silent` if all bytes read as ones.
-    `why` is the reason for null fields of the header and the PCI Express capability. `why_extended`
-    is the reason for null `acs` and `aer`. A capability that is certainly absent has no reason:
-    `acs` is null, `aer` false."""
+    """A PCI function as described by its configuration space.
+
+    `why` is the reason for null fields of the header and of the PCI Express capability.
+    `why_extended` is the reason if `acs` or `aer` is unknown. Without a reason, the function does
+    not have the capability.
+    The field `silent` is set if the function does not answer: all bytes read as ones."""
 
     address: str = ""
     aer: bool | None = None
@@ -56,8 +56,8 @@ class Config(PciFunction, frozen=True, kw_only=True):
 
 
 def decode(content: bytes | None) -> Config:
-    """Decodes the file `config` of sysfs: 64 bytes without root, 256, or 4096 with extended
-    capabilities."""
+    """Decodes the sysfs file `config`. The file has 64 bytes (without root), 256, or 4096 (with
+    extended capabilities)."""
     if not content:
         return _nothing("config space is not readable")
     if not content[:_HEADER].strip(b"\xff"):
@@ -86,8 +86,8 @@ def decode(content: bytes | None) -> Config:
 
 
 def serial_number(content: bytes) -> slice | None:
-    """Returns the slice with the 8 bytes of the Device Serial Number capability (7.9.3), low bytes
-    first. The slice is shorter if the content ends early. None if there is no such capability."""
+    """Finds the Device Serial Number (7.9.3) in configuration space. Returns the place of its 8
+    bytes, or None if there is no number. The slice is shorter if the content ends early."""
     at = _extended_places(_Space(content))[0].get(_SERIAL)
     return None if at is None else slice(at + 4, min(at + 12, len(content)))
 
@@ -101,7 +101,8 @@ def _nothing(why: str) -> Config:
 
 
 class _Space:
-    """Reads little-endian words of configuration space; None beyond the end of the content."""
+    """The bytes of configuration space, read as little-endian words. A word beyond the end is
+    None."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -113,7 +114,7 @@ class _Space:
 
     @property
     def end(self) -> str:
-        """Returns the reason why everything beyond the end of the content is unknown."""
+        """Returns the reason why values beyond the end of the content are unknown."""
         size = len(self.content)
         if size == _HEADER:
             return "only 64 bytes of config space are readable: run as root"
@@ -141,7 +142,8 @@ def _find_express(space: _Space) -> tuple[int | None, str | None]:
 
 
 def _express(space: _Space, at: int, header: Config) -> Config:
-    """Adds the fields of the PCI Express capability at `at` to the header."""
+    """Returns the header with the fields of the PCI Express capability added. `at` is the offset of
+    the capability."""
     flags, capable, control = space.word(at + 2), space.word(at + 4, 4), space.word(at + 8)
     states = space.word(at + 0x10)
     end = at + (0x14 if flags is not None and flags & 0xF < 2 else 0x32)
@@ -166,16 +168,16 @@ def _express(space: _Space, at: int, header: Config) -> Config:
 
 
 def _is_virtual(control: int | None, status: int | None) -> bool:
-    """Whether all fields that a virtual function reserves are 0 (9.3.5.4, 9.3.5.8): packet sizes,
-    link speed and link width. Speed and width of a real link are never 0."""
+    """Whether the registers are those of a virtual function. Packet sizes, link speed and link
+    width are then all 0 (9.3.5.4, 9.3.5.8)."""
     return (
         control is not None and not control & 0x70E0 and status is not None and not status & 0x3FF
     )
 
 
 def _link(space: _Space, at: int, *, second: bool) -> PciLink:
-    """Returns the link from its registers. Capabilities from version 2 on have a `second` set of
-    registers."""
+    """Returns the PCIe link from its registers. `second` says that the capability has a second set
+    of registers, as from version 2 on."""
     capable, status = space.word(at + 0x0C, 4), space.word(at + 0x12)
     speeds = space.word(at + 0x2C, 4) if second else None
     target = space.word(at + 0x30) if second else None
@@ -205,13 +207,14 @@ def _width(register: int) -> int | None:
 
 
 def _size(register: int) -> int | None:
-    """Returns the bytes of a size code: 0 means 128, and 5 means 4096."""
+    """Returns a packet size in bytes. The code 0 means 128 bytes, and 5 means 4096."""
     code = register & 7
     return 128 << code if code <= 5 else None
 
 
 def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str | None]:
-    """Returns the ACS redirections, whether there is AER, and the reason why either is unknown."""
+    """Returns the ACS redirections, whether the function has AER, and the reason if one of both is
+    unknown."""
     places, why = _extended_places(space)
     aer = True if _AER in places else None if why else False
     if _ACS not in places:
@@ -223,8 +226,8 @@ def _extended(space: _Space) -> tuple[tuple[str, ...] | None, bool | None, str |
 
 
 def _extended_places(space: _Space) -> tuple[dict[int, int], str | None]:
-    """Returns the offsets of extended capabilities by number. The second value is the reason why
-    more may exist, or None if the list is complete."""
+    """Returns the offsets of the extended capabilities by number. The second value is the reason if
+    the list may be incomplete, else None."""
     places: dict[int, int] = {}
     seen: set[int] = set()
     at = _CONVENTIONAL
@@ -253,17 +256,16 @@ PLACES = (
 
 
 def read_names(root: Root, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str] | None:
-    """Returns the names of PCI functions by (vendor, device): `NVIDIA Corporation GH100 [H200 SXM
-    141GB]`. A device that is not in the database is named by its number, as in lspci. None if there
-    is no database."""
+    """Returns the names of PCI devices by vendor and device number, such as `NVIDIA Corporation
+    GH100 [H200 SXM 141GB]`. An unknown device is named by its number, as in lspci. Returns None if
+    this system has no database of names."""
     texts = (read_text(root, place) for place in PLACES)
     text = next((text for text in texts if text), None)
     return None if text is None else find_names(text, wanted)
 
 
 def find_names(text: str, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Looks up names in the text of a database. A device whose vendor is not in the database gets
-    no name."""
+    """Finds names in the text of the PCI database. Devices of unknown vendors get no name."""
     pairs = set(wanted)
     vendors = {f"{vendor:04x}": vendor for vendor, _ in pairs}
     numbers = {(vendor, f"{device:04x}"): (vendor, device) for vendor, device in pairs}

@@ -1,4 +1,5 @@
-"""Reads everything that a machine's files show, except the host's names and sizes."""
+"""Reads everything that a machine's files show. The host's names and sizes are read elsewhere
+(host.py)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ from .tree import ROOT, Root, read_bytes, read_text
 
 
 def read_details(root: Root = ROOT) -> HostDetails:
-    """Reads the host's details below `root`. Never raises, whatever the files hold."""
+    """Reads details of the host below `root`. Never raises an exception."""
     cpus = shown_cpus(root)
     cpuinfo = read_text(root, "proc/cpuinfo") or ""
     sockets, cores, threads = topology(root, cpus)
@@ -93,13 +94,14 @@ def read_details(root: Root = ROOT) -> HostDetails:
 
 
 def _command_line(root: Root) -> str | None:
-    """Returns the kernel's command line without secrets, because every run stores the line."""
+    """Returns the kernel's command line without secrets."""
     content = read_bytes(root, "proc/cmdline")
     return None if content is None else command_line(content).decode(errors="replace").strip()
 
 
 def _missing(details: HostDetails) -> dict[str, tuple[object, str]]:
-    """Returns the fields that are empty only if they could not be read, each with the reason."""
+    """Returns the fields that a machine always has. Each has its value, and the reason to report if
+    the value is missing."""
     return {
         "sockets": (details.sockets, "the kernel does not number them (usual without ACPI)"),
         "cores": (details.cores, "the kernel shows no CPU topology"),
@@ -132,14 +134,15 @@ def _why_no_governor(details: HostDetails) -> str:
 # these could be queried. On a real machine, the backends query the libraries.
 
 ACCELERATORS = "linkgauge/accelerators.json"
-"""The file of a tree that holds the accelerators: a JSON list of `Accelerator`."""
+"""The file of a captured machine that holds its accelerators, as a JSON list of `Accelerator`."""
 
 _decoder = msgspec.json.Decoder(tuple[Accelerator, ...], dec_hook=decode_hook())
 
 
 def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, ...]]:
-    """Returns the accelerators that a tree holds, and the reason if they cannot be read. Returns
-    none for a tree without the file. Never raises."""
+    """Returns the accelerators in a captured machine. The second value has the reason if they
+    cannot be read. Without the file, returns no accelerators and no reason. Never raises an
+    exception."""
     text = read_text(root, ACCELERATORS)
     if text is None:
         return (), ()
@@ -151,15 +154,16 @@ def read_accelerators(root: Root) -> tuple[tuple[Accelerator, ...], tuple[Gap, .
 
 
 def accelerators_file(accelerators: tuple[Accelerator, ...]) -> bytes:
-    """Returns the content of the tree's file for these accelerators."""
+    """Returns these accelerators as the content of the file ACCELERATORS."""
     return msgspec.json.format(msgspec.json.encode(accelerators, enc_hook=encode_hook))
 
 
 def read_inventory(root: Root = ROOT) -> Inventory:
-    """Reads everything below `root` that can be read. Each part lists its gaps with the reasons.
-    Never raises.
+    """Reads everything below `root` that can be read. Each part lists what is missing, with
+    reasons. Never raises an exception.
 
-    Accelerators of this machine are missing, because only their libraries report them."""
+    The accelerators of this machine are not included, because only vendors' libraries report
+    them."""
     pci, no_pci = read_pci(root)
     accelerators, no_accelerators = read_accelerators(root)
     return Inventory(

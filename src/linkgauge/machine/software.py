@@ -1,8 +1,9 @@
-"""Reads the software that drives the devices: versions of kernel modules and of vendors' libraries,
-modules that DKMS built, and the CPUs that serve the devices' interrupts.
+"""Reads the versions of the software that drives devices: kernel modules, vendors' libraries and
+DKMS modules. Also reads which CPUs handle the devices' interrupts.
 
-Everything is read below a filesystem root. Folders that may hold private names are not listed,
-because a capture keeps all names of a listed folder. Files there are read by known names only."""
+Everything is read below a file system root. A capture keeps all names of a folder that is listed
+here. Folders that may hold private names are therefore not listed; their files are read by known
+names."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from .tree import (
 )
 
 SOFTWARE = "linkgauge/software.json"
-"""The file of a captured tree that holds the `Software`, for people and scripts."""
+"""The file of a captured machine that holds its `Software`, for people and scripts."""
 MODULES = "sys/module"
 DKMS = "var/lib/dkms"
 _NVIDIA = "proc/driver/nvidia/version"
@@ -36,8 +37,7 @@ _PLACES = (
     "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib/riscv64-linux-gnu",
     "usr/lib64", "usr/lib", "usr/local/lib",
 )  # fmt: skip
-"""The folders in which distributions keep libraries; the loader finds a library in the first folder
-that has it."""
+"""The folders in which distributions keep libraries. The first folder that has a library counts."""
 _LIBRARIES = {
     "libcuda": "libcuda.so.1",
     "libcudart 12": "libcudart.so.12",
@@ -47,8 +47,8 @@ _LIBRARIES = {
     "libOpenCL": "libOpenCL.so.1",
 }
 _CLASSES = (0x02, 0x03, 0x0B, 0x12)
-"""PCI classes whose interrupts are kept, as are those of NVMe: network, display, co-processor,
-accelerator."""
+"""PCI classes of devices whose interrupts are read: network, display, co-processor and accelerator.
+NVMe drives are read, too."""
 _NVME = 0x0108
 _PACKAGES = {
     "cuda-bindings", "cuda-python", "cupy", "mpi4py", "mpich", "nccl4py", "numpy", "openmpi",
@@ -57,15 +57,15 @@ _PACKAGES = {
 
 
 class Module(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A loaded kernel module: its version, and the kernel's checksum of its sources. Changed
-    sources change the checksum even if the version stays."""
+    """A loaded kernel module. `srcversion` is the kernel's checksum of the module's sources. It
+    differs if the sources differ, even if the versions are equal."""
 
     version: str | None = None
     srcversion: str | None = None
 
 
 class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A module that DKMS knows. `state` is `added` (only sources), `built` or `installed`."""
+    """A kernel module in DKMS. `state` is `added` (only sources), `built` or `installed`."""
 
     module: str
     version: str
@@ -75,9 +75,9 @@ class DkmsModule(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An interrupt of a device (`msi`, `msix` or `line`). `allowed` are the CPUs that may serve the
-    interrupt, `effective` the CPUs among them that the kernel chose, both in the kernel's list
-    format."""
+    """An interrupt of a device. `kind` is `msi`, `msix` or `line`. `allowed` are the CPUs that may
+    handle the interrupt. `effective` are the CPUs that the kernel chose. Both are in the kernel's
+    list format."""
 
     number: int
     kind: str
@@ -86,8 +86,10 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Software(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The software of a machine, by name or by PCI address. `libraries` are only those of the
-    system: libraries in Python packages belong to the interpreter."""
+    """The software of a machine.
+
+    `modules` and `libraries` are by name, and `interrupts` by PCI address.
+    `libraries` are libraries of the system, not those in Python packages."""
 
     modules: dict[str, Module] = {}
     dkms: tuple[DkmsModule, ...] = ()
@@ -106,7 +108,7 @@ def read_software(root: Root = ROOT) -> Software:
 
 
 def installed_packages() -> dict[str, str]:
-    """Returns the versions of the Python packages that this interpreter would use to measure."""
+    """Returns the versions of the Python packages for measuring that are installed here."""
     found = {
         re.sub(r"[-_.]+", "-", str(name)).lower(): one.version
         for one in distributions()
@@ -118,8 +120,8 @@ def installed_packages() -> dict[str, str]:
 
 
 def interfaces(root: Root = ROOT) -> tuple[str, ...]:
-    """Returns the network interfaces that have a device; bridges, tunnels and containers' ends have
-    none."""
+    """Returns the network interfaces of real devices. Bridges, tunnels and interfaces of containers
+    are left out."""
     names = sorted(names_in(root, INTERFACES))
     return tuple(name for name in names if resolve(root, f"{INTERFACES}/{name}/device"))
 
@@ -134,9 +136,8 @@ def _modules(root: Root) -> Iterator[tuple[str, Module]]:
 
 
 def _dkms(root: Root) -> Iterator[DkmsModule]:
-    """Yields the modules of DKMS, found as `dkms status` finds them. A folder
-    VERSION/KERNEL/ARCHITECTURE/module is a build. A link `kernel-KERNEL-ARCHITECTURE` next to the
-    version leads to the installed build."""
+    """Yields the DKMS modules. A folder VERSION/KERNEL/ARCHITECTURE/module is a build. A link
+    `kernel-KERNEL-ARCHITECTURE` next to VERSION points to the installed build."""
     for module in sorted(names_in(root, DKMS)):
         folder = f"{DKMS}/{module}"
         names = sorted(names_in(root, folder))
@@ -179,7 +180,7 @@ def _libraries(root: Root) -> Iterator[tuple[str, str]]:
 
 
 def _toolkit(root: Root, place: str) -> str | None:
-    """Returns the CUDA version from version.json (CUDA 11.1 and later)."""
+    """Returns the version of a CUDA toolkit from its version.json (CUDA 11.1 and later)."""
     found = re.search(
         r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([^"]+)"',
         read_text(root, f"{place}/version.json") or "",

@@ -1,4 +1,4 @@
-"""Finds the commit of linkgauge that runs from a checkout."""
+"""Finds the git commit of linkgauge, if it runs from a checkout."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def commit(package: Path) -> str | None:
-    """Returns the commit checked out around `package`; None if linkgauge was installed from a
-    wheel. Changes since the commit are not detected. Reads git's files directly, since git may not
-    be installed."""
+    """Returns the git commit of the checkout that contains `package`. Returns None if linkgauge was
+    installed from a wheel. Uncommitted changes are not noticed. git itself is not needed."""
     for folder in package.resolve().parents:
         if (folder / ".git").is_dir():
             return _head(folder / ".git")
@@ -28,7 +27,7 @@ def _head(git: Path) -> str | None:
 
 
 def _packed(git: Path, name: str) -> str | None:
-    """Returns the commit of a reference from git's file packed-refs."""
+    """Returns the commit of a git reference from the file packed-refs."""
     packed = read_text(git, "packed-refs") or ""
     found = re.search(rf"^(\S+) {re.escape(name)}$", packed, re.MULTILINE)
     return found[1] if found else None

@@ -1,5 +1,5 @@
-"""Collects the output of vendors' own tools, and writes the topology as tools print it. The texts
-are for people; no code parses them."""
+"""Collects the output of vendors' tools, and writes files with the machine's topology. Both are for
+people; no code parses them."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ COMMANDS = (
     ("ethtool", "--version"),
 )
 _OF_INTERFACES = ("", "-i", "-l", "-g", "-c", "-a", "-k")
-"""The options with which ethtool is run for each interface: link, driver and firmware, channels,
-rings, coalescing, pause frames and offloads. Counters (-S) are left out: some adapters have
+"""The options of ethtool for each interface: link, driver and firmware, channels, rings,
+coalescing, pause frames and offloads. Counters (-S) are left out, because some adapters have
 thousands."""
 _MOST_INTERFACES = 32
 _SECONDS = 20.0
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A command that was run. `exit` is its exit code; `problem` says why there is no exit code.
-    `file` holds its output, `errors` its stderr, if any."""
+    """A command that was run. `exit` is the exit code. If there is none, `problem` is the reason.
+    `file` and `errors` are the paths of its output and of its stderr."""
 
     command: str
     exit: int | None = None
@@ -54,7 +54,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Returns COMMANDS, and ethtool's commands for these network interfaces if ethtool is
+    """Returns the commands to run: COMMANDS, and ethtool for these network interfaces if it is
     installed."""
     asked = interfaces[:_MOST_INTERFACES] if shutil.which("ethtool") else ()
     about = (
@@ -66,8 +66,8 @@ def commands_for(interfaces: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def ask(
     commands: tuple[tuple[str, ...], ...] = COMMANDS, seconds: float = _SECONDS
 ) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
-    """Runs the commands one after the other, each for at most `seconds`. Returns the result of
-    each, and the outputs by path. Never raises: a machine lacks most of the tools."""
+    """Runs commands one after the other, each for at most `seconds`. Returns their results, and
+    their outputs by path. Never raises an exception, because most machines lack most tools."""
     files: dict[str, bytes] = {}
     return tuple(_ask(command, seconds, files) for command in commands), files
 
@@ -102,13 +102,13 @@ def _ask(command: tuple[str, ...], seconds: float, files: dict[str, bytes]) -> T
 # simulated, its file has the same facts in the same form from our own readers, and says so first.
 
 _MEGABYTE = 1 << 20
-"""The bytes of a MB as numactl counts it."""
+"""The number of bytes in a megabyte, as numactl counts."""
 _CACHES = {"data": "d", "instruction": "i"}
 _TOPOLOGY_SECONDS = 10.0
 
 
 def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
-    """Returns the texts of the topology files by name. Never raises."""
+    """Returns the topology files: a text for each file name. Never raises an exception."""
     return {
         "numa_topology.txt": _said(machine, ("numactl", "--hardware"), numa_lines),
         "cpu_topology.txt": _said(machine, ("lscpu",), cpu_lines),
@@ -119,8 +119,8 @@ def topology_files(machine: Machine, root: Root = ROOT) -> dict[str, str]:
 def _said(
     machine: Machine, command: tuple[str, ...], own: Callable[[Machine], Iterator[str]]
 ) -> str:
-    """Returns the output of the command. Without output, returns our own lines below the reason why
-    the command gave none."""
+    """Returns the output of the command. If the command fails, returns the lines of `own` below the
+    reason."""
     name = " ".join(command)
     if machine.simulated is not None:
         why = f"SIMULATED {machine.simulated}"
@@ -183,8 +183,8 @@ def cpu_lines(machine: Machine) -> Iterator[str]:
 
 
 def _huge_pages(machine: Machine, root: Root) -> str:
-    """Returns a text on huge pages: the mode of transparent huge pages, the pools of each size, and
-    the lines of /proc/meminfo."""
+    """Returns the text of the file on huge pages: their mode, the pools of each size, and lines of
+    /proc/meminfo."""
     details = _details(machine)
     choice = details.transparent_huge_pages or machine.host.transparent_huge_pages
     head = [f"# transparent huge pages: {choice or 'the kernel shows no choice'}"]

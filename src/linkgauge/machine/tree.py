@@ -1,8 +1,7 @@
-"""Reads files below a filesystem root, so that a captured tree is read like the machine.
+"""Reads files below a file system root. The root is this machine or a captured machine.
 
-Symbolic links are followed only inside the root, as with chroot: `/x` means the root's own x, and
-`..` stops at the root. A captured tree therefore never leads to files of the machine that reads
-it."""
+Symbolic links stay inside the root, as with chroot: `/x` is x in the root, and `..` stops at the
+root. A captured machine therefore never leads to files of this machine."""
 
 from __future__ import annotations
 
@@ -20,13 +19,13 @@ INTERFACES = "sys/class/net"
 ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 """The address of a PCI function."""
 _MOST_LINKS = 40
-"""Links followed on one path before they count as a loop, as in Linux."""
+"""The largest number of links in one path, as in Linux. More links count as a loop."""
 _MOST_CPUS = 1 << 16
 
 
 class Captured:
-    """A machine's files in memory, by path without the leading slash, and the targets of its
-    symbolic links."""
+    """The files of a captured machine in memory. Paths have no leading slash. Symbolic links have
+    their targets."""
 
     def __init__(
         self,
@@ -34,7 +33,7 @@ class Captured:
         links: Mapping[str, str] | None = None,
         empty: Iterable[str] = (),
     ) -> None:
-        """`empty` lists folders that exist even if they hold no file."""
+        """`empty` are folders without files."""
         self.files = files
         self.links: Mapping[str, str] = links or {}
         folders: dict[str, dict[str, None]] = {path: {} for path in empty}
@@ -48,24 +47,24 @@ class Captured:
 
 
 Root = Path | Captured
-"""The source of a machine's files: a folder (ROOT for this machine) or files in memory."""
+"""The source of a machine's files: a folder, or files in memory. ROOT is this machine."""
 
 
 def read_text(root: Root, path: str) -> str | None:
-    """Returns the file's text; None if the file cannot be read. Trailing newlines are removed, and
-    so are the zeros that some kernels append."""
+    """Returns the text of a file, or None if it cannot be read. Newlines and zero bytes at the end
+    are removed."""
     content = read_bytes(root, path)
     return None if content is None else content.decode(errors="replace").rstrip("\n\0")
 
 
 def read_line(root: Root, path: str) -> str | None:
-    """Returns the file's text without blanks at both ends; None if the file is unreadable or
-    empty."""
+    """Returns the text of a file without blanks at both ends. Returns None if the file is empty or
+    cannot be read."""
     return (read_text(root, path) or "").strip() or None
 
 
 def read_bytes(root: Root, path: str) -> bytes | None:
-    """Returns the file's content; None if the file cannot be read."""
+    """Returns the bytes of a file, or None if it cannot be read."""
     path = path.lstrip("/")
     if isinstance(root, Captured):
         if path not in root.files:
@@ -79,19 +78,19 @@ def read_bytes(root: Root, path: str) -> bytes | None:
 
 
 def names_in(root: Root, folder: str) -> list[str]:
-    """Returns the names of a folder's entries; empty if the folder cannot be read."""
+    """Returns the names in a folder, or an empty list if it cannot be read."""
     return listed(root, folder) or []
 
 
 def numbered(root: Root, folder: str, begin: str) -> tuple[int, ...]:
-    """Returns the numbers after `begin` in the names of a folder's entries, such as `cpu0`,
-    ascending."""
+    """Returns the numbers that follow `begin` in the names of a folder, sorted. For `cpu`, the name
+    `cpu0` gives 0."""
     found = (re.fullmatch(rf"{begin}([0-9]{{1,6}})", name) for name in names_in(root, folder))
     return tuple(sorted(int(match[1]) for match in found if match))
 
 
 def listed(root: Root, folder: str) -> list[str] | None:
-    """Returns the names of a folder's entries; None if the folder cannot be read."""
+    """Returns the names in a folder, or None if it cannot be read."""
     if isinstance(root, Captured):
         if folder not in root.folders:
             # Not whether it exists: of what is no folder, a capture would keep the content.
@@ -105,15 +104,15 @@ def listed(root: Root, folder: str) -> list[str] | None:
 
 
 def resolve(root: Root, path: str) -> str | None:
-    """Returns the path with all symbolic links resolved, without the leading slash. None if the
-    path does not exist or has links in a loop."""
+    """Resolves all symbolic links in a path. Returns the path without a leading slash, or None if
+    it does not exist or the links form a loop."""
     real = _followed(root, path)
     return real if real is not None and _exists(root, real) else None
 
 
 def _followed(root: Root, path: str) -> str | None:
-    """Returns the path with all symbolic links resolved, whether the path exists or not. None if
-    the links form a loop."""
+    """Resolves all symbolic links in a path, even if the path does not exist. Returns None if the
+    links form a loop."""
     here: list[str] = []
     ahead = path.split("/")[::-1]
     links = 0
@@ -135,8 +134,8 @@ def _followed(root: Root, path: str) -> str | None:
 
 
 def link_name(root: Root, path: str) -> str | None:
-    """Returns the last name in a symbolic link's target, whether the target exists or not. None if
-    there is no link. The folder of `path` must not contain links."""
+    """Returns the last name in the target of a symbolic link, or None if there is no link. The
+    target need not exist. The folder of `path` must not contain links."""
     target = link_target(root, path.lstrip("/"))
     if target is None:
         return None
@@ -146,7 +145,7 @@ def link_name(root: Root, path: str) -> str | None:
 
 
 def link_target(root: Root, path: str) -> str | None:
-    """Returns the target of a symbolic link, as written; None if there is no link."""
+    """Returns the target of a symbolic link as written, or None if there is no link."""
     if isinstance(root, Captured):
         return root.links.get(path)
     with suppress(OSError, ValueError):
@@ -162,7 +161,7 @@ def _exists(root: Root, real: str) -> bool:
 
 
 def _place(root: Path, path: str) -> Path | None:
-    """Returns the location of a path on this machine, never outside the root."""
+    """Returns the path on this machine. The result is never outside the root."""
     if root == ROOT:
         return root / path
     real = resolve(root, path)
@@ -170,27 +169,26 @@ def _place(root: Path, path: str) -> Path | None:
 
 
 def number(text: str | None) -> int | None:
-    """Returns the whole number in a text of the kernel, with or without a sign; None if the text is
-    no number."""
+    """Returns the whole number in a text, or None if the text is no whole number."""
     match = re.fullmatch(r"\s*(-?[0-9]{1,18})\s*", text or "", re.ASCII)
     return int(match[1]) if match else None
 
 
 def hexadecimal(text: str | None, digits: int = 8) -> int | None:
-    """Returns the number of at most `digits` hexadecimal digits in a text of sysfs (0x10de); None
-    if the text is no such number."""
+    """Returns the hexadecimal number in a text such as `0x10de`. Returns None if the text is no
+    such number or has more than `digits` digits."""
     match = re.fullmatch(rf"0x([0-9a-fA-F]{{1,{digits}}})", text or "")
     return int(match[1], 16) if match else None
 
 
 def least(*values: int | None) -> int | None:
-    """Returns the smallest of the known values; None if none is known."""
+    """Returns the smallest value that is not None, or None if there is none."""
     return min((value for value in values if value is not None), default=None)
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Returns the CPUs of a text in the kernel's list format (`0-3,8`), ascending. Garbled pieces
-    are ignored."""
+    """Returns the CPUs in a text in the kernel's list format (`0-3,8`), sorted. Parts that cannot
+    be read are ignored."""
     cpus: set[int] = set()
     for piece in text.split(","):
         first, _, last = piece.strip().partition("-")
@@ -201,8 +199,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def parse_cpu_mask(text: str) -> tuple[int, ...]:
-    """Returns the CPUs of a text in the kernel's mask format (`0000,00000011`). Each group stands
-    for 32 CPUs, the highest first."""
+    """Returns the CPUs in a text in the kernel's mask format (`0000,00000011`). Each part of the
+    text stands for 32 CPUs, the highest first."""
     groups = text.strip().split(",")
     if len(groups) > 1 << 11 or not all(re.fullmatch(r"[0-9a-fA-F]{1,8}", one) for one in groups):
         return ()
@@ -222,14 +220,14 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def read_cpus(root: Root, listed: str, masked: str) -> tuple[int, ...]:
-    """Returns the CPUs in the file `listed`, or else in the file `masked`."""
+    """Returns the CPUs in the file `listed` (list format), or else in the file `masked` (mask
+    format)."""
     cpus = parse_cpu_list(read_text(root, listed) or "")
     return cpus or parse_cpu_mask(read_text(root, masked) or "")
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """Returns the bytes by name from the text of /proc/meminfo or of a node's meminfo (`Node 0
-    MemTotal: 1 kB`)."""
+    """Returns the values of /proc/meminfo, or of a NUMA node's meminfo, in bytes by name."""
     found: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")

@@ -1,6 +1,5 @@
-"""Reads the facts that linkgauge compares with the definition of a virtual machine. These are signs
-of a guest, all PCI functions, the threads of cores, huge pages by node, and running virtual
-machines."""
+"""Reads the facts that are compared with the definition of a virtual machine. They are signs of a
+guest, PCI functions, CPU threads, huge pages, and running virtual machines."""
 
 from __future__ import annotations
 
@@ -39,17 +38,16 @@ _SLICES = (
     "sys/fs/cgroup/machine",
     "sys/fs/cgroup/cpuset/machine",
 )
-"""The control groups in which systemd, or libvirt without systemd, puts virtual machines: version
-2, then 1."""
+"""Folders of control groups in which systemd or libvirt puts virtual machines."""
 _SCOPE = re.compile(r"(?:machine-)?qemu-[0-9]+-(.*?)(?:\.scope|\.libvirt-qemu)?")
 _KVM = ("kvm_amd", "kvm_intel", "kvm_hv")
 _WINDOWS = 6
-"""The number of regions of a PCI function."""
+"""The number of memory regions of a PCI function."""
 _UUID = "sys/class/dmi/id/product_uuid"
 
 
 def read_virtual(root: Root) -> Virtual:
-    """Reads the facts below `root`. Never raises, whatever the files hold."""
+    """Reads these facts below `root`. Never raises an exception."""
     return Virtual(
         siblings={cpu: threads_of(root, cpu) for cpu in shown_cpus(root)},
         node_pages={
@@ -65,7 +63,7 @@ def read_virtual(root: Root) -> Virtual:
 
 
 def virtual_of(inventory: Inventory) -> Virtual:
-    """Returns the facts that an inventory contains, for a machine without files."""
+    """Returns these facts for a simulated machine. They are taken from its inventory."""
     tree = PciTree(inventory.pci)
     functions = tuple(
         BusFunction(
@@ -79,8 +77,8 @@ def virtual_of(inventory: Inventory) -> Virtual:
 
 
 def _functions(root: Root) -> tuple[BusFunction, ...] | None:
-    """Returns the listed PCI functions. A function without files (in an older capture) has only its
-    address."""
+    """Returns the PCI functions. If a captured machine has no files for a function, only the
+    address is known."""
     names = (name for name in names_in(root, PCI) if re.fullmatch(ADDRESS, name))
     found = ((name, resolve(root, f"{PCI}/{name}")) for name in sorted(names))
     return (
@@ -109,9 +107,9 @@ def _function(root: Root, address: str, folder: str) -> BusFunction:
 
 
 def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
-    """Yields the regions of a PCI function that can be resized, with size and largest possible
-    size. Bit n of `resourceN_resize` means that 2^n MiB are possible. A line of `resource` has the
-    first and the last address (Documentation/ABI/testing/sysfs-bus-pci)."""
+    """Yields the resizable regions of a PCI function: number, size and largest size in bytes. Bit n
+    of the file `resourceN_resize` means that 2^n MiB are possible
+    (Documentation/ABI/testing/sysfs-bus-pci)."""
     lines = (read_text(root, f"{folder}/resource") or "").splitlines()
     for place, line in enumerate(lines[:_WINDOWS]):
         sizes = read_line(root, f"{folder}/resource{place}_resize")
@@ -122,7 +120,8 @@ def _windows(root: Root, folder: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _signs(root: Root) -> Iterator[str]:
-    """Yields the signs of a guest that systemd-detect-virt uses, as far as files show them."""
+    """Yields the signs of a virtual machine that files show. They are those of
+    systemd-detect-virt."""
     flags = re.search(r"^flags\s*:(.*)$", read_text(root, "proc/cpuinfo") or "", re.MULTILINE)
     if flags:
         has = "has" if "hypervisor" in flags[1].split() else "has no"
@@ -145,22 +144,20 @@ def _signs(root: Root) -> Iterator[str]:
 
 
 def machine_uuid(root: Root) -> str | None:
-    """Returns the machine's UUID from its firmware. A guest has its UUID from its definition. Only
-    root can read the UUID."""
+    """Returns the UUID of this machine from its firmware. A virtual machine has the UUID of its
+    definition. Only root can read it."""
     text = (read_line(root, _UUID) or "").lower()
     return text if re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) else None
 
 
 def definitions(root: Root) -> tuple[str, ...]:
-    """Returns the files in which libvirt keeps the definitions of its virtual machines, if they are
-    readable."""
+    """Returns the paths of libvirt's files that define virtual machines, if they can be read."""
     names = sorted(name for name in names_in(root, DEFINITIONS) if name.endswith(".xml"))
     return tuple(f"{DEFINITIONS}/{name}" for name in names)
 
 
 def running_domains(root: Root) -> tuple[RunningDomain, ...]:
-    """Returns libvirt's virtual machines that run here. The control groups of their threads show
-    them."""
+    """Returns libvirt's running virtual machines. They are found by their control groups."""
     found: dict[str, RunningDomain] = {}
     for folder in _SLICES:
         for scope in names_in(root, folder):
@@ -189,7 +186,7 @@ def _running(root: Root, scope: str, name: str) -> RunningDomain:
 
 
 def _set(root: Root, group: str, what: str) -> tuple[int, ...] | None:
-    """Returns the CPUs or nodes in force for a control group. A group that sets none has those of
-    the group above."""
+    """Returns the CPUs or NUMA nodes that a control group may use. A group without its own setting
+    has that of the group above."""
     texts = (read_text(root, f"{group}/cpuset.{what}{end}") for end in (".effective", ""))
     return next((found for text in texts if (found := parse_cpu_list(text or ""))), None)

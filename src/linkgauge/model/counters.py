@@ -1,5 +1,5 @@
-"""Counters of host threads during the timed samples. The kernel and the CPU count events. Steps are
-counted for operations that each thread carries out alone."""
+"""Counts events of host threads during the timed samples. The kernel and the CPU count the events.
+The steps of each thread are counted only if each thread works alone."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ _SUMMED = (
 
 
 def total(counters: Iterable[Counters | None]) -> Counters | None:
-    """Returns the sum of the counters of several samples or visits, or None if all are None. An
-    event that is missing from any of the counters is null in the sum."""
+    """Returns the sum of several counters, or None if all are None. An event that is missing from
+    any of the counters is null in the sum."""
     counted = [one for one in counters if one is not None]
     if not counted:
         return None

@@ -31,8 +31,8 @@ class Levels(msgspec.Struct, frozen=True):
 
 class SizeLine(msgspec.Struct, frozen=True):
     """Hockney's line through the times of one path of a benchmark at several sizes: time =
-    `latency` + bytes ÷ `bandwidth`. Null is a value that the measured sizes cannot show. If no line
-    fits, `latency`, `bandwidth` and `half_size` are all null.
+    `latency` + bytes ÷ `bandwidth`. A value is null if the measured sizes cannot show it. If no
+    line fits, `latency`, `bandwidth` and `half_size` are all null.
 
     benchmark: The benchmark's name.
     backend: The backend that measured it.

@@ -11,7 +11,7 @@ class EarlierLoss(msgspec.Struct, frozen=True):
 
     cell: The cell's number among all cells of the run, from 0.
     figure: The geometric mean of the earlier runs' figures, in the cell's unit.
-    share: The cell's figure as a fraction of that mean."""
+    share: The cell's figure as a fraction of the earlier runs' mean."""
 
     cell: int
     figure: float

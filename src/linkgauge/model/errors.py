@@ -69,7 +69,7 @@ class MissingPackage(InputError, ImportError):
 
 
 class Interrupted(LinkgaugeError, KeyboardInterrupt):
-    """Ctrl-C ended a measurement of the Python API. SIGTERM counts too where it is handled like
+    """Ctrl-C ended a measurement of the Python API. So did SIGTERM, where it is handled like
     Ctrl-C."""
 
     exit_code = 130

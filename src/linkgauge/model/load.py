@@ -1,4 +1,4 @@
-"""The load on a machine from other programs than the measured cell."""
+"""Describes the load that other programs put on a machine while a cell is measured."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Returns the end of a message about a name that is not in `known`. This is `, did you mean
-    'x'?` if a known name is spelled similarly. Otherwise it is `otherwise` or, by default, a list
-    of all known names."""
+    """Returns the end of an error message about an unknown name. It is `, did you mean 'x'?` if a
+    known name is spelled similarly. Otherwise it is `otherwise` or, by default, a list of all known
+    names."""
     written = {_plain(one): one for one in known}
     near = difflib.get_close_matches(_plain(name), written, n=1)
     if near:

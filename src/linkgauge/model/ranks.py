@@ -102,9 +102,8 @@ class RankInterface(NamedTuple):
 
 
 def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
-    """Returns the network interface of the source, and that of the destination. The engine's owner
-    is one of the two. The number of the other is in the engine; by default it equals the owner's
-    number."""
+    """Returns the network interfaces of the source and of the destination, in this order. If the
+    engine does not name the far interface, it has the same number as the owner's."""
     engine = transfer.engine
     own = RankInterface(engine.owner.rank or 0, engine.owner.index or 0)
     source, destination = transfer.source.rank or 0, transfer.destination.rank or 0
@@ -115,8 +114,8 @@ def nic_ends(transfer: Transfer) -> tuple[RankInterface, RankInterface]:
 
 
 def nic_problem(transfer: Transfer, ranks: Mapping[int, Rank]) -> str | None:
-    """Returns a sentence that says why the interfaces of a transfer cannot carry it out, or None if
-    they can."""
+    """Returns why a transfer's interfaces cannot carry it out, as a sentence. Returns None if they
+    can."""
     ends = nic_ends(transfer)
     for end in ends:
         if end.rank not in ranks:

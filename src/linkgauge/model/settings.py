@@ -66,7 +66,7 @@ class EngineSettings(msgspec.Struct, frozen=True):
     host_tuned: Whether host threads use the fastest kernel found, if `host_kernel` is null.
     searches: Whether to search for the best settings. If not, only remembered settings are used.
     calls_wait: Whether any call may wait for the device, as under a profiler that replays kernels.
-        A gate then must not wait for the host."""
+        A start signal then must not wait for the host."""
 
     kernel: Literal["plain", "bulk"] | None = None
     blocks: Blocks | None = None
@@ -84,8 +84,8 @@ class EngineSettings(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The result of trying settings on a path of a device. It has the settings in words, and the
-    rate in bytes/s or the `problem` that ruled them out."""
+    """The result of trying settings on a path of a device. `settings` are in words. `rate` is in
+    bytes/s. `problem` says why the settings were ruled out."""
 
     path: str
     settings: str

@@ -43,9 +43,9 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
     kernel, and `host:0.cpu*8` are threads. `nic:1.tcp*4 to nic:2` is a network interface and the
     interface that it reaches.
 
-    `count` is the number of threads of a `cpu` engine, or of a network interface's streams. None is
-    one thread on every CPU of the node. `far` is the number of the other rank's interface; None is
-    the same number as the owner's."""
+    `count` is the number of threads, or of a network interface's streams. None means one thread on
+    every CPU of the node. `far` is the number of the other rank's interface. None means the same
+    number as the owner's."""
 
     owner: Memory
     kind: EngineKind
@@ -70,7 +70,8 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
 
 
 class Transfer:
-    """A move of bytes from `source` to `destination` by `engine`, of `scale` times the cell's size.
+    """A move of bytes from `source` to `destination` by `engine`. The number of bytes is `scale`
+    times the cell's size.
 
     With `both_ways`, one kernel copies in both directions over one pair of buffers. Every other
     chunk goes back (nvbandwidth's split warps), so each direction carries half the size. `load` is
@@ -118,7 +119,7 @@ class Transfer:
         return f"Transfer({self.text!r})"
 
     def by(self, engine: Engine) -> Transfer:
-        """Returns the same transfer by another engine."""
+        """Returns the same transfer with another engine."""
         ends = self.source, self.destination
         return Transfer(*ends, engine, self.scale, self.both_ways, self.load)
 
@@ -142,19 +143,18 @@ class Transfer:
         return size * self.scale
 
     def counted(self, size: int, report: Report) -> int:
-        """Returns the payload bytes of one loop that count for the figures of a cell with this
-        report. If the report is on the first transfer only, one direction counts; else both
-        count."""
+        """Returns the payload bytes of one loop that count for a cell's figures. If the report is
+        on the first transfer only, one direction counts. Otherwise both directions count."""
         if not self.memories:
             return 0
         first = report in (Report.FIRST, Report.BEST)
         return self.bytes_each_way(size) if first else self.bytes_moved(size)
 
     def legs(self) -> Iterator[tuple[Memory, Memory, Access, float]]:
-        """Returns the ways that the payload takes. Each has a source, a destination, whether the
-        memory there is read or written, and the fraction of the bytes. An engine pulls from the
-        source and pushes to the destination, unless the engine owns that memory. With `both_ways`,
-        half of the bytes go in each direction."""
+        """Yields the ways that the payload takes. Each has a source, a destination, whether the
+        memory there is read or written, and the fraction of the bytes. An engine reads the source
+        and writes the destination, unless it owns that memory. With `both_ways`, half of the bytes
+        go in each direction."""
         owner = self.engine.owner.place
         source, destination = self.source.place, self.destination.place
         ends = [(source, destination, 1.0)]
@@ -228,14 +228,13 @@ class Report(StrEnum):
 
     @property
     def is_total(self) -> bool:
-        """Whether the figure is computed for all transfers together, not as the sum of each
-        transfer's figure."""
+        """Whether the figure is computed for all transfers together, not as a sum of their
+        figures."""
         return self in (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: OperationName) -> OperationName:
-    """Returns a cell's operation. In files of versions without operations, the report determines
-    the operation."""
+    """Returns a cell's operation. Older files have no operation, so the report determines it."""
     if operation == "copy" and report.is_latency:
         return "enqueue" if report is Report.ENQUEUE else "chase"
     return operation
@@ -320,9 +319,9 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
         return PRODUCT_SAMPLES if on_device else HOST_PRODUCT_SAMPLES
 
     def counted(self, size: int) -> list[int]:
-        """Returns, for each transfer, the bytes of one loop that the figures count. Payload counts
-        once. An operation on arrays counts every array. In a broadcast, the bytes that the source
-        stores once for all destinations count once."""
+        """Returns the bytes of one loop that count for the figures, for each transfer. Payload
+        counts once. An operation on arrays counts every array. In a broadcast, the bytes that are
+        stored once for all destinations count once."""
         times = self.does.counted_arrays
         counted = [transfer.counted(size, self.report) * times for transfer in self.transfers]
         if self.does.from_one:
@@ -366,13 +365,13 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """A named matrix of cells. Without cells, `reason` says why, and the benchmark is skipped.
+    """A named matrix of cells. `reason` says why the benchmark is skipped if it has no cells.
     `parts` names the matrices of single transfers (`read1`, `read2`) that are shown besides the
-    headline; the headline's matrix is then called `total`. The columns of a `sweep` are settings,
-    not memories. `size` is the benchmark's own size in bytes, if any. With `pairs`, each cell is of
-    two devices. All pairs have cells unless a sample was `drawn`. With `in_rounds`, disjoint pairs
-    are measured at a time. `rounds` gives each cell a number. Cells with the same number are
-    measured at the same time or not at all."""
+    headline, which is then called `total`. `sweep` means that columns are settings, not memories.
+    `size` is the benchmark's own size in bytes, if any. `pairs` means that each cell is of two
+    devices. `drawn` is the sample of pairs; None if all pairs have cells. `in_rounds` means that
+    disjoint pairs are measured at the same time. `rounds` gives each cell a number; cells with the
+    same number are measured at the same time or not at all."""
 
     name: str
     title: str

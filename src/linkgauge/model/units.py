@@ -16,8 +16,8 @@ Better = Literal["higher", "lower"]
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """A unit of figures. Results store `symbol`. A figure of this `quantity` is displayed as value
-    ÷ `scale`, in the unit `shown`."""
+    """A unit of figures. `symbol` is the unit in results. For display, figures are divided by
+    `scale` and get the unit `shown`."""
 
     symbol: str
     shown: str

@@ -1,5 +1,6 @@
-"""Makes additional matrices of a result: times of a loop or a product, latencies of tokens, the
-load on a memory, the rate of each copy. The name of each matrix says the unit."""
+"""Makes additional matrices of a result. They show the times of a loop or a product, the latencies
+of tokens, the load on a memory, or the rate of each copy. The name of each matrix includes the
+unit."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def _of_product(operations: float, cell: CellResult) -> float | None:
 
 
 def _spread(cell: CellResult) -> float | None:
-    """Returns (best - worst) ÷ best in percent. None for a cell that does not report its best
+    """Returns (best - worst) ÷ best in percent, or None if the cell does not report its best
     sample."""
     if cell.report is not Report.BEST or cell.summary is None:
         return None
@@ -55,8 +56,9 @@ def _spread(cell: CellResult) -> float | None:
 
 
 def _of_loop(number: int, cell: CellResult) -> float | None:
-    """Returns the median time in µs of the copies (0), the kernel (1) or both at once (2). These
-    times give the hidden share. None for a cell without a hidden share."""
+    """Returns a median time in µs from which the hidden share is computed. `number` selects the
+    copies (0), the kernel (1) or both at the same time (2). None for a cell without a hidden
+    share."""
     if cell.report is not Report.HIDDEN or not cell.parts or not cell.samples:
         return None
     computing, *others = (part.samples for part in cell.parts)
@@ -75,8 +77,8 @@ def _of_tokens(name: str, percent: str, cell: CellResult) -> float | None:
 
 
 def load(cell: CellResult) -> float | None:
-    """Returns the bandwidth of the other transfers that run while a latency is measured. None
-    without such transfers."""
+    """Returns the bandwidth of the other transfers that run while a latency is measured. None if
+    there are no other transfers."""
     if not cell.report.is_latency:
         return None
     rates = [part.summary.median for part in cell.parts[1:] if part.summary is not None]
@@ -84,10 +86,9 @@ def load(cell: CellResult) -> float | None:
 
 
 def _own(result: Result) -> Iterator[Matrix]:
-    """Yields the rate of each copy if the result is a single total of copies by devices. Rows are
-    sources and columns are destinations; if no device has several copies, there is one row. If the
-    copies of a device ran one after another, yields the rate of each device instead: its bytes
-    divided by the time until its last copy ended."""
+    """Yields a matrix with the rate of each copy, if the result is one total over copies by
+    devices. Rows are sources and columns are destinations. If the copies of a device ran one after
+    another, the matrix has the rate of each device instead."""
     if result.sweep or len(result.cells) != 1 or result.cells[0].report is not Report.TOTAL:
         return
     (cell,) = result.cells
@@ -121,7 +122,7 @@ def _by_ends(cell: CellResult) -> list[Place]:
 
 
 def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
-    """Returns the rate of each device, in the order of the devices' numbers."""
+    """Returns the rate of each device: its bytes divided by the time of its longest copy."""
     moved: dict[Memory, int] = {}
     until: dict[Memory, float] = {}
     for part in cell.parts:
@@ -136,8 +137,8 @@ def _of_devices(cell: CellResult, scale: float) -> dict[Place, float]:
 
 
 def _each(result: Result) -> Iterator[Matrix]:
-    """Yields the rates of the slowest and the fastest copy for each number of simultaneous copies,
-    over all rows. Yields nothing if the result is no sweep over that number."""
+    """Yields a matrix with the rates of the slowest and the fastest copy. The columns are the
+    numbers of simultaneous copies. Yields nothing if the columns are something else."""
     rates: dict[str, list[float]] = {}
     for cell in result.cells:
         if _is_counted(result, cell):
@@ -155,7 +156,7 @@ def _each(result: Result) -> Iterator[Matrix]:
 
 
 def _is_counted(result: Result, cell: CellResult) -> bool:
-    """Whether the cell's column is the number of copies that the devices make at once."""
+    """Whether the cell's column is the number of copies that the devices make at the same time."""
     by_devices = all(transfer.engine.owner.is_device for transfer in cell.transfers)
     counts = cell.column == str(len(cell.transfers))
     return result.sweep and cell.report is Report.TOTAL and by_devices and counts

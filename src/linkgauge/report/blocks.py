@@ -50,7 +50,7 @@ def plain(text: str, tone: Tone = "") -> Line:
 
 
 def line(*pieces: str | Span) -> Line:
-    """Makes a line of several spans, without empty spans."""
+    """Makes a line of several spans. Empty spans are left out."""
     spans = (Span(piece) if isinstance(piece, str) else piece for piece in pieces)
     return tuple(Span(cut(span.text), span.tone) for span in spans if span.text)
 
@@ -61,12 +61,12 @@ def text_of(line: Line) -> str:
 
 
 def cut(text: str, most: int = MOST_TEXT) -> str:
-    """Cuts off a text of more than `most` characters, and marks the cut."""
+    """Shortens a text to `most` characters, and marks the cut."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class Prose(NamedTuple):
-    """Lines of text, shown below each other."""
+    """Lines of text, shown one below the other."""
 
     lines: Sequence[Line]
 
@@ -97,7 +97,7 @@ class Tile(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """Tiles next to each other. `of` says what all tiles count."""
+    """Tiles in a row. `of` says what the tiles count."""
 
     tiles: Sequence[Tile]
     of: str = ""
@@ -115,9 +115,9 @@ class Tiles(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The head of a column. A column of figures is aligned right. If the table is too wide, the
-    `short` heads are used. Then columns are left out, the highest `rank` first; columns of rank 0
-    stay."""
+    """The head of a column. A column of figures is aligned right. A table that is too wide uses the
+    `short` heads. If it is still too wide, columns are left out, the highest `rank` first; columns
+    of rank 0 always stay."""
 
     name: str
     figures: bool = False
@@ -126,9 +126,8 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A cell of a table, with its text. A table is sorted by the `key`, or by the text if the key
-    is None. `link` leads to a part of the page. In a tree, `depth` is the level of the row, 0 at
-    the top."""
+    """A cell of a table. Rows are sorted by the `key`, or by the text if the key is None. `link`
+    leads to a part of the page. In a tree, `depth` is the level of the row, 0 at the top."""
 
     text: str
     key: float | None = None
@@ -138,9 +137,10 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table: rows of entries below heads. The first entry names the row; `lines` are shown below
-    the table. With `sortable`, a click on a head sorts the rows. Links lead to the `anchor`. A
-    terminal shows at most `few` rows, and the text `rest` says how to see the others."""
+    """A table: rows of entries below heads. The first entry of a row is its name. `lines` are shown
+    below the table. If `sortable`, a click on a head sorts the rows. `anchor` is the name to which
+    links lead. A terminal shows at most `few` rows, and then the text `rest`, which says how to see
+    the others."""
 
     caption: Line
     columns: Sequence[Column]
@@ -153,7 +153,7 @@ class Table(NamedTuple):
 
     @property
     def says(self) -> str:
-        """Returns the caption without tones."""
+        """Returns the caption as plain text."""
         return text_of(self.caption)
 
 
@@ -172,13 +172,13 @@ class Shade(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Returns the CSS class of the cell: the tone, else `r0` to `r10` by depth."""
+        """Returns the CSS class of the cell: its tone, or `r0` to `r10` for its depth."""
         return self.tone or ("" if self.depth is None else f"r{self.depth}")
 
 
 class Heat(NamedTuple):
-    """A matrix with shaded cells. Links lead to the `anchor`. `lines` are shown below the matrix.
-    `corner` says what rows and columns are."""
+    """A matrix with shaded cells. `anchor` is the name to which links lead. `lines` are shown below
+    the matrix. `corner` says what rows and columns are."""
 
     anchor: str
     title: Line
@@ -206,8 +206,8 @@ DENSE = 24
 
 class ChartFigure(NamedTuple):
     """A chart of `rows`. `draw` makes the chart, and `says` describes the chart in words. `table`
-    has the same figures and replaces the chart where nothing can draw. `lines` are shown below;
-    links lead to the `anchor`."""
+    has the same figures and is shown where charts cannot be drawn. `lines` are shown below, and
+    `anchor` is the name to which links lead."""
 
     title: str
     says: str
@@ -219,9 +219,9 @@ class ChartFigure(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """A part of a machine in a picture. `above` names the part on the host's side to which this
-    part is connected. `word` says what is wrong with the part. `level` is 0, except for a fabric's
-    switch: there it is the number of steps to the devices."""
+    """A part of a machine in a picture. `above` is the name of the part to which it is connected on
+    the host's side. `word` says what is wrong with the part. `level` counts the steps from a switch
+    of a fabric to the devices; it is 0 for all other parts."""
 
     name: str
     label: str
@@ -245,8 +245,8 @@ class DrawnLink(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture of a machine below the `head`: its parts and links in drawing order, and a
-    description in words. The table has the same facts; a terminal shows only the table."""
+    """A picture of a machine: its parts and links in drawing order. `says` describes the picture in
+    words. `table` has the same facts, and a terminal shows only the table."""
 
     title: str
     says: str
@@ -259,7 +259,7 @@ class Picture(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines that a person copies unchanged, with a caption that says their purpose."""
+    """Lines to copy unchanged. The caption says what they are for."""
 
     caption: Line
     lines: Sequence[str]
@@ -305,8 +305,8 @@ class Page(NamedTuple):
 
 
 def fact_table(facts: Sequence[Fact], names: Sequence[str], where: str = "") -> Block:
-    """Makes a table of the differing facts. A row has the name of a fact, and says which sides have
-    which value."""
+    """Makes a table of facts that differ between sides, such as machines or configurations. A row
+    has the name of a fact, and each value with the sides that have it."""
     if not facts:
         text = f"{where}: " if where else ""
         return Prose(
@@ -323,8 +323,8 @@ def moved(fact: Fact) -> str:
 
 
 def said(fact: Fact, names: Sequence[str]) -> str:
-    """Returns the values of a fact, each with the sides that have this value: `580.1 (before);
-    590.2 (after)`."""
+    """Returns the values of a fact, each with the sides (such as runs) that have it: `580.1
+    (before); 590.2 (after)`."""
     owners: dict[str | None, list[str]] = {}
     for name, value in zip(names, fact.values, strict=True):
         owners.setdefault(value, []).append(name)

@@ -1,5 +1,5 @@
 """Defines the report's charts, also for notebooks. Each function takes rows (a list of dicts, a
-data frame, or data by name) and returns an altair chart.
+data frame, or altair's named data) and returns an altair chart.
 
 Rows of curves have `x`, `y`, `series` and optionally `says`, a remark on a point. Bandwidth is in
 GB/s, times in the unit that the title names, sizes in bytes.
@@ -99,7 +99,8 @@ def counts(rows: Rows, x: str, y: str) -> alt.LayerChart:
 
 
 def cdf(rows: Rows, x: str) -> alt.LayerChart:
-    """Makes a chart of the share of samples (`y`, 0 to 1) that take at most the time `x`."""
+    """Makes a chart of a cumulative distribution: the share of samples (`y`, 0 to 1) that take at
+    most the time `x`."""
     alt = _altair()
     across = alt.X("x:Q", title=x, scale=alt.Scale(type="log", nice=False, zero=False),
                    axis=alt.Axis(labelOverlap=True, tickCount=8))  # fmt: skip
@@ -149,9 +150,9 @@ def scaling(rows: Rows, knee: Rows) -> alt.LayerChart:
 
 
 def bars(rows: Rows, x: str) -> alt.LayerChart:
-    """Makes a chart with a bar for each `series` from 0 to `x`, and its interval from `low` to
-    `high`. A bar is grey if it differs from the first bar only by noise, and pale if it has no
-    interval to compare."""
+    """Makes a bar chart. Each `series` has a bar from 0 to `x`, and its interval from `low` to
+    `high`. A bar is grey if it differs from the first bar only by noise. A bar without an interval
+    is pale."""
     alt = _altair()
     y = alt.Y("series:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
     legend = alt.Legend(title=None, orient="bottom", columns=5)

@@ -22,8 +22,8 @@ def configurations_json(comparisons: Sequence[ConfigurationComparison]) -> str:
 
 
 def _named(one: ConfigurationComparison) -> dict[str, object]:
-    """Returns the comparison as a JSON object: its configurations, the figures of each compared
-    cell, and the differing facts."""
+    """Returns a comparison as a JSON object: its configurations, the figures of each compared cell,
+    and the facts that differ."""
     return {
         "accelerator": one.accelerator,
         "configurations": [{"label": side.name, "runs": side.runs} for side in one.found.sides],

@@ -26,8 +26,8 @@ _PLAIN = dict(zip(f"{BARS}▼▲▽▿△↓·±→←×÷µ–…", "_.,-=+*#v^
 
 
 class _Console(Console):
-    """A console that keeps each text on one line, whatever characters come from a result or a
-    captured machine. Characters that the stream cannot encode are replaced."""
+    """A console that keeps each text on one line, even if the text contains line breaks. Characters
+    that the stream cannot encode are replaced."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -77,7 +77,7 @@ def make_console(**options: Any) -> Console:
 
 
 def _with_a_size(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the environment without a COLUMNS or LINES that is not positive. With a width of 0
+    """Returns the environment without COLUMNS and LINES if they are not positive. With a width of 0
     the console would show nothing."""
     return {
         name: text
@@ -109,7 +109,7 @@ class Hanging:
             yield indent.append_text(line)
 
     def _breaks(self, plain: str, width: int) -> Iterator[int]:
-        """Yields the position where each line begins, except for the first line."""
+        """Yields the position where each line after the first begins."""
         begin, room = 0, width
         for word in _WORD.finditer(plain):
             before = plain[begin : word.start()]

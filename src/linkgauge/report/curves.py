@@ -30,7 +30,7 @@ Curves = dict[str, dict[int, float]]
 
 
 def curves_of(results: Iterable[Result]) -> Curves:
-    """Returns figures by size for each curve. For collectives the figures are bus bandwidths as
+    """Returns the figures of each curve by size. For collectives the figures are bus bandwidths as
     nccl-tests defines them. If a size was measured several times, the last figure counts."""
     curves: Curves = {}
     for result in results:
@@ -48,7 +48,8 @@ def curves_of(results: Iterable[Result]) -> Curves:
 
 
 def extremes(curves: Mapping[str, Mapping[At, float]]) -> dict[str, dict[At, float]]:
-    """Returns the lowest, the median and the highest figure of all curves at each place."""
+    """Returns the lowest, the median and the highest figure of all curves at each position of the x
+    axis."""
     figures: dict[At, list[float]] = {}
     for curve in curves.values():
         for at, figure in curve.items():
@@ -77,8 +78,8 @@ def chart(
 def over_time(
     title: str, y: str, curves: Mapping[str, Iterable[tuple[float, float]]], x: str = ""
 ) -> Iterator[ChartFigure]:
-    """Yields a chart of values over seconds of sampling, or over what `x` names. Yields nothing
-    without values."""
+    """Yields a chart of values over seconds of sampling, or over another quantity that `x` names.
+    Yields nothing if there are no values."""
     rows: list[dict[str, object]] = [
         {"x": round(at, 3), "y": round(value, 3), "series": name}
         for name, curve in curves.items()
@@ -91,7 +92,7 @@ def over_time(
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:
     """Returns the figures of a chart as a table, with a row for each `x` and a column for each
-    series. `across` names the axis; if it is empty, the axis is the size."""
+    series. `across` names the x axis; if it is empty, the x axis is the size."""
     series = list(dict.fromkeys(str(row["series"]) for row in rows))
     by: dict[float, dict[str, float]] = {}
     for row in rows:

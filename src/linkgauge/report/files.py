@@ -44,8 +44,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
 
 
 class _Lines(list[str]):
-    """CSV lines with Unix line ends. The CSV writer still ends lines with CR LF; with other ends it
-    does not quote carriage returns before Python 3.13."""
+    """A list of CSV lines, which replaces CR LF at line ends by LF."""
 
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
@@ -71,13 +70,13 @@ def json_document(value: object) -> str:
 
 
 def document_of(run: Run) -> Run:
-    """Returns the run in the form that files hold. Notes are also in words, and equal texts are
-    stored once."""
+    """Returns the run in the form that is written to files. Notes are also written as sentences,
+    and equal texts are stored once."""
     return share_texts(with_words(run))
 
 
 def with_words(run: Run) -> Run:
-    """Returns the run, with the notes of its cells also in words."""
+    """Returns the run, in which the notes of cells are also written as sentences."""
     return replace(run, results=tuple(map(_with_warnings, run.results)))
 
 
@@ -96,8 +95,8 @@ def _with_words(cell: CellResult) -> CellResult:
 
 
 def samples_csv(of: Run | OneRun) -> str:
-    """Returns all raw samples as CSV, one in each line, in the result's base unit. The content
-    equals the table SAMPLES. This function is faster, because a run may have millions of
+    """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
+    equals that of the table SAMPLES, but is made faster, because a run may have millions of
     samples."""
     run = of.run if isinstance(of, OneRun) else of
     lines = [_row(SampleRow.__struct_fields__)]
@@ -135,7 +134,8 @@ def write_run(folder: Path, run: Run) -> Path:
 
 
 def resumable(error: ResultsError, folder: Path | None) -> ResultsError:
-    """Adds the command that resumes the run to the error, if the folder holds a journal."""
+    """Adds a hint to the error: the command that resumes the run. Only a folder with a journal gets
+    the hint."""
     if folder is None or not (folder / JOURNAL_FILE).exists():
         return error
     how = f"{program()} run --resume {quote(str(folder))}"

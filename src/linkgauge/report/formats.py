@@ -21,12 +21,11 @@ _REPORT = "linkgauge.report"
 
 
 class Document(NamedTuple):
-    """A kind of document. Messages call the document by its `name`. `blocks` and the values of
-    `texts` are `MODULE:FUNCTION` names. The function of `blocks` makes what people see of a value.
-    The functions in `texts`, by format, make the text or bytes that programs read. If a function in
-    `texts` makes blocks, the blocks are shown as Markdown. A document that is kept in a file has a
-    `title` on a page. Its type is `kept` (`MODULE:TYPE`), and the module of the type defines
-    `SCHEMA`."""
+    """A kind of document that commands write. `name` is used in messages. `blocks` names the
+    function that makes what people see of a value, as `MODULE:FUNCTION`. `texts` names, for each
+    format, the function that makes the text or bytes for programs. Blocks from such a function are
+    written as Markdown. A document that is kept in a file has a `title` for its page, and a type
+    `kept` (`MODULE:TYPE`). The module of this type defines `SCHEMA`."""
 
     name: str
     blocks: str = ""
@@ -46,9 +45,9 @@ class Document(NamedTuple):
 
 
 class Format(NamedTuple):
-    """An output format, selected by the option `--name`. `of_blocks` is the `MODULE:FUNCTION` that
-    makes text or bytes of blocks. A format with `of_blocks` renders every document that has
-    blocks."""
+    """An output format, selected by the option `--name`. `of_blocks` is the function
+    (`MODULE:FUNCTION`) that turns blocks into text or bytes. A format with `of_blocks` can write
+    every document that has blocks."""
 
     name: str
     help: str = ""
@@ -93,7 +92,8 @@ class Format(NamedTuple):
         return (rendered if isinstance(rendered, str) else "\n".join(map(str, rendered))).encode()
 
     def write(self, document: Document, value: object) -> None:
-        """Writes the value to stdout. Raises InputError as `render` does, and also for bytes."""
+        """Writes the value to stdout. Raises InputError as `render` does, and if the value becomes
+        bytes."""
         rendered = self.render(document, value)
         if isinstance(rendered, str):
             sys.stdout.write(rendered)
@@ -111,7 +111,7 @@ class Format(NamedTuple):
 
 @cache
 def formats() -> dict[str, Format]:
-    """Returns all formats by name, including formats of rooms."""
+    """Returns all formats by name, including the formats of optional features (rooms)."""
     own = (
         Format("json", "Write the document to stdout, and all else to stderr."),
         Format("csv", "Write CSV to stdout, and all else to stderr."),

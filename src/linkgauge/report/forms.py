@@ -1,5 +1,5 @@
-"""Chooses how each result is shown. Results with at most one row share a table with their
-neighbours; only the others are shown as matrices."""
+"""Chooses how each result is shown. Neighbouring results with at most one row share a table. Each
+other result is shown as a matrix."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class SharedTable(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """A key that is equal for neighbouring results that share a table. `only` is the position of a
-    result that has a table of its own."""
+    """A key for results. Neighbouring results with equal keys share a table. `only` is None, or the
+    number of a result that shares no table."""
 
     form: Form
     only: int | None
@@ -61,8 +61,8 @@ def has_figures(result: Result) -> bool:
 
 
 def together(results: Sequence[Result], large: Large) -> Iterator[SharedTable]:
-    """Groups the results that have figures, in their order. The sizes of a benchmark are in one
-    group."""
+    """Groups the results that have figures, in their order. Results of one benchmark at several
+    sizes are in one group."""
     by_benchmark: dict[tuple[str, str], list[Result]] = {}
     for result in filter(has_figures, results):
         by_benchmark.setdefault((result.benchmark, result.backend), []).append(result)
@@ -119,9 +119,8 @@ def is_uniform(result: Result) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Whether the matrix has too many rows or columns. A sweep is never too large, because its
-    columns can be thinned out. Exceptions are a sweep with one column and a sweep whose rows are
-    the same settings as its columns."""
+    """Whether the matrix has too many rows or columns to be shown. A sweep is large only if it has
+    a single column, or if rows and columns are the same settings."""
     rows, columns = rows_of(result), columns_of(result)
     if not result.sweep or len(columns) == 1 or set(rows) & set(columns):
         return max(len(rows), len(columns)) > MOST_COLUMNS
@@ -137,8 +136,8 @@ def columns_of(result: Result) -> tuple[str, ...]:
 
 
 def meaning_of(title: str) -> str:
-    """Returns the meaning of the columns, found in a title: `device`, `memory of node`, `by number
-    of threads`."""
+    """Returns the meaning of the columns, read from the title of a matrix: `device`, `memory of
+    node`, `by number of threads`."""
     found = re.search(r"\(row\)\s*(?:,|->|<->|<-)?\s*([^()]*)\(column\)", title)
     found = found or re.search(r"(\w+)\(column\)", title)
     return found[1] if found else ""

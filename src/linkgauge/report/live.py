@@ -74,10 +74,9 @@ class Display(msgspec.Struct, frozen=True):
 
 
 class LiveReport(Observer):
-    """Shows the progress of a run until `conclude` ends the display. Leaving the context manager
-    always removes the progress bar. `remember` receives the judged run and its folder after the
-    files are written. `since` compares the run with earlier runs, and may return a line to print.
-    The line is printed only if the run is remembered."""
+    """Shows the progress of a run until `conclude` ends the display. `remember` is called with the
+    judged run and its folder after the files are written. `since` compares the run with earlier
+    runs, and may return a line to print."""
 
     def __init__(
         self, display: Display, remember: Remember, since: Since = lambda run: (run, None)
@@ -129,12 +128,12 @@ class LiveReport(Observer):
         return doubtful(run, self.judge.verdicts) if self._display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
-        """Returns the pairs of devices that are in doubt, and so must be measured alone."""
+        """Returns the pairs of devices that look slow and so must be measured alone."""
         return pairs_in_doubt(run, self.judge.verdicts) if self._display.verdict else ()
 
     def conclude(self, run: Run, folder: Path | None) -> int:
-        """Judges the run, writes its files and shows the run, even if the files cannot be written.
-        Returns the exit code."""
+        """Judges the run, writes its files and shows the run. The run is shown even if the files
+        cannot be written. Returns the exit code."""
         self._bar.close()
         with undisturbed(), ExitStack() as held:
             drawer = None
@@ -170,7 +169,7 @@ class LiveReport(Observer):
         return write_run(folder, run)
 
     def _show(self, run: Run, outcome: Outcome, console: Console, kept: Path | None) -> None:
-        """Shows the run. If the format is a document, stdout holds only the document and remarks go
+        """Shows the run. If the format is a document, stdout has only the document, and remarks go
         to stderr."""
         if self._display.format.is_document:
             print_blocks(console, summary_blocks(run, outcome, self._display, Closing(kept=kept)))
@@ -190,8 +189,8 @@ class LiveReport(Observer):
 
 
 def show_kept(run: Run, path: Path | None, display: Display) -> int:
-    """Judges a run anew and shows it. `path` is None for a run that is not kept in a file. Returns
-    the exit code. Raises InputError for a limit that fits nothing."""
+    """Judges a kept run anew and shows it. `path` is None for a run without a file. Returns the
+    exit code. Raises InputError if one of the limits matches no cell."""
     refuse_unmatched(run.results, run.machine, display.limits)
     run = display.judged(run)
     outcome = outcome_of(run, verdict=display.verdict)
@@ -226,8 +225,9 @@ def run_blocks(
 def summary_blocks(
     run: Run, outcome: Outcome, display: Display, closing: Closing
 ) -> Iterator[Block]:
-    """Yields all blocks of a run except figures: benchmarks without figures, notes, findings, and
-    last the verdict. For a run that is not kept, findings show all of their remedies."""
+    """Yields everything about a run except its figures: benchmarks without figures, notes,
+    findings, and last the verdict. If the run is not kept, the findings show all of their
+    remedies."""
     remarks = [*_remarks(run, outcome, display), *_findings(run, outcome, closing)]
     yield from remarks
     if remarks:
@@ -251,7 +251,7 @@ def _remarks(run: Run, outcome: Outcome, display: Display) -> Iterator[Block]:
 
 
 def _findings(run: Run, outcome: Outcome, closing: Closing) -> Iterator[Block]:
-    """Yields the findings that the verdict does not mention, in a few lines."""
+    """Yields a short form of the findings that the verdict does not mention."""
     if closing.kept is None and outcome.findings:
         yield from findings.blocks(outcome.findings)
         return

@@ -12,8 +12,8 @@ from linkgauge.model.units import unit_of
 
 
 class Matrix(msgspec.Struct, frozen=True):
-    """A matrix of figures by (row, column), in the result's base unit or in the unit that the name
-    says. Cells without a figure are absent.
+    """A matrix of figures by (row, column). The figures are in the result's base unit, or in the
+    unit that the name states. Cells without a figure are absent.
 
     `total` is the sum of the figures, or None for latencies and without figures. `cells` is the
     number of figures that the matrix would have if every pair had been measured successfully.
@@ -71,7 +71,7 @@ def matrix_of(name: str, figures: Mapping[Place, float]) -> Matrix:
 def of_cells(
     result: Result, name: str, figure: Callable[[CellResult], float | None]
 ) -> Iterator[Matrix]:
-    """Yields a matrix of one figure of each cell. Yields nothing if no cell has the figure."""
+    """Yields a matrix with one figure from each cell. Yields nothing if no cell has the figure."""
     known = ((cell.place, figure(cell)) for cell in result.cells)
     figures: dict[Place, float] = {place: value for place, value in known if value is not None}
     if figures:
@@ -88,14 +88,15 @@ def _natural(label: str) -> tuple[int, str]:
 
 
 def shown(value: float, unit: str) -> str:
-    """Formats a figure for people, without its unit: with two decimals, or with three digits if
-    small."""
+    """Formats a figure for people, without its unit. The figure has two decimals, or three digits
+    if it is small."""
     scaled = value / unit_of(unit).scale
     return f"{scaled:.2f}" if scaled >= 1 or scaled == 0 else f"{scaled:.3g}"
 
 
 def brief(value: float, unit: str) -> str:
-    """Formats a figure for people without its unit, in four digits, or in three if small."""
+    """Formats a figure for people, without its unit. The figure has four digits, or three if it is
+    small."""
     scaled = value / unit_of(unit).scale
     for least, decimals in ((999.95, 0), (99.995, 1), (1, 2)):
         if abs(scaled) >= least:

@@ -19,9 +19,9 @@ _Figures = dict[str, float]
 
 
 def page_lines(result: Result) -> Iterator[Line]:
-    """Yields lines below a result. For each row with base pages, a line says what huge pages save
-    or gain. For each row with memory bound to its node, a line says the effect of other policies.
-    For threads with arrays on their own node, a line says the effect of memory on other nodes."""
+    """Yields lines below a result on the effects of page sizes and memory policies. One kind of
+    line says what huge pages gain or lose against base pages. Other lines compare memory policies,
+    or memory on other nodes with memory on the own node."""
     cells = [cell for cell in result.cells if cell.summary is not None and cell.transfers]
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
@@ -42,8 +42,8 @@ def page_lines(result: Result) -> Iterator[Line]:
 
 
 def _node_of(cell: CellResult) -> Memory | None:
-    """Returns the node of the memory of a cell's only transfer, or None if host threads do not
-    carry out the transfer."""
+    """Returns the node of the memory of a cell's only transfer. None if a device, and not a host
+    thread, carries out the transfer."""
     if cell.does.array is None or len(cell.transfers) != 1:
         return None
     places = {memory.place for memory in cell.transfers[0].memories if memory.is_host}
@@ -60,8 +60,8 @@ def _ratios(
 
 
 def _shares(cells: Sequence[CellResult]) -> Iterator[Line]:
-    """Yields, for each row, the share of the latency in base pages that address translation (TLB)
-    causes. This is the time that the same accesses save in huge pages."""
+    """Yields a line for each row: the share of the latency that huge pages save. This share is the
+    cost of address translation (TLB) in base pages."""
     curves: dict[str, dict[str, dict[str, CellResult]]] = {}
     for cell in cells:
         row = cell.row.removesuffix(_kind(cell)).strip()
@@ -95,13 +95,13 @@ def _share(base: CellResult, huge: CellResult) -> float | None:
 
 
 def _some(sizes: Sequence[str]) -> list[str]:
-    """Returns an even selection of the sizes that includes the last size."""
+    """Returns an evenly spaced selection of the sizes, including the last size."""
     count = min(MOST_SIZES, len(sizes))
     return [sizes[(place + 1) * len(sizes) // count - 1] for place in range(count)]
 
 
 def _kind(cell: CellResult) -> str:
-    """Returns the kind of the first memory of the cell, or an empty text without a memory."""
+    """Returns the kind of the first memory that the cell uses, or an empty text if it uses none."""
     memories = cell.transfers[0].memories
     return memories[0].kind if memories else ""
 

@@ -1,5 +1,5 @@
-"""Shows a progress bar with what is measured now, the number of visits done and planned, and the
-time left. A visit is one of several times that a cell is measured."""
+"""Shows a progress bar: what is measured now, how many rounds of samples are done and planned, and
+the time left. A cell is sampled in several rounds (visits)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def progress_bar(console: Console) -> Progress:
 
 
 def time_left(task: Task) -> str:
-    """Returns the time left, estimated from the average duration of all visits so far. An average
-    over the last visits would jump between benchmarks, because visits of some take much longer."""
+    """Returns the time left, estimated from the average duration of all rounds of samples (visits).
+    The average of the last visits would vary, because some benchmarks take much longer than
+    others."""
     if not task.completed or task.elapsed is None or task.remaining is None:
         return "-:--:--"
     return str(timedelta(seconds=ceil(task.elapsed / task.completed * task.remaining)))
@@ -83,7 +84,7 @@ def day(moment: Moment) -> str:
 
 
 def failed_line(failed: FailedVisit) -> Line:
-    """Makes a line about a visit that did not pass."""
+    """Makes a line about a round of samples (visit) that failed."""
     reason = f": {failed.reason}" if failed.reason else ""
     return line(
         Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"

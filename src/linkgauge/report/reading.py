@@ -1,5 +1,5 @@
-"""Makes a report page of one run, or of all runs that are named or lie in folders. The sections of
-the page come from their registry."""
+"""Makes a report page of one run or of several runs. The user names the runs, or folders in which
+runs are found. The sections of the page come from their registry."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def judged(run: Run, path: Path | None = None) -> OneRun:
 
 
 def shown_as(run: Run, outcome: Outcome, folder: Path | None = None) -> OneRun:
-    """Returns a judged run in the form in which it is shown. If the run cannot be judged, its
-    figures have no verdicts."""
+    """Returns a judged run, ready to be shown. If the run cannot be judged, its figures have no
+    verdicts."""
     if not outcome.verdict:
         run = replace(run, results=tuple(map(unjudged, run.results)))
     return OneRun(run, outcome, folder)
@@ -85,7 +85,7 @@ def _several(paths: Sequence[Path], against: str | None) -> SeveralRuns:
 
 
 def _kept(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yields each named run and each run below the named folders once."""
+    """Yields each run once: the named runs, and the runs below the named folders."""
     found: dict[Path, None] = {}
     for path in paths:
         folders = [path] if is_run(path) else run_folders(path.resolve())
@@ -95,7 +95,7 @@ def _kept(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _accelerator(path: Path, run: Run) -> str:
     """Returns the name of the accelerator folder that holds a run, as `linkgauge show` prints it.
-    For a run elsewhere, returns the name of its first device."""
+    If the run is elsewhere, returns the name of its first device."""
     if path.is_dir() and len(path.parents) > 1 and path.parent.parent.name:
         return path.parent.parent.name
     return accelerator_of(run.machine)
@@ -104,15 +104,15 @@ def _accelerator(path: Path, run: Run) -> str:
 def _comparison(
     accelerator: str, runs: Sequence[OneRun], against: str | None
 ) -> ConfigurationComparison:
-    """Compares runs by the figures of profile vm. If runs lack these, compares the worst cell of
-    each benchmark that all labels have."""
+    """Compares runs by the figures of profile vm. If the runs lack these figures, compares the
+    worst cell of each benchmark that was measured under all labels."""
     measured = [one.run for one in runs]
     found = compare(accelerator, measured, against)
     return found if found.aspects else compare(accelerator, measured, against, _common(measured))
 
 
 def _common(runs: Sequence[Run]) -> tuple[Aspect, ...]:
-    """Returns an aspect to compare for each benchmark that every label has measured."""
+    """Returns the benchmarks that were measured under every label, as aspects to compare."""
     by_label: dict[str, set[str]] = {}
     for run in runs:
         own = by_label.setdefault(run.label, set())
@@ -158,8 +158,9 @@ def _parts(made: Iterable[tuple[Section, Iterable[Block]]]) -> tuple[ShownSectio
 
 
 def kept_at(path: Path) -> tuple[Document, Any] | None:
-    """Returns the document that a room's command kept in this file, or in this folder if the folder
-    has no run. None if there is no such document. Raises InputError if the document is damaged."""
+    """Returns the document that an optional feature (room) wrote to this file or folder. None if
+    there is no such document, or if the folder holds a run. Raises InputError if the document is
+    damaged."""
     if path.is_dir() and is_run(path):
         return None
     for name, place in registry.named("kept").items():
@@ -173,8 +174,8 @@ def kept_at(path: Path) -> tuple[Document, Any] | None:
 
 
 def page_of_kept(document: Document, value: Any) -> Page:
-    """Makes a page of a document that a room's command kept: its blocks for people, and attached
-    files for programs."""
+    """Makes a page of a document that an optional feature (room) wrote. The page shows the document
+    to people, and has files for programs attached."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
         Attachment(f"{name}.{form}", said, formats()[form].document(document, value))
@@ -202,6 +203,6 @@ def machine_of(run: Run) -> str:
 
 
 def _times(of: Any) -> str:
-    """Returns the label of a run or document, and when it began and ended."""
+    """Returns the label of a run or document, and the times at which it began and ended."""
     end = f" to {of.finished}" if of.finished else ", interrupted"
     return label(f"label {of.label} · {of.started}{end}", MOST_NAME)

@@ -1,4 +1,4 @@
-"""Makes texts that several sections need: names, figures in tables, and the lines above figures."""
+"""Makes texts that several sections need: names, figures in tables, and headings of figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _UNIT = 1
 
 
 def has_own_size(cell: Cell) -> bool:
-    """Whether the cell has its own size, as a point of a curve over sizes."""
+    """Whether the cell has its own size, as in a curve over sizes."""
     return cell.does.of_sizes
 
 
@@ -52,7 +52,7 @@ def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
-    """Returns the size of a result that was skipped as a whole. None if its cells have their own
+    """Returns the size of a result that was skipped altogether. None if its cells have their own
     sizes."""
     return result.size if result.size > _UNIT else None
 
@@ -72,9 +72,9 @@ def size_ends(result: Result | PlannedTable) -> str:
 
 
 def names_of(results: Sequence[Result]) -> list[str]:
-    """Returns a name for each result: the benchmark's. If several results have the same benchmark,
-    backend and sizes, the name also has their only row (for a collective, the number of devices).
-    If the rows do not differ either, the name has a number."""
+    """Returns a name for each result: the name of its benchmark. If several results would have the
+    same name, their only row is added (for a collective, the number of devices), or else a
+    number."""
     alike = [(one.benchmark, one.backend, sizes_of(one)) for one in results]
     rows = [_only_row(one) for one in results]
     counts, named = Counter(alike), Counter(zip(alike, rows, strict=True))
@@ -149,13 +149,14 @@ def verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _unsaid(cell: CellResult) -> str:
-    """Returns the sign of a cell that is far from its peers, or an empty text if the verdict
-    already says that."""
+    """Returns the sign of a cell that is far from its peers. Returns an empty text if the cell is
+    not far from them, or if the verdict already says so."""
     return peers_sign(cell) if cell.verdict in ("ok", "unknown") else ""
 
 
 def held_note(cells: Iterable[CellResult]) -> str:
-    """Explains the sign for slowed links. Returns an empty text if no cell has the sign."""
+    """Explains the sign for cells on slowed links. Returns an empty text if no cell has the
+    sign."""
     meaning = legend([Shade("", sign=HELD)] if any(map(held_below, cells)) else [])
     return f"{text_of(meaning)}; the share is of their best" if meaning else ""
 
@@ -172,7 +173,7 @@ def table(
     columns: Sequence[str | Column],
     rows: Iterable[Sequence[str | int | Entry | None]],
 ) -> Table:
-    """Makes a table of texts below a title, without empty columns."""
+    """Makes a table of texts below a title. Empty columns are left out."""
     heads = [Column(one) if isinstance(one, str) else one for one in columns]
     entries = [[_entry(one) for one in row] for row in rows]
     return without_empty(Table(plain(title, "strong"), heads, entries))
@@ -189,8 +190,8 @@ def heading(result: Result) -> Line:
 
 
 def where(sheet: Result | PlannedTable) -> str:
-    """Returns the backend and the sizes of a result, the plug-ins that offer the result, and how
-    many pairs were drawn if the pairs are a sample."""
+    """Returns where a result was measured: the backend, the sizes, and the plug-ins that offer the
+    benchmark. If only a sample of the pairs was measured, adds their number."""
     sizes, drawn = size_ends(sheet), sheet.drawn
     sample = f"  {drawn.pairs} of {drawn.all} pairs, drawn with seed {drawn.seed}" if drawn else ""
     origin = f"  {offered}" if (offered := _of_plugins([sheet])) else ""
@@ -198,8 +199,8 @@ def where(sheet: Result | PlannedTable) -> str:
 
 
 def _of_plugins(sheets: Sequence[Result | PlannedTable]) -> str:
-    """Returns the plug-ins that offer these results, as text: `of fast-links 1.0`. Returns an empty
-    text if none does."""
+    """Returns the plug-ins that offer these results, as text: `of fast-links 1.0`. The text is
+    empty if no plug-in offers them."""
     names = dict.fromkeys(name for sheet in sheets for name in sheet.plugins or ())
     return f"of {', '.join(names)}" if names else ""
 
@@ -246,8 +247,8 @@ _KERNELS = ("read", "write", "copy", "scale", "add", "triad")
 
 
 class Family(NamedTuple):
-    """Results that share one name. `words` has for each result the word by which it differs; the
-    word is empty for a single result."""
+    """Results that share one name. `words` has a word for each result by which it differs from the
+    others. The word is empty if there is only one result."""
 
     name: str
     results: Sequence[Result]
@@ -255,15 +256,15 @@ class Family(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """Whether the results differ in more than the engine. A median over them then means
+        """Whether the results differ in more than the engine. A median over such results means
         nothing."""
         alike = len(self.results) == 1 or tuple(self.words) == _ENGINES
         return not alike or any(one.sweep or one.levels for one in self.results)
 
 
 def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[Family]:
-    """Groups results into families, in the order of the first result of each. A benchmark that was
-    measured several times is a family of its own. Without `folded`, each benchmark is a family."""
+    """Groups results into families, in the order of their first results. A benchmark that was
+    measured several times is a family of its own. If not `folded`, each benchmark is a family."""
     by_name = grouped(((one.benchmark, one.backend), one) for one in results)
     found = grouped((_alike(own, folded=folded), own) for own in by_name.values())
     for (_, frame, *_), each in found.items():
@@ -277,15 +278,15 @@ def families_of(results: Sequence[Result], *, folded: bool = True) -> Iterator[F
 
 
 def _alike(own: Sequence[Result], *, folded: bool) -> tuple[str, str, str, str, int]:
-    """Returns a key that is equal for benchmarks of one family."""
+    """Returns a key that is equal for results of one family."""
     first = own[0]
     only = "" if folded and len(own) == 1 else first.benchmark
     return only, _framed(first.benchmark)[0], first.backend, first.unit, first.size
 
 
 def _framed(benchmark: str) -> tuple[str, str]:
-    """Returns the benchmark's name with `{}` in place of the engine, and the engine. If the name
-    has no engine, `{}` replaces the word for what kernels do."""
+    """Returns the benchmark's name with `{}` in place of the engine, and the engine that was
+    replaced. If the name has no engine, `{}` replaces the word for the kernel's work."""
     words = benchmark.replace("{", "").replace("}", "").split("_")
     for kind in (_ENGINES, _KERNELS):
         for at in reversed(range(len(words))):

@@ -28,8 +28,9 @@ class CellRow(msgspec.Struct, frozen=True, gc=False):
     cell reports that. `low` to `high` is the 95 % interval of the median. 95 % and 99 % of the
     samples are at least as good as `slow_p95` and `slow_p99`. `expected` is the achievable figure,
     and `share` is `figure` divided by `expected`. `size` is in bytes (None for work without
-    memory), `n` is the number of samples. `transfers` are in the notation, joined by `&`. A
-    benchmark that was skipped as a whole has a row with empty `row` and `column`."""
+    memory), `n` is the number of samples. `transfers` are in linkgauge's notation (`host:0 ->
+    cuda:0`), joined by `&`. A benchmark that was skipped as a whole has a row with empty `row` and
+    `column`."""
 
     run: str
     label: str
@@ -127,8 +128,8 @@ def sample_rows(run: Run) -> Iterator[SampleRow]:
 
 
 def samples_of(cell: CellResult) -> Iterator[tuple[str, Sequence[float]]]:
-    """Yields the samples of the headline figure, then of each transfer and each rank. With each
-    goes its notation, which is empty for the headline figure."""
+    """Yields a name and the samples for the headline figure, then for each transfer and each rank.
+    The name is empty for the headline figure."""
     yield "", cell.samples
     for part in cell.parts:
         yield str(cell.transfers[part.transfer]), part.samples

@@ -65,9 +65,9 @@ _FAILED = ("fail", "error", "timeout")
 
 
 def summary_junit(one: OneRun) -> str:
-    """Returns a run as JUnit XML. Failed test cases are cells that failed, are low, or ended with
-    an error or a timeout. Also failed are checks of the doctor with a finding of severity `fail`
-    (`doctor.CHECK`)."""
+    """Returns a run as JUnit XML. A test case fails if its cell failed, is low, or ended with an
+    error or a timeout. Each check of the doctor is a case, too (`doctor.CHECK`), and fails if it
+    has a finding of severity `fail`."""
     run = one.run
     suites = Element("testsuites", name="linkgauge")
     for name, result in zip(names_of(run.results), run.results, strict=True):
@@ -86,7 +86,7 @@ def summary_junit(one: OneRun) -> str:
 
 
 def document_of(suites: Element) -> str:
-    """Returns the XML document, with the number of cases that failed or were skipped."""
+    """Returns the XML document, including the number of failed and skipped cases."""
     for suite in suites:
         _count(suite)
         suite.set("skipped", str(len(suite.findall(".//skipped"))))

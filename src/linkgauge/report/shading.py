@@ -61,8 +61,8 @@ def shade(
     ends: Ends | None = None,
     text: str | None = None,
 ) -> Shade | None:
-    """Returns a cell of a matrix with this cell's figure or with `text`. None if there is no cell
-    or nothing to show. With `ends`, a figure that is not judged gets a depth of shading."""
+    """Returns a shaded cell of a matrix with this cell's figure, or with `text`. None if there is
+    nothing to show. If `ends` is given, a figure that is not judged is shaded by its depth."""
     if cell is None:
         return None
     if text is None and cell.headline is not None:
@@ -123,7 +123,8 @@ def error_of(cell: CellResult) -> str:
 
 
 def share_shown(cell: CellResult) -> float | None:
-    """Returns the cell's figure as a share of `reference_of`, or None if the cell is not judged."""
+    """Returns the cell's figure as a share of the reference figure. None if the cell is not
+    judged."""
     return cell.share(reference_of(cell)) if is_judged(cell) else None
 
 

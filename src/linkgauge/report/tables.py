@@ -25,8 +25,9 @@ _ARROW = {int: "int64", float: "float64", bool: "bool"}
 
 
 class Typed(NamedTuple):
-    """A table: its name in JSON, its schema, the type of its rows, and the function that makes the
-    rows from a judged run. If it `judges`, the JSON also has the doctor's findings."""
+    """A table of a run. `name` is its name in JSON, `kind` the type of its rows, and `rows` the
+    function that makes rows from a judged run. If it `judges`, the JSON also has the doctor's
+    findings."""
 
     name: str
     schema: str
@@ -82,7 +83,8 @@ class Typed(NamedTuple):
         return columns
 
     def _types(self) -> dict[str, type]:
-        """Returns the type of each column, without None."""
+        """Returns the type of each column. For an optional column, this is the type of its
+        values."""
         hints = get_type_hints(self.kind)
         return {n: next(iter(getattr(hints[n], "__args__", ())), hints[n]) for n in self.fields}
 

@@ -1,8 +1,9 @@
-"""Backend `cuda`: NVIDIA GPUs by the driver API alone. Kernels are compiled at first use.
+"""Backend `cuda` for NVIDIA GPUs, by CUDA's driver alone. Kernels are compiled when first used.
 
-Memories: `cuda:N`, and on the host `host:N` (pinned), `/pageable`, `/huge`, `/mapped` (zero copy),
-`/wc` (write-combined) and `/managed`. Engines: `ce` (cuMemcpyAsync in the owner's context) and
-`sm`, a kernel that also reads or writes alone (`null`), copies both ways and chases pointers."""
+The memories are `cuda:N` and, on the host, `host:N` (pinned). Other kinds of host memory are
+`/pageable`, `/huge`, `/mapped` (zero copy), `/wc` (write-combined) and `/managed`. The engine `ce`
+copies by cuMemcpyAsync. The engine `sm` is a kernel: it copies one way or both ways, only reads,
+only writes, or chases pointers."""
 
 from __future__ import annotations
 
@@ -52,16 +53,16 @@ from .verify import Verifier
 from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
 
 UNGATED = frozenset({"pageable", "managed"})
-"""Kinds of host memory whose copies may block the call until done, even behind a gate."""
+"""Kinds of host memory for which a copy's call may wait until the copy is done."""
 
 
 def create(engines: EngineSettings, host: Host) -> Backend:
-    """Returns the backend. Raises Unsupported, in one line, if there is no driver or no device."""
+    """Opens the backend. Raises Unsupported if there is no driver or no device."""
     return CudaBackend(open_driver(), host.nodes, engines)
 
 
 class CudaBackend(Offering):
-    """The visible CUDA devices of this process, and the host memory that they can use."""
+    """All CUDA devices that this process can see, and the host memory that they can use."""
 
     name = "cuda"
     collects = True
@@ -120,7 +121,7 @@ class CudaBackend(Offering):
         return None
 
     def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why the transfer's engine cannot reach a memory, or None if it can."""
+        """Returns the reason why the transfer's engine cannot reach a memory, or None if it can."""
         owner = self.device_of(transfer.engine.owner)
         if memory.is_host:
             for reason in no_node(memory, self._nodes):
@@ -142,7 +143,7 @@ class CudaBackend(Offering):
     def _no_access(
         self, owner: CudaDevice, memory: Memory, transfer: Transfer
     ) -> NoPeerAccess | None:
-        """Returns why `owner` cannot reach another device's memory, or None if it can."""
+        """Returns why a device cannot reach another device's memory, or None if it can."""
         if not self._engines.peer_access:
             if transfer.engine.kind == "ce" and owner.index in _places(transfer):
                 return None
@@ -181,9 +182,8 @@ class CudaBackend(Offering):
         return tuple(remarks)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key. Engines with equal keys can share a buffer of this memory. All peers share
-        device memory, and all devices share pinned memory. Managed memory is advised for a single
-        device, and NCCL has its own memory."""
+        """Returns a key. Engines with equal keys can use the same buffer in this memory. Managed
+        memory is not shared between devices, and NCCL has memory of its own."""
         if engine.kind == ENGINE:
             return memory, ENGINE
         return (memory, engine.owner) if memory.kind == "managed" else memory
@@ -245,13 +245,13 @@ class CudaBackend(Offering):
         operation: OperationName = "copy",
         passages: Mapping[int, Passage] = {},
     ) -> Group:
-        """Prepares a group with `settings`, or with each path's own if None. `passages` has this
-        process's side of each copy that NCCL carries out, by the copy's place."""
+        """Prepares a group of copies. With `settings` None, each path has its own settings.
+        `passages` has the NCCL copies by their index in `copies`."""
         self._ready(copies, passages)
         return self._gated(copies, settings, named(operation), passages)
 
     def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
-        """Moves the controlling thread to the copies' node, and connects the copies' devices."""
+        """Moves this thread near the memories of the copies, and connects the copies' devices."""
         self._settle(copies)
         for place, copy in enumerate(copies):
             if place not in passages:
@@ -313,7 +313,7 @@ class CudaBackend(Offering):
         return self.collectives.group(copies, work)
 
     def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
-        """Stores the best settings for the device's model, after a search of 30 to 40 s."""
+        """Finds and stores the best settings for the device's model, which takes 30 to 40 s."""
         from .tune import tune
 
         try:
@@ -337,11 +337,11 @@ class CudaBackend(Offering):
             device.close()
 
     def device_of(self, memory: Memory) -> CudaDevice:
-        """Returns the device of this process that has this memory."""
+        """Returns the device that has this memory."""
         return self._devices[memory.index or 0]
 
     def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-        """Returns the user's settings, else those tuned for model and path, else the defaults."""
+        """Returns the settings of a transfer: the user's, or tuned ones, or the defaults."""
         device = self.device_of(transfer.engine.owner)
         return chosen(device.tuned, self._engines, transfer, operation)
 
@@ -369,24 +369,24 @@ class CudaBackend(Offering):
         return copying(device, copy, ends, settings)
 
     def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
-        """Whether the driver must copy, because peer access is off and two devices take part."""
+        """Whether the driver must copy between two devices, because peer access is turned off."""
         return not self._engines.peer_access and len(_places(transfer)) > 1
 
     def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
-        """Returns cuMemcpyPeerAsync's arguments before the stream: addresses, contexts, size."""
+        """Returns the arguments of cuMemcpyPeerAsync, without the stream."""
         source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
         into = address_in(copy.destination), destination.context
         return *into, address_in(copy.source), source.context, copy.size
 
     def _settle(self, copies: Sequence[Copy]) -> None:
-        """Moves the controlling thread to the host memory's node, or else to the device's node."""
+        """Moves this thread to the NUMA node of the host memory, or else near the device."""
         if self._engines.affinity:
             hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
             near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
             settle(self._nodes, near[0])
 
     def _connect(self, transfer: Transfer) -> None:
-        """Enables peer access in both directions between the devices of a transfer, if not done."""
+        """Enables peer access between the devices of a transfer, in both directions."""
         if self._engines.peer_access:
             places = (*transfer.memories, transfer.engine.owner)
             here = (m for m in places if m.is_device and m.rank is None)
@@ -394,5 +394,5 @@ class CudaBackend(Offering):
 
 
 def _places(transfer: Transfer) -> set[int]:
-    """Returns the indices of all devices whose memory holds the source or the destination."""
+    """Returns the indices of the devices between which a transfer moves bytes."""
     return {memory.index or 0 for memory in transfer.memories if memory.is_device}

@@ -1,5 +1,5 @@
-"""STREAM's operations on arrays in a device's own memory. For each operation, the fastest kernel
-shape is used."""
+"""STREAM's operations on arrays in a device's memory. The fastest kernel for each operation is
+used."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ from .work import CudaKernelWork, ReadWork, StreamWork
 _KINDS: dict[ArrayKind, int] = {
     "read": 0, "write": 1, "copy": 2, "scale": 3, "add": 4, "triad": 5,
 }  # fmt: skip
-"""The kinds of arrays by their numbers in kernels/arrays.cu."""
+"""The numbers of the operations in kernels/arrays.cu."""
 Search = Callable[[Copy, OperationName], CopySettings | None]
 _BEYOND = 4
-"""The factor by which arrays should exceed the device's last cache: STREAM's rule."""
+"""Arrays should be at least this many times as large as the L2 cache (STREAM's rule)."""
 
 
 def array_work(
     device: CudaDevice, copy: Copy, array: ArrayWork, settings: CopySettings
 ) -> StreamWork:
-    """Returns the work of one operation on arrays. Each loop is a launch. Raises Unsupported if an
-    operation has two source arrays and one does not begin at a multiple of an access."""
+    """Returns the work for one operation on arrays. Each loop is one launch of a kernel. Raises
+    Unsupported if an operation with two source arrays has a size that is no multiple of 16
+    bytes."""
     source, destination = _address(copy.source), _address(copy.destination)
     if settings.kernel == "bulk":
         kernel = copy_launch(device, destination, source, copy.size, settings, both_ways=False)
@@ -86,8 +87,8 @@ def _launch(
 
 class ArrayKernels:
     """Finds the fastest kernel for each operation on arrays, once for each model of device.
-    `search` returns settings that beat the defaults. The search runs in the buffers of a copy and
-    may overwrite their contents."""
+    `search` returns the best settings, or None if the defaults are the best. The search overwrites
+    the copy's buffers."""
 
     def __init__(
         self, devices: Sequence[CudaDevice], engines: EngineSettings, search: Search
@@ -98,12 +99,12 @@ class ArrayKernels:
         self._remarks: dict[Transfer, tuple[str, ...]] = {}
 
     def forget(self) -> None:
-        """Discards all remarks, before the next group is prepared."""
+        """Discards the remarks on the last group."""
         self._remarks = {}
 
     def prepare(self, copies: Sequence[Copy], does: Operation) -> None:
-        """Searches for the fastest kernel for every copy whose path has none yet. Then writes the
-        remarks on each copy."""
+        """Finds the fastest kernel for each copy, unless it is already known. Also writes remarks
+        on each copy."""
         operation = does.name
         for copy in copies:
             device = self._devices[copy.transfer.engine.owner.index or 0]
@@ -124,13 +125,12 @@ class ArrayKernels:
             store_tuned(device.model, {path: found})
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
-        """Returns remarks on how the last prepared group carries out this transfer, or an empty
-        tuple for any other transfer."""
+        """Returns the remarks on how the last prepared group carries out this transfer."""
         return self._remarks.get(transfer, ())
 
 
 def _near_cache(device: CudaDevice, copy: Copy, does: Operation) -> Iterator[str]:
-    """Yields a remark if the arrays are so small that a cache affects the figure."""
+    """Yields a remark if the arrays are so small that the device's cache affects the figure."""
     cache = device.attribute("L2_CACHE_SIZE")
     touched = copy.size * does.counted_arrays
     if touched < _BEYOND * cache:

@@ -1,4 +1,4 @@
-"""Compiles kernels at first use with NVRTC, and caches them on disk."""
+"""Compiles kernels with NVRTC when they are first used, and caches them on disk."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _KERNELS = files("linkgauge.kernels")
 
 
 class Compiler:
-    """Compiles files of linkgauge.kernels. Works without a cache if the cache folder is not
-    accessible.
+    """Compiles the CUDA sources of linkgauge.kernels. If the cache folder is not accessible,
+    nothing is cached.
 
-    `folder` holds one file for each source, architecture, NVRTC version and set of options: the
-    SHA-256 of the binary, then the binary. A file that does not match its digest is rebuilt."""
+    The cache `folder` has a file for each source, architecture, NVRTC version and set of options. A
+    file is the SHA-256 of the binary and then the binary. A damaged file is made again."""
 
     def __init__(self, folder: Path | None = None, nvrtc: Any = None) -> None:
         self._folder = folder or cache_folder() / "kernels"
@@ -33,9 +33,9 @@ class Compiler:
     def compile(self, name: str, capability: int, defines: Sequence[str] = ()) -> bytes:
         """Compiles `kernels/name.cu` for a compute capability (90 for 9.0).
 
-        Returns machine code. If this NVRTC does not know the architecture yet, returns PTX, which
-        the driver compiles. `defines` are macros, such as `UNROLL=4`. Raises BackendError with the
-        compiler's log, and Unsupported for an architecture that is too old for the compiler."""
+        Returns machine code, or PTX if NVRTC does not know the architecture yet. `defines` are
+        macros, such as `UNROLL=4`. Raises BackendError with the compiler's log if compiling fails,
+        and Unsupported if the architecture is too old for the compiler."""
         source = (_KERNELS / f"{name}.cu").read_bytes()
         options = ["--std=c++17", self._target(capability), *(f"-D{define}" for define in defines)]
         path = self._folder / f"{name}-{self._key(source, options)}.bin"
@@ -91,14 +91,13 @@ class Compiler:
 
 
 def _headers() -> dict[bytes, bytes]:
-    """Returns the headers that kernels may include: a mapping of names to contents."""
+    """Returns the header files for kernels: contents by name."""
     found = (file for file in _KERNELS.iterdir() if file.name.endswith(".cuh"))
     return {file.name.encode(): file.read_bytes() for file in found}
 
 
 def _open_nvrtc() -> Any:
-    """Opens NVRTC of the CUDA bindings, from a wheel or from any toolkit that cuda-pathfinder
-    finds."""
+    """Opens the library NVRTC, from a Python wheel or from a CUDA toolkit."""
     try:
         nvrtc = import_module("cuda.bindings.nvrtc")
         nvrtc.nvrtcVersion()

@@ -1,5 +1,4 @@
-"""Kernels that copy nothing: a kernel that computes in registers alone, and a kernel that follows
-pointers."""
+"""Kernels that copy nothing. One computes in registers, and another follows pointers."""
 
 from __future__ import annotations
 
@@ -21,17 +20,17 @@ from .verify import new_word, read_word, run
 from .work import InPieces, StreamWork
 
 _THREADS, _BLOCKS_A_MULTIPROCESSOR = 256, 4
-"""The threads of a block and the blocks of a multiprocessor. They keep every multiprocessor busy,
-because a thread has several chains of steps."""
+"""The threads of a block and the blocks of a multiprocessor. They are enough to keep every
+multiprocessor busy."""
 _WORD = 8
 _STRIDE = 128
 _ACCESSES = 60_000
-"""The accesses of a loop, as in nvbandwidth's pointer chase: 128 bytes apart, 10^6 accesses in all,
-divided among the multiprocessors."""
+"""The stride in bytes and the number of accesses in a loop, as in nvbandwidth's pointer chase. All
+multiprocessors together make this number of accesses."""
 
 
 class ComputeWork(StreamWork):
-    """A kernel that computes in registers. One launch carries out the `rounds` of all loops."""
+    """A kernel that computes in registers. One launch does all loops; a loop is `rounds` steps."""
 
     def __init__(self, device: CudaDevice) -> None:
         super().__init__(device)
@@ -58,14 +57,14 @@ class ComputeWork(StreamWork):
         self._launch.enqueue(streams[0])
 
     def mismatch(self) -> str | None:
-        """Returns a message if a thread found a wrong result, else None."""
+        """Returns a message if the kernel computed a wrong result, else None."""
         if self._wrong is None or not read_word(self.device, self._wrong):
             return None
         return f"cuda:{self.device.index} computed wrongly"
 
     def close(self) -> None:
-        """Frees the word in device memory that records errors. Idempotent, because two groups share
-        this work."""
+        """Frees the device memory of the kernel. May be called more than once, because two groups
+        share the kernel."""
         word, self._wrong = self._wrong, None
         if word is not None:
             self.device.call("cuMemFree", word)
@@ -75,7 +74,8 @@ def beside(
     driver: Driver, device: CudaDevice, copying: Group, made: ExitStack
 ) -> tuple[ComputeWork, Group, Group, Group]:
     """Returns a kernel that computes, and three groups: the kernel alone, the copies alone, and
-    both together. `made` closes everything. Raises Unsupported for copies without a gate."""
+    both together. `made` collects what must be closed. Raises Unsupported if the copies have no
+    gate (start signal)."""
     if not isinstance(copying, CudaGroup):
         raise Unsupported("only copies behind a gate begin with a kernel")
     kernel = ComputeWork(device)
@@ -88,8 +88,8 @@ def beside(
 
 
 def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
-    """Returns a group that follows pointers through `size` bytes of a buffer. One thread of the
-    device follows the pointers, on each multiprocessor in turn."""
+    """Returns a group that follows pointers through `size` bytes of a buffer. One GPU thread
+    follows the pointers. Each multiprocessor has its turn."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)

@@ -1,8 +1,7 @@
-"""The interface to cuBLAS: finds the library on this machine, calls it by ctypes, and translates
-errors.
+"""Finds the library cuBLAS, calls it by ctypes, and translates its errors.
 
-cuBLAS comes with the CUDA toolkit, with torch or in a wheel of its own. Loading takes a second and
-some device memory, so cuBLAS is loaded only for products of matrices."""
+cuBLAS comes with the CUDA toolkit, with torch or in its own Python wheel. Loading takes a second
+and some device memory, so cuBLAS is loaded only for matrix products."""
 
 from __future__ import annotations
 
@@ -22,17 +21,16 @@ from .device import CudaDevice
 from .driver import Driver
 
 MAJORS = (13, 12, 11)
-"""The major versions of cuBLAS that have the functions below. A driver runs versions up to its own
-version."""
+"""The major versions of cuBLAS that work. A driver cannot run versions newer than itself."""
 WORKSPACE = 32 << 20
-"""The bytes of device memory that a product may use: NVIDIA's recommendation for Hopper and later
-(cuBLAS manual, cublasSetWorkspace), and torch's value there."""
+"""The bytes of working memory on the device, as NVIDIA recommends for Hopper and later (cuBLAS
+manual, cublasSetWorkspace). torch uses the same value there."""
 _NAMES = "libcublas.so.{major}"
 _FOLDERS = (
     "nvidia/cu{major}/lib",
     "nvidia/cublas/lib",
 )
-"""The folders of wheels in site-packages: for CUDA 13, and for earlier versions."""
+"""The folders of cuBLAS in site-packages, for CUDA 13 and for earlier versions."""
 _TOOLKITS = ("/usr/local/cuda-{major}/lib64", "/usr/local/cuda/lib64")
 
 # cublas_api.h and library_types.h.
@@ -57,7 +55,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class CuBlas:
-    """The cuBLAS library at `path`."""
+    """The library cuBLAS in the file `path`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -73,9 +71,8 @@ class CuBlas:
         return value.value
 
     def call(self, name: str, *arguments: Any, about: str = "") -> None:
-        """Calls a function of cuBLAS. Raises Unsupported if the device cannot carry out the
-        function, AllocationError if memory is short, else BackendError. Each error has the name of
-        the status; `about` adds details."""
+        """Calls a function of cuBLAS. `about` adds details to error messages. Raises Unsupported if
+        the device lacks the function, AllocationError if memory is short, else BackendError."""
         status = getattr(self._library, name)(*arguments)
         if status == _SUCCESS:
             return
@@ -93,7 +90,7 @@ class CuBlas:
 
 
 class BlasHandle:
-    """A cuBLAS handle for one device, with a workspace in the device's memory."""
+    """A handle of cuBLAS for one device, with working memory on the device."""
 
     def __init__(self, library: CuBlas, device: CudaDevice) -> None:
         self._library = library
@@ -110,16 +107,15 @@ class BlasHandle:
             raise
 
     def bind(self, stream: Any) -> None:
-        """Makes this stream carry out all later calls of the handle. The context of the stream's
-        device must be current."""
+        """Sets the stream for all later calls. The context of the stream's device must be
+        current."""
         self._library.call("cublasSetStream_v2", self._handle, int(stream))
         # Setting a stream takes the workspace away.
         self._library.call("cublasSetWorkspace_v2", self._handle, self._workspace, WORKSPACE)
 
     def multiply(self, order: int, a: int, b: int, product: int, number: int, compute: int) -> None:
-        """Enqueues A · B for row-major matrices at these addresses. cuBLAS reads matrices as
-        column-major, that is transposed. So Bᵀ · Aᵀ is computed, which row-major readers see as A ·
-        B."""
+        """Enqueues the matrix product A · B. `a`, `b` and `product` are the addresses of row-major
+        matrices. cuBLAS expects column-major matrices, so the operands are swapped (Bᵀ · Aᵀ)."""
         shape = (_NO_TRANSPOSE, _NO_TRANSPOSE, order, order, order)
         self._library.call(
             "cublasGemmEx", self._handle, *shape,
@@ -128,7 +124,7 @@ class BlasHandle:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Frees the handle and the workspace; on a lost device, as far as possible."""
+        """Frees the handle and its memory. On a lost device, errors are ignored."""
         with suppress(BackendError, Unsupported):
             self._device.enter()
             self._library.call("cublasDestroy_v2", self._handle)
@@ -136,8 +132,8 @@ class BlasHandle:
 
 
 def open_cublas(driver: Driver) -> CuBlas:
-    """Returns the first cuBLAS library found that loads. Raises Unsupported with the remedy if
-    there is none."""
+    """Loads the first cuBLAS library that works. Raises Unsupported with the remedy if there is
+    none."""
     newest = int(driver.version().partition(".")[0])
     majors = [major for major in MAJORS if major <= newest]
     failures = []
@@ -153,8 +149,8 @@ def open_cublas(driver: Driver) -> CuBlas:
 
 
 def _paths(majors: list[int]) -> Iterator[str]:
-    """Yields paths of cuBLAS libraries: the one loaded in this process, the one that NVIDIA's
-    finder finds, and those in wheels and toolkits at usual places."""
+    """Yields the paths where cuBLAS may be: already loaded, found by cuda-pathfinder, in wheels,
+    and in toolkits."""
     names = [_NAMES.format(major=major) for major in majors]
     for name in names:
         with suppress(OSError):
@@ -180,6 +176,7 @@ def _paths(majors: list[int]) -> Iterator[str]:
 
 
 def _load_what_it_needs(library: Path, major: int) -> None:
-    """Loads cuBLASLt from the folder of cuBLAS, because the linker might not look there."""
+    """Loads cuBLASLt, which cuBLAS needs, from the same folder. The linker might not find it
+    there."""
     with suppress(OSError):
         ctypes.CDLL(str(library.with_name(f"libcublasLt.so.{major}")), mode=ctypes.RTLD_GLOBAL)

@@ -1,4 +1,4 @@
-"""A CUDA device: its properties, context, streams and kernels."""
+"""A CUDA device with its context, streams and kernels."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .settings import CopySettings, load_tuned
 
 
 class CudaDevice:
-    """A CUDA device, by index among the visible devices. The device's primary context is retained
-    at first use and released by close()."""
+    """A CUDA device, given by its index. Its primary context is created when first used, and
+    released by `close`."""
 
     def __init__(
         self, driver: Driver, index: int, compiler: Compiler, engines: EngineSettings
@@ -51,18 +51,18 @@ class CudaDevice:
         self._kernels: dict[tuple[str, ...], Any] = {}
 
     def recall(self) -> None:
-        """Loads the tuned settings of the device's model, if tuned settings are enabled."""
+        """Loads the tuned settings of the device's model, unless tuned settings are turned off."""
         self.tuned: dict[str, CopySettings] = load_tuned(self.model) if self._uses_tuned else {}
 
     def attribute(self, name: str) -> int:
-        """Returns the device's attribute CU_DEVICE_ATTRIBUTE_`name`."""
+        """Returns an attribute of the device. `name` has no prefix CU_DEVICE_ATTRIBUTE_."""
         enum = self.driver.enums.CUdevice_attribute
         value = getattr(enum, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.driver.call("cuDeviceGetAttribute", value, self.handle))
 
     @property
     def context(self) -> Any:
-        """The primary context, which all users of the device in this process share."""
+        """The device's primary context, which all users in this process share."""
         if self._context is None:
             self._context = self.driver.call(
                 "cuDevicePrimaryCtxRetain", self.handle, about=f"cuda:{self.index}"
@@ -70,7 +70,7 @@ class CudaDevice:
         return self._context
 
     def enter(self) -> None:
-        """Makes the device's context current in the calling thread."""
+        """Makes the device's context current in this thread."""
         self.driver.call("cuCtxSetCurrent", self.context)
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
@@ -79,13 +79,12 @@ class CudaDevice:
         return self.driver.call(name, *arguments, about=about)
 
     def stream(self, number: int) -> Any:
-        """Returns stream `number` for copies. Streams are reused; only one group uses a stream at a
-        time."""
+        """Returns a stream for copies by its number. Only one group may use a stream at a time."""
         return self._stream(number + 1)
 
     @property
     def aside(self) -> Any:
-        """The stream for all untimed work."""
+        """The stream for work that is not timed."""
         return self._stream(0)
 
     def _stream(self, number: int) -> Any:
@@ -96,7 +95,8 @@ class CudaDevice:
         return self._streams[number]
 
     def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
-        """Returns a function of kernels/`file`.cu, compiled and loaded at first use."""
+        """Returns a kernel function from kernels/`file`.cu. It is compiled and loaded when first
+        used."""
         key = (file, function, *defines)
         if key not in self._kernels:
             binary = self._compiler.compile(file, self.capability, defines)
@@ -106,7 +106,7 @@ class CudaDevice:
         return self._kernels[key]
 
     def describe(self, root: Path = ROOT) -> Device:
-        """Returns the device's description. `root` is the folder from which sysfs is read."""
+        """Returns the device's description. `root` is the folder in which sysfs is found."""
         address = self.pci_address()
         memory = int(self.driver.call("cuDeviceTotalMem", self.handle))
         module = read_text(root, "sys/module/nvidia/version")
@@ -135,22 +135,22 @@ class CudaDevice:
 
     @property
     def is_instance(self) -> bool:
-        """Whether this device is a MIG instance. CUDA appends the profile of an instance to the
-        GPU's name."""
+        """Whether this device is a MIG instance. CUDA appends the instance's profile to the
+        device's name."""
         return " MIG " in self.model
 
     @cached_property
     def near(self) -> int:
-        """Returns the number of the host node that is nearest to the device."""
+        """Returns the number of the NUMA node that is nearest to the device."""
         return near_node(ROOT, self.pci_address())
 
     def pci_address(self) -> str:
-        """Returns the device's PCI address as sysfs writes it: 0000:1b:00.0 (domain, bus, device,
+        """Returns the device's PCI address in the form of sysfs: 0000:1b:00.0 (domain, bus, device,
         function)."""
         return _text(self.driver.call("cuDeviceGetPCIBusId", 16, self.handle)).lower()
 
     def uuid(self) -> str:
-        """Returns the device's UUID as nvidia-smi prints it: GPU-…, or MIG-… for an instance."""
+        """Returns the device's UUID in the form of nvidia-smi: GPU-…, or MIG-… for an instance."""
         # CUDA 12 has the MIG-aware call under a second name.
         second = hasattr(self.driver.enums, "cuDeviceGetUuid_v2")
         name = "cuDeviceGetUuid_v2" if second else "cuDeviceGetUuid"
@@ -159,7 +159,7 @@ class CudaDevice:
         return f"{'MIG' if self.is_instance else 'GPU'}-{'-'.join(groups)}"
 
     def close(self) -> None:
-        """Releases the context and everything created in the context; idempotent."""
+        """Releases the context and everything in it. May be called again."""
         if self._context is None:
             return
         # Fails on a lost device, whose streams are lost, too.
@@ -175,11 +175,11 @@ class CudaDevice:
 
 
 class KernelLaunch:
-    """A kernel with grid and arguments, which can be enqueued any number of times.
+    """A kernel with its grid and arguments. It can be enqueued any number of times.
 
-    `arguments` are ctypes values or 64-bit integers. None stands for the argument `varying`, which
-    is 1 unless set. Arguments are read when the launch is enqueued. `shared` is dynamic shared
-    memory in bytes."""
+    `arguments` are ctypes values or 64-bit integers. None stands for the value of `varying`, which
+    is 1 unless set. All values are read anew by each call of `enqueue`. `shared` is the dynamic
+    shared memory in bytes."""
 
     def __init__(
         self,
@@ -200,11 +200,11 @@ class KernelLaunch:
         self._pointers = (ctypes.c_void_p * len(pointers))(*pointers)
 
     def words(self, stream: Any) -> tuple[int, ...]:
-        """Returns the arguments of cuLaunchKernel, as C words."""
+        """Returns the arguments of cuLaunchKernel as C words."""
         return tuple(map(int, self._arguments(stream)))
 
     def enqueue(self, stream: Any) -> None:
-        """Launches the kernel on a stream of the current context."""
+        """Launches the kernel on a stream. The stream's context must be current."""
         about = f"{self._blocks} blocks of {self._threads} threads"
         self._call("cuLaunchKernel", *self._arguments(stream), about=about)
 
@@ -221,14 +221,14 @@ def _text(value: bytes) -> str:
 
 
 class PeerAccess:
-    """The pairs of devices between which this process has enabled access."""
+    """Remembers between which devices this process has enabled peer access."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._enabled: set[tuple[int, int]] = set()
 
     def connect(self, devices: Iterable[CudaDevice]) -> None:
-        """Enables access between two devices in both directions, unless that was done before."""
+        """Enables peer access between all of these devices, in both directions."""
         for one, other in permutations({id(device): device for device in devices}.values(), 2):
             if (one.index, other.index) not in self._enabled:
                 self._enable(one, other)

@@ -1,4 +1,4 @@
-"""The interface to the CUDA driver: calls driver functions by name and translates errors."""
+"""Calls functions of the CUDA driver by name, and translates errors."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ _KINDS: dict[str, type[BackendError]] = {
     "CUDA_ERROR_LAUNCH_TIMEOUT": TookTooLong,
     "CUDA_ERROR_TIMEOUT": TookTooLong,
 }
-"""Statuses that name the cause. After any other status, NVML is asked whether a device is lost,
-because the driver then returns CUDA_ERROR_UNKNOWN, CUDA_ERROR_LAUNCH_FAILED and the like."""
+"""Exceptions for statuses that name the cause. Other statuses, such as CUDA_ERROR_UNKNOWN, may mean
+that a device is lost."""
 _TAKES_DEVICE = "cuDevicePrimaryCtxRetain"
-"""The call for which a device is unavailable if its compute mode or another process prevents it."""
+"""The first call that takes a device. It fails if the compute mode or another process prevents
+this."""
 _OLDEST_MAJOR = 12
 _NEWEST_MAJOR = 13
 
 
 class Driver:
-    """The CUDA driver API. `enums` is the module of the bindings that has constants and types."""
+    """The CUDA driver API. `enums` is the Python module with the API's constants and types."""
 
     def __init__(self, bindings: Any) -> None:
         self.enums = bindings
@@ -42,11 +43,11 @@ class Driver:
         """A function that finds out, without CUDA, which device is lost, if any."""
 
     def call(self, name: str, *arguments: Any, about: str = "") -> Any:
-        """Calls the driver function `name` and returns the results besides the status: None, a
-        value or a tuple.
+        """Calls the driver function `name`. Returns its results without the status: None, a value
+        or a tuple.
 
-        If the status is not success, raises the exception from `error`. `about` says what the call
-        was for (sizes, devices)."""
+        If the call fails, raises the exception that `error` returns. `about` adds details to the
+        message, such as sizes or devices."""
         try:
             status, *values = getattr(self.enums, name)(*arguments)
         except RuntimeError as error:  # the bindings did not find the function: an older driver
@@ -58,9 +59,9 @@ class Driver:
         return values[0] if len(values) == 1 else tuple(values)
 
     def error(self, call: str, status: Any, about: str = "") -> BackendError:
-        """Returns the exception for a status other than success, with the CUDA error's name. The
-        exception is AllocationError if memory is short, DeviceLost if the device is gone,
-        TookTooLong if the driver ended a kernel, else BackendError."""
+        """Returns the exception for a failed call, with the name of CUDA's error. It is
+        AllocationError if memory is short, DeviceLost if the device is gone, TookTooLong if the
+        driver ended a kernel, else BackendError."""
         name = self.error_name(status)
         kind = _KINDS.get(name, BackendError)
         if kind is DeviceLost and call == _TAKES_DEVICE:
@@ -70,8 +71,8 @@ class Driver:
         return (DeviceLost if lost else kind)(call, f"{name} ({said})" if said else name)
 
     def _ask_for_lost(self) -> str | None:
-        """Returns which device is lost, if any. If another lost device is found during this search,
-        no second search starts."""
+        """Returns the name of a lost device, or None. The search itself may fail on a lost device;
+        it then does not start again."""
         ask, self.lost_device = self.lost_device, lambda: None
         try:
             return ask()
@@ -79,7 +80,7 @@ class Driver:
             self.lost_device = ask
 
     def error_name(self, status: Any) -> str:
-        """Returns CUDA's name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
+        """Returns the CUDA name of a status, such as CUDA_ERROR_OUT_OF_MEMORY."""
         return str(getattr(status, "name", status))
 
     def version(self) -> str:
@@ -89,8 +90,8 @@ class Driver:
 
 
 def open_driver() -> Driver:
-    """Returns the initialised driver. Raises Unsupported, in one line, if no driver or no device is
-    usable."""
+    """Opens and initialises the CUDA driver. Raises Unsupported if there is no driver or no
+    device."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
@@ -113,8 +114,8 @@ def open_driver() -> Driver:
 
 
 def _extra(library: ctypes.CDLL) -> str:
-    """Returns the name of the pip extra that matches the driver. Bindings of a major version newer
-    than the driver's do not run."""
+    """Returns the pip extra with the Python bindings for this driver. Bindings that are newer than
+    the driver do not run."""
     number = ctypes.c_int(0)
     library.cuDriverGetVersion(ctypes.byref(number))
     return f"cuda{min(max(number.value // 1000, _OLDEST_MAJOR), _NEWEST_MAJOR)}"

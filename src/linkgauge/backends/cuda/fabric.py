@@ -1,5 +1,6 @@
-"""Device memory that processes on other machines of the same NVLink domain can map. An IMEX channel
-must permit the mapping (CUDA driver API, virtual memory management: fabric handles)."""
+"""Device memory that processes on other machines can map. The machines must be in the same NVLink
+domain, and an IMEX channel must permit it (CUDA driver API, virtual memory management: fabric
+handles)."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ Release = Callable[[], object]
 
 
 def allocate(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
-    """Allocates `size` bytes of a device's memory that other devices of the NVLink domain can map.
+    """Allocates device memory that other devices of the NVLink domain can map. `size` is in bytes.
 
-    Raises Unsupported if the device or the machine cannot share memory by fabric handles,
+    Raises Unsupported if the device or the machine cannot share memory in this way, and
     AllocationError if memory is short."""
     kind = _handle_type(home)
     shift = shift_within(size)
@@ -45,8 +46,8 @@ def allocate(memory: Memory, size: int, home: CudaDevice) -> CudaBuffer:
 
 
 def open_handle(device: CudaDevice, handle: bytes, size: int, about: str) -> tuple[int, Release]:
-    """Maps `size` bytes of another process's memory. Returns the address, and the function that
-    unmaps the memory. Raises BackendError if the device cannot reach the memory."""
+    """Maps the memory of another process. `size` is in bytes. Returns the address, and a function
+    that unmaps the memory. Raises BackendError if the device cannot reach the memory."""
     with ExitStack() as undoing:
         device.enter()
         kind = device.driver.enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC
@@ -58,7 +59,7 @@ def open_handle(device: CudaDevice, handle: bytes, size: int, about: str) -> tup
 
 
 def _handle_type(device: CudaDevice) -> Any:
-    """Returns the type of fabric handles. Raises Unsupported if this driver has no such type."""
+    """Returns CUDA's constant for fabric handles. Raises Unsupported if the driver is too old."""
     enums = device.driver.enums
     try:
         known = device.attribute("HANDLE_TYPE_FABRIC_SUPPORTED")
@@ -71,7 +72,7 @@ def _handle_type(device: CudaDevice) -> Any:
 
 
 def _properties(device: CudaDevice, kind: Any) -> Any:
-    """Returns the properties of an allocation: pinned memory of the device that can be exported."""
+    """Returns the properties of an allocation: device memory that can be exported."""
     enums = device.driver.enums
     properties = enums.CUmemAllocationProp()
     properties.type = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -89,14 +90,14 @@ def _location(device: CudaDevice) -> Any:
 
 
 def _whole(device: CudaDevice, size: int, properties: Any) -> int:
-    """Returns `size` in bytes, rounded up to the driver's allocation granularity."""
+    """Returns `size` rounded up to the driver's granularity, in bytes."""
     least = device.driver.enums.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     step = int(device.call("cuMemGetAllocationGranularity", properties, least))
     return -(-size // step) * step
 
 
 def _map(device: CudaDevice, allocation: Any, size: int, undoing: ExitStack, about: str) -> int:
-    """Maps an allocation so that the device can read and write it, and returns its address."""
+    """Maps an allocation into the device's address space, and returns the address."""
     driver = device.driver
     start = int(driver.call("cuMemAddressReserve", size, 0, 0, 0, about=about))
     undoing.callback(driver.call, "cuMemAddressFree", start, size)

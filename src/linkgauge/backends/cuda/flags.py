@@ -1,5 +1,5 @@
-"""Flags that bounce between two devices, or between the host and a device. Each side stores into
-the other side's flag and polls its own flag."""
+"""Measures flags that bounce between two devices, or between the host and a device. Each side
+writes the other side's flag, and polls its own."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from .device import CudaDevice, KernelLaunch
 
 LIMIT = 2.0
-"""The seconds after which a side gives up if the other side does not answer."""
+"""Seconds after which a side gives up if the other side does not answer."""
 APART = 128
-"""The bytes between the flags of two sides in one memory: the flags share no cache line."""
+"""The distance of two flags in bytes, so that they share no cache line."""
 BYTES = 2 * APART
-"""Bytes of the host's memory that hold the flags of both sides."""
+"""The size of host memory for both flags, in bytes."""
 MOST = 1 << 16
-"""Most round trips of one launch."""
+"""The largest number of round trips in one launch."""
 _CALL = "flag ping-pong"
 _WORD, _HEAD = 8, 3
-"""The bytes of a word, and the words of a report before its times."""
+"""The bytes of a word, and the number of words before the times in a report."""
 _NANO = 1e-9
 
 
 class FlagKernel:
-    """A kernel of one thread that stores at address `theirs` and polls address `mine`. If `report`
-    is an address of the kernel's device, the kernel stores first. Without `report`, the kernel
-    answers."""
+    """A kernel with one thread for a ping-pong of flags. `mine` is the address of the flag that it
+    polls, `theirs` that of the flag that it writes. With `report`, an address for the times, this
+    side begins; without it, this side answers."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, report: int = 0) -> None:
         self._device = device
@@ -44,15 +44,14 @@ class FlagKernel:
         self.start(device.stream(0), 0, 0)
 
     def start(self, stream: Any, first: int, count: int) -> None:
-        """Launches the kernel, which bounces `count` values, starting with `first`."""
+        """Launches the kernel for `count` values of the flag. `first` is the first value."""
         self._first.value, self._count.value = first, count
         self._device.enter()
         self._launch.enqueue(stream)
 
 
 class Answerer:
-    """The answering side of a ping-pong, on a stream of a device. The other side may belong to
-    another process."""
+    """The side of a ping-pong that answers. The other side may be in another process."""
 
     def __init__(self, device: CudaDevice, mine: int, theirs: int, stream: int = 0) -> None:
         self.device = device
@@ -63,14 +62,14 @@ class Answerer:
         self._side.start(self._stream, first, count)
 
     def settle(self) -> None:
-        """Waits until the kernel has answered all values or given up."""
+        """Waits until the kernel has answered all values or has given up."""
         self.device.call("cuStreamSynchronize", self._stream)
 
 
 class _Restarted(Gated):
-    """Base of both sides of a ping-pong. `next` is the next value of the flag. If the other side
-    belongs to another process, `clear` sets this side's flag to 0 before every sample. 0 is never a
-    value of the flag."""
+    """The common part of both sides of a ping-pong. `next` is the next value of the flag. If the
+    other side is in another process, `clear` sets this side's flag to 0 before each sample. No
+    value is 0."""
 
     most_loops = MOST
     pace = single_iterations(2)
@@ -87,10 +86,9 @@ class _Restarted(Gated):
 
 
 class FlagGroup(_Restarted):
-    """A ping-pong of flags that a device begins. A loop sends a flag from the device to the other
-    side and back, timed by the device's clock. Each side's flag is in that side's own memory, at
-    the addresses `mine` and `theirs`. The other side is `answerer`, or belongs to another
-    process."""
+    """The side of a ping-pong that begins and takes the time. A loop sends a flag to the other side
+    and back. `mine` and `theirs` are the addresses of the flags; each flag is in its side's own
+    memory. `answerer` is the other side, or None if it is in another process."""
 
     def __init__(
         self, device: CudaDevice, mine: int, theirs: int, answerer: Answerer | None = None
@@ -109,7 +107,7 @@ class FlagGroup(_Restarted):
             raise
 
     def wait(self) -> Timing:
-        """Waits for all loops. Raises TookTooLong if a flag does not return."""
+        """Waits until all loops are done. Raises TookTooLong if a flag does not come back."""
         loops, laps = self.pass_gate()
         if loops * laps > MOST:
             raise Unsupported(f"{loops * laps} round trips at once: at most {MOST} can be recorded")
@@ -141,7 +139,7 @@ class FlagGroup(_Restarted):
             self._answerer.settle()
 
     def close(self) -> None:
-        """Waits until all kernels of this process have ended or given up; idempotent."""
+        """Waits until all kernels of this process have ended or given up. May be called again."""
         super().close()
         report, self._report = self._report, 0
         if report:
@@ -151,8 +149,7 @@ class FlagGroup(_Restarted):
 
 
 class AnsweringGroup(_Restarted):
-    """The side that answers a `FlagGroup` of another process. The first value to answer is
-    `next`."""
+    """The answering side of a ping-pong that another process begins."""
 
     def __init__(self, answerer: Answerer) -> None:
         super().__init__()
@@ -167,24 +164,23 @@ class AnsweringGroup(_Restarted):
         return Timing((), 0.0)
 
     def close(self) -> None:
-        """Waits until this side has answered all values or given up; idempotent."""
+        """Waits until this side has answered all values or given up. May be called again."""
         super().close()
         with suppress(BackendError):
             self._answerer.settle()
 
 
 def device_flags(device: CudaDevice, partner: CudaDevice, mine: int, theirs: int) -> FlagGroup:
-    """Returns a group of flags between two devices of this process. Both flags are given by
-    address."""
+    """Returns a ping-pong between two devices of this process. `mine` and `theirs` are the
+    addresses of their flags."""
     # On one device, the sides run beside each other.
     answerer = Answerer(partner, theirs, mine, stream=1 if partner is device else 0)
     return FlagGroup(device, mine, theirs, answerer)
 
 
 def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
-    """Returns a group whose loops send a flag from the host to a device and back, timed by the
-    host's clock. Both flags are in the host's memory, at address `flags`. The device polls its flag
-    over the link."""
+    """Returns a ping-pong between the host and a device, timed by the host. Both flags are in host
+    memory at the address `flags`, so the device polls over the link."""
     mine, theirs = flags, flags + APART
     value = ctypes.c_uint64(_unused())
     side = FlagKernel(device, theirs, mine)
@@ -213,7 +209,7 @@ def host_flags(device: CudaDevice, flags: int) -> IteratedGroup:
 
 
 def _unused() -> int:
-    """Returns a value that no earlier ping-pong has left in this memory."""
+    """Returns a flag value that was never used before."""
     return time.monotonic_ns()
 
 

@@ -1,4 +1,4 @@
-"""A gate that holds devices back until all work that is to start together is enqueued."""
+"""A gate (start signal) that holds devices back until all their work is enqueued."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from .launches import gate_launch
 from .memory import pinned_words
 
 GATE_SECONDS = 10.0
-"""The seconds after which a gate opens by itself. The sample is then lost, but not the device."""
+"""Seconds after which a gate opens by itself. Only the sample is then lost, not the device."""
 PATIENCE = 0.005
-"""The seconds after which a gate opens by itself if calls may wait for the device. The sample still
-counts. The delay kernel of p2pBandwidthLatencyTest waits as long (10^7 clocks)."""
+"""Seconds after which a gate opens by itself if calls may wait for the device. The sample then
+still counts. The delay is that of p2pBandwidthLatencyTest (10^7 clocks)."""
 
 
 class StartGate:
-    """A flag in pinned host memory, and kernels that poll the flag for at most `seconds`."""
+    """A gate for some devices. It is a flag in pinned host memory, and a kernel on each device that
+    polls the flag for at most `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
         self._home = devices[0]
@@ -34,8 +35,8 @@ class StartGate:
             raise
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
-        """Enqueues the kernel that waits at the gate. When the device sees the gate open, the
-        kernel records the time at address `opened`; with 0 nothing is recorded."""
+        """Enqueues the kernel that waits at the gate. If `opened` is not 0, it is the address where
+        the kernel writes the time at which it saw the gate open."""
         launch = self._launches[device.index]
         launch.varying.value = opened
         launch.enqueue(stream)

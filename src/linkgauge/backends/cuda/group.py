@@ -1,13 +1,12 @@
-"""Groups of works that run at the same time. A gate holds all works back, one event starts them,
-and events time them.
+"""Runs copies and kernels at the same time. A gate (start signal) holds all of them back. One event
+starts them, and further events time them.
 
-Every stream waits at its own gate kernel; all gate kernels poll one flag in host memory. A warm-up
-follows the gate. When all streams are warm, the first stream records its start. The other streams
-wait for that event, so that all start together, and then record their own starts. After its copies,
-each stream records an end event. The first stream waits for all end events and records the end of
-the group. (With `aligned` false, as in nvbandwidth's doMemcpyCore, the first stream does not wait
-for the others' warm-ups.) Streams wait only for events that were enqueued earlier, so streams that
-share a hardware queue cannot deadlock."""
+Each stream first waits at the gate, then warms up. When all are warm, the first stream records its
+start. The others wait for this event, so that all start together, and record their own starts. At
+its end, each stream records an end event. The first stream waits for all of these, and records the
+end of the group. Streams wait only for events that were enqueued earlier, so streams that share a
+hardware queue cannot deadlock. If `aligned` is false, the first stream does not wait for the other
+warm-ups (as in nvbandwidth's doMemcpyCore)."""
 
 from __future__ import annotations
 
@@ -28,16 +27,14 @@ from .work import Interference, PeerCopy, RecordedWork, StreamWork
 # A work of a group with its streams, its start event and its progress.
 
 NewEvent = Callable[[CudaDevice], Any]
-"""Makes an event that lives as long as the group."""
+"""A function that creates an event for the life of the group."""
 Step = tuple[int, bool]
-"""A number of loops, and whether a lap ends with them."""
+"""A number of loops, and whether a lap ends after them."""
 
 
 class Track:
-    """One work of a group, with streams and events. Events on the first stream mark the opening of
-    the gate, the end of the warm-up, the start, every lap's end, and the end. A kernel that carries
-    out all laps in one launch records laps itself. For interference, only start and end are
-    recorded."""
+    """The streams and events of one work in a group. Events mark the opening of the gate, the end
+    of the warm-up, the start, the end of each lap, and the end."""
 
     def __init__(self, work: StreamWork, streams: Sequence[Any], event: NewEvent) -> None:
         self.work = work
@@ -50,8 +47,8 @@ class Track:
         self._recorded: RecordedWork | None = None
 
     def arm(self, gate: StartGate, laps: int, whole: bool) -> None:
-        """Enqueues the gate and then the warm-up, for `laps` laps. `whole` means that all laps are
-        enqueued at once."""
+        """Enqueues the gate and the warm-up. `laps` is the number of laps that will follow. `whole`
+        says that all laps will be enqueued at once."""
         self.device.enter()
         work = self.work
         self._laps.clear()
@@ -71,7 +68,7 @@ class Track:
             work.enqueue(self.streams, work.warm_up)
 
     def enqueue(self, steps: Sequence[Step], lap: int) -> None:
-        """Enqueues steps. The first step belongs to lap `lap`."""
+        """Enqueues steps. `lap` is the number of the first step's lap."""
         self.device.enter()
         loops = sum(count for count, _ in steps)
         if self._recorded is not None:
@@ -86,12 +83,12 @@ class Track:
                     lap += 1
 
     def record(self, event: Any) -> None:
-        """Records an event in the current context. Call enter() of the track's device first."""
+        """Records an event on the first stream. The device's context must be current."""
         self.device.driver.call("cuEventRecord", event, self.streams[0])
 
     def progress(self, elapsed: Callable[[Any, Any], float]) -> tuple[float, ...]:
-        """Returns the start and the end of each lap, in seconds since the gate opened. Without
-        recorded laps, returns start and end only."""
+        """Returns the start and the end of each lap, in seconds since the gate opened. If laps were
+        not recorded, returns the start and the end of the whole."""
         if self._recorded is not None:
             return self._recorded.marks.read()
         ends = self._laps or [self.end]
@@ -104,27 +101,26 @@ class Track:
 
 
 QUEUE = 480
-"""The most operations behind a closed gate on one device. The driver's queues hold about 1024. A
-call on a full queue blocks until the device proceeds, and so would never return, because a later
-call opens the gate. The number of entries of an operation depends on the driver: if there are too
-many, the gate times out, and fewer loops wait behind the next gate."""
+"""The largest number of operations behind a closed gate on one device. The driver's queues hold
+about 1024. A call on a full queue waits for the device, but the device waits for the gate. If this
+happens, the gate opens after GATE_SECONDS, and the next gate holds fewer loops."""
 GATE_SECONDS = 2.0
-"""The seconds after which a gate times out. Arming takes milliseconds, unless a call waits for the
-gate."""
+"""Seconds after which a gate opens by itself. Enqueuing takes milliseconds, unless a call waits for
+the gate."""
 _OVERHEAD = 10
-"""The entries of gate, events and waits, in addition to a work's own entries."""
+"""The queue entries of the gate, the events and the waits."""
 _UNBOUNDED = 1 << 30
 SAMPLE_SECONDS = 0.010
-"""The seconds of a sample. Events resolve half a microsecond. Copy engines take 9 µs more for about
-every fifth copy, and the median of samples with few copies would jump by one such delay."""
+"""Seconds of a sample. About every fifth copy by a copy engine takes 9 µs more. Samples of few
+copies would therefore vary too much."""
 LAPS = 32
-"""The most samples behind one gate, which limits how long the host waits."""
+"""The largest number of samples behind one gate. It limits how long the host waits."""
 _MILLISECONDS = 1e-3
 
 
 class CudaGroup:
-    """A prepared group of works on CUDA devices. Groups share the streams of their devices, so only
-    one group may be armed at a time."""
+    """A prepared group of works on CUDA devices. Only one group may be armed at a time, because
+    groups share the devices' streams."""
 
     def __init__(
         self, driver: Driver, works: Sequence[StreamWork], *, aligned: bool = True
@@ -136,7 +132,7 @@ class CudaGroup:
             isinstance(work, PeerCopy) or work.device.calls_wait for work in works
         )
         self._made = ExitStack()
-        """Everything that close() must release, also if the constructor fails halfway."""
+        """Everything that `close` must release."""
         try:
             self._tracks = [
                 Track(work, own, self._event)
@@ -151,7 +147,7 @@ class CudaGroup:
             raise
         self._loops = self._laps = 0
         self._rest: list[list[Step]] = []
-        """Batches that do not fit behind the gate."""
+        """Batches that are enqueued after the gate has opened."""
         self._lap = 0
         """The next lap to enqueue."""
         self._armed = False
@@ -162,8 +158,8 @@ class CudaGroup:
         self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Enqueues warm-up, events and copies behind the closed gate. Loops beyond `most_loops` are
-        enqueued after the gate opens, so the host may limit their speed."""
+        """Enqueues the work behind the closed gate. Loops beyond `most_loops` are enqueued after
+        the gate has opened."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         self._gate.shut()
@@ -180,7 +176,7 @@ class CudaGroup:
             raise
 
     def _enqueue(self, steps: Sequence[Step]) -> None:
-        """Enqueues the next steps. After the last batch, enqueues the end events."""
+        """Enqueues steps, and the end events after the last steps."""
         for track in self._tracks:
             track.enqueue(steps, self._lap)
         self._lap += sum(ends for _, ends in steps)
@@ -195,8 +191,8 @@ class CudaGroup:
             self._enqueue(self._rest.pop(0))
 
     def wait(self) -> Timing:
-        """Waits for the end, and returns seconds as timed by CUDA events. Raises BackendError if a
-        device failed or the gate timed out."""
+        """Waits until all work has ended, and returns the seconds by CUDA's events. Raises
+        BackendError if a device failed or the gate was not opened in time."""
         if not self._armed:
             raise BackendError("wait", "the group is not armed")
         self._first.device.call("cuEventSynchronize", self._total)
@@ -215,23 +211,22 @@ class CudaGroup:
         )
 
     def _again(self) -> Timing:
-        """Measures the same loops again, because the last sample is lost."""
+        """Measures the same loops again, because the last sample does not count."""
         self.arm(self._loops, self._laps)
         self.open()
         return self.wait()
 
     def _hold_less(self) -> None:
-        """Halves the number of loops behind the gate, for this and later groups of the same kind. A
-        call had waited for the device while the device waited for the gate. Raises BackendError if
-        there was only one loop."""
+        """Halves the number of loops behind the gate, also for later groups of this kind. This is
+        needed if a call waited for a device that waited for the gate. Raises BackendError if only
+        one loop is left."""
         if self.most_loops == 1:
             raise BackendError("gate", f"not opened within {GATE_SECONDS:g} s")
         self.most_loops //= 2
         self._first.device.most_behind[self._kind] = self.most_loops
 
     def _settled(self, seconds: Sequence[float]) -> tuple[float, ...] | None:
-        """Returns the seconds that each track's loops took, or None if interference ended too
-        early."""
+        """Returns each work's seconds, or None if an interfering copy ended too early."""
         settled = [
             track.work.settle(self._loops * self._laps, own, seconds[0])
             if isinstance(track.work, Interference)
@@ -242,8 +237,7 @@ class CudaGroup:
         return whole if len(whole) == len(settled) else None
 
     def close(self) -> None:
-        """Opens the gate if the gate is closed, waits for enqueued work and frees everything;
-        idempotent."""
+        """Opens the gate, waits for all work and frees everything. May be called again."""
         if self._closed:
             return
         self._closed = True
@@ -256,7 +250,7 @@ class CudaGroup:
         self._made.close()
 
     def _event(self, device: CudaDevice) -> Any:
-        """Creates an event of the device, destroyed with the group."""
+        """Creates an event that is destroyed with the group."""
 
         def destroy() -> None:
             with suppress(BackendError):
@@ -286,7 +280,7 @@ class CudaGroup:
         first.record(self._total)
 
     def _await(self, tracks: Sequence[Track], event: Literal["warm", "end"]) -> None:
-        """Makes the first stream wait until all tracks reach this event."""
+        """Makes the first stream wait until all of these tracks have reached an event."""
         for track in tracks:
             track.device.enter()
             track.record(getattr(track, event))
@@ -299,7 +293,7 @@ class CudaGroup:
         return float(self._driver.call("cuEventElapsedTime", start, end)) * _MILLISECONDS
 
     def _abandon(self) -> None:
-        """Opens the gate after an error and waits for enqueued work. Further errors are ignored."""
+        """Opens the gate after an error, and waits for all work. Further errors are ignored."""
         self._gate.open()
         self._armed = False
         self._rest.clear()
@@ -311,8 +305,7 @@ class CudaGroup:
 
 
 def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
-    """Returns streams for each work, on the work's device. No stream is used by two works of the
-    group."""
+    """Returns the streams of each work, on the work's device. No two works share a stream."""
     used: Counter[int] = Counter()
     streams = []
     for work in works:
@@ -323,8 +316,8 @@ def streams_of(works: Sequence[StreamWork]) -> list[list[Any]]:
 
 
 def most_loops(works: Sequence[StreamWork]) -> int:
-    """Returns the number of loops, including warm-up, that fit behind the gate on every device; at
-    least one."""
+    """Returns how many loops, including warm-ups, fit behind the gate on every device. The result
+    is at least 1."""
     return min(
         _loops_within(QUEUE, [work for work in works if work.device is device])
         for device in {id(work.device): work.device for work in works}.values()
@@ -346,7 +339,8 @@ def _loops_within(room: int, works: Sequence[StreamWork]) -> int:
 
 
 def batches(loops: int, laps: int, most: int) -> list[list[Step]]:
-    """Splits laps into steps, and steps into batches of at most `most` loops."""
+    """Splits all loops into batches of at most `most` loops. A batch consists of steps; no step
+    crosses the end of a lap."""
     found: list[list[Step]] = [[]]
     room = most
     for _ in range(laps):

@@ -1,5 +1,5 @@
-"""Device memory that another process opens. CUDA IPC serves processes of the same machine, fabric
-handles serve other machines of the same NVLink domain."""
+"""Device memory that other processes can open. CUDA IPC serves processes on the same machine.
+Fabric handles serve processes on other machines of the same NVLink domain."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from .device import CudaDevice
 from .memory import CudaBuffer, Fabric
 
 _NOT_HERE = ("NOT_SUPPORTED", "PEER_ACCESS_UNSUPPORTED", "MAP_FAILED", "INVALID_DEVICE")
-"""The driver's error names for two devices, or two containers, that share no memory."""
+"""Parts of the driver's error names if two devices or containers cannot share memory."""
 
 
 class OutOfReach(Unsupported):
-    """A device cannot reach memory of another machine by loads, stores or copy engines."""
+    """The device cannot reach the memory of another machine."""
 
 
 class Handle(msgspec.Struct, frozen=True):
-    """All that another process needs to open a buffer. `machine` is the buffer's machine,
-    `allocation` the driver's handle of the allocation, and `offset` the buffer's offset in the
-    allocation in bytes. For a fabric handle, `mapped` is the number of bytes to map, else 0.
+    """The data with which another process can open a buffer.
+
+    `machine` is the name of the buffer's machine.
+    `allocation` is the driver's handle of the allocation that contains the buffer.
+    `offset` is the buffer's place in the allocation, in bytes.
+    `mapped` is the number of bytes to map for a fabric handle, else 0.
     `domain` is the NVLink domain of the device (null: unknown)."""
 
     machine: str
@@ -36,8 +39,8 @@ class Handle(msgspec.Struct, frozen=True):
 
 
 def export(buffer: CudaBuffer, machine: str, domain: str | None = None) -> bytes:
-    """Returns the buffer's handle as bytes, for processes of this machine. A handle of fabric
-    memory is for all processes of the NVLink domain. Raises BackendError."""
+    """Returns the buffer's handle as bytes, for processes on the same machine. With fabric memory,
+    the handle is for all machines of the NVLink domain. Raises BackendError."""
     device = buffer.home
     if buffer.fabric is not None:
         own = buffer.fabric
@@ -57,9 +60,9 @@ def open_handle(
     device: CudaDevice,
     domain: str | None = None,
 ) -> CudaBuffer:
-    """Opens another process's buffer for the engines of `device`, which is in this NVLink domain.
-    If the device cannot reach the buffer, raises OutOfReach for a buffer on another machine,
-    NoPeerAccess for a buffer on this machine."""
+    """Opens a buffer of another process, for use by `device`. `machine` and `domain` are those of
+    this process. Raises OutOfReach if the buffer is on another machine and cannot be reached, and
+    NoPeerAccess if it is on this machine."""
     handle = msgspec.msgpack.decode(exported, type=Handle)
     own = None
     if handle.mapped:
@@ -73,7 +76,7 @@ def open_handle(
 def _opened(
     handle: Handle, machine: str, memory: Memory, device: CudaDevice
 ) -> tuple[int, fabric.Release]:
-    """Opens an allocation of this machine. Returns the address, and the function that closes the
+    """Opens an allocation on the same machine. Returns the address, and a function that closes the
     allocation."""
     if handle.machine != machine:
         where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
@@ -94,8 +97,7 @@ def _opened(
 def _mapped(
     handle: Handle, machine: str, memory: Memory, device: CudaDevice, domain: str | None
 ) -> tuple[int, fabric.Release]:
-    """Maps a fabric allocation. Returns the address, and the function that unmaps the
-    allocation."""
+    """Maps a fabric allocation. Returns the address, and a function that unmaps it."""
     where = f"{memory} is on {handle.machine}, cuda:{device.index} on {machine}"
     if None not in (handle.domain, domain) and handle.domain != domain:
         raise OutOfReach(f"{where}: NVLink does not join them ({handle.domain} and {domain})")

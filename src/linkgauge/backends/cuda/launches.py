@@ -1,5 +1,4 @@
-"""Launches of the kernels: variant, grid and arguments, and the words where a kernel records its
-progress."""
+"""Prepares the launches of linkgauge's CUDA kernels: variant, grid and arguments."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ from .settings import CopySettings
 
 _WORD = 8
 _BEFORE = 2
-"""The words before the marks: the time when the gate opened, and the number of steps done
+"""The number of words before the kernel's times: the opening of the gate, and the number of steps
 (progress.cuh)."""
 _SIZE = (_BEFORE + MOST_LAPS + 1) * _WORD
 _NANO = 1e-9
 
 
 class Marks:
-    """Words in a device's memory that record progress. The gate records its opening at `opened`.
-    The kernel counts its steps at `steps`, followed by its start and the end of each of the `laps`.
-    Times are nanoseconds of the device's clock."""
+    """Words in device memory where a kernel records its progress. The gate records the time of its
+    opening at `opened`. The kernel counts its steps at `steps`, and then records its start and the
+    end of each lap. Times are in nanoseconds of the device's clock."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device = device
@@ -36,7 +35,7 @@ class Marks:
         self.laps = c_uint64(1)
 
     def reset(self, stream: Any) -> None:
-        """Enqueues the clearing of all words on the stream."""
+        """Enqueues on the stream that all words are set to 0."""
         self._device.driver.call("cuMemsetD8Async", self.opened, 0, _SIZE, stream)
 
     def read(self) -> tuple[float, ...]:
@@ -52,21 +51,21 @@ class Marks:
 
 
 UNIT = 16
-"""Bytes of one access."""
+"""The bytes of one access."""
 STAGE = 32 << 10
 STAGES = 4
-"""The bulk kernel's ring in shared memory: STAGES chunks of STAGE bytes."""
+"""The number of chunks in the bulk kernel's ring in shared memory. A chunk has STAGE bytes."""
 LOOPS = None
-"""Placeholder for a kernel's number of loops, the varying argument."""
+"""The argument that stands for a kernel's number of loops."""
 _WORDS = 1 << 64
 _SWEEP_THREADS = 512
 _SWEEP_BLOCKS_A_MULTIPROCESSOR = 4
 
 
 def gate_launch(device: CudaDevice, state: int, limit_ns: int) -> KernelLaunch:
-    """Returns a kernel that polls until the word at `state` is not 0, for at most `limit_ns`. The
-    varying argument is an address. The kernel writes the time to this address, unless the address
-    is 0."""
+    """Returns the gate's kernel. It waits until the word at address `state` is not 0, at most for
+    `limit_ns` nanoseconds. The varying argument is an address where the kernel writes the time, or
+    0."""
     return KernelLaunch(device, device.kernel("gate", "gate"), (1, 1), (state, limit_ns, None))
 
 
@@ -79,11 +78,11 @@ def copy_launch(
     both_ways: bool,
     marks: Marks | None = None,
 ) -> KernelLaunch:
-    """Returns a kernel of `device` that copies `size` bytes. Addresses must be 16-byte aligned. The
-    kernel records its progress in `marks`, if given.
+    """Returns a kernel that copies `size` bytes. Addresses must be multiples of 16. If `marks` are
+    given, the kernel records its progress there.
 
-    Raises InputError for bulk settings that exceed the kernel's ring. Raises Unsupported for bulk
-    copies on devices older than compute capability 9.0, and for bulk copies in both directions."""
+    Raises InputError if settings of a bulk copy are too large. Raises Unsupported for a bulk copy
+    in both directions, or on a device older than compute capability 9.0."""
     if settings.kernel == "bulk":
         _check_bulk(device, settings, both_ways)
         shared = STAGE * STAGES
@@ -117,10 +116,11 @@ def copy_launch(
 
 
 def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple[int, int]:
-    """Returns the number of blocks of a plain copy, and the number of accesses in flight.
+    """Returns the number of blocks for a plain copy, and the number of accesses in flight per
+    thread.
 
-    If the size is too small to give every block a tile, tiles shrink. Smaller tiles have fewer
-    accesses in flight, which costs less than an idle multiprocessor."""
+    If the size is too small for all multiprocessors, the number of accesses is reduced. This costs
+    less than idle multiprocessors."""
     blocks = settings.blocks or multiprocessors
     unroll = settings.unroll
     while unroll > 1 and size < blocks * settings.threads * unroll * UNIT:
@@ -139,14 +139,14 @@ def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> 
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
-    """Returns a kernel that reads `size` bytes. The kernel xors their 64-bit words into the word at
-    `checksum`."""
+    """Returns a kernel that reads `size` bytes. It stores the xor of all 64-bit words at the
+    address `checksum`."""
     kernel = device.kernel("stream", "read")
     return KernelLaunch(device, kernel, _sweep(device, size), (source, size, LOOPS, checksum))
 
 
 def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> KernelLaunch:
-    """Returns a kernel that writes the CONSTANT pattern of `seed` over `size` bytes."""
+    """Returns a kernel that writes `size` bytes of the pattern CONSTANT."""
     kernel, grid = device.kernel("stream", "write"), _sweep(device, size)
     return KernelLaunch(device, kernel, grid, (destination, size, LOOPS, first_word(seed)))
 
@@ -154,8 +154,8 @@ def write_launch(device: CudaDevice, destination: int, size: int, seed: int) -> 
 def fill_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, flip: bool
 ) -> KernelLaunch:
-    """Returns a kernel that writes a pattern, or its complement, over the first `size` bytes of a
-    buffer."""
+    """Returns a kernel that writes a pattern into the first `size` bytes of a buffer. `flip`
+    inverts all bits."""
     kernel = buffer.home.kernel("pattern", "fill")
     mask = _WORDS - 1 if flip else 0
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), mask)
@@ -165,15 +165,15 @@ def fill_launch(
 def compare_launch(
     buffer: CudaBuffer, size: int, pattern: Pattern, seed: int, first: int
 ) -> KernelLaunch:
-    """Returns a kernel that compares memory with a pattern. The kernel lowers the word at `first`
-    to the offset of the first byte that differs."""
+    """Returns a kernel that compares a buffer with a pattern. It stores the offset of the first
+    wrong byte at the address `first`."""
     kernel = buffer.home.kernel("pattern", "compare")
     arguments = (buffer.address, size, seed % _WORDS, c_int(pattern), first)
     return KernelLaunch(buffer.home, kernel, _sweep(buffer.home, size), arguments)
 
 
 def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> KernelLaunch:
-    """Returns a kernel that makes a ring of `count` pointers, `stride` bytes apart."""
+    """Returns a kernel that writes a ring of `count` pointers, `stride` bytes apart."""
     kernel, grid = device.kernel("chase", "link"), _sweep(device, count * UNIT)
     return KernelLaunch(device, kernel, grid, (address, count, stride))
 
@@ -181,12 +181,11 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 def chase_launches(
     device: CudaDevice, address: int, count: int, stride: int, accesses: int
 ) -> list[KernelLaunch]:
-    """Returns a launch for each multiprocessor. In each launch, one block follows `accesses`
-    pointers of a ring of `count` pointers.
+    """Returns one launch for each multiprocessor. In a launch, one block follows `accesses`
+    pointers in a ring of `count` pointers.
 
-    A grid with one block per multiprocessor uses all multiprocessors, so each launch chases from a
-    different multiprocessor (nvbandwidth's ptrChasingKernel). Each launch starts where the previous
-    launch ended, so that all launches together cover the whole ring."""
+    Every launch uses another multiprocessor, as in nvbandwidth's ptrChasingKernel. Every launch
+    starts where the previous one ended, so that together they cover the ring."""
     kernel = device.kernel("chase", "chase")
     grid = (device.multiprocessors, 1)
     launches = []
@@ -198,14 +197,13 @@ def chase_launches(
 
 
 def first_word(seed: int) -> int:
-    """Returns word 0 of a seed's pattern (see Pattern)."""
+    """Returns the first word of the pattern with this seed (see Pattern)."""
     x = seed * 0xD1B54A32D192ED03 * 0x9E3779B97F4A7C15 % _WORDS
     return x ^ x >> 29
 
 
 def _sweep(device: CudaDevice, size: int) -> tuple[int, int]:
-    """Returns the grid, as blocks and threads, of a kernel that covers `size` bytes in grid-wide
-    strides."""
+    """Returns the numbers of blocks and threads for a kernel that covers `size` bytes."""
     wanted = -(-size // (UNIT * _SWEEP_THREADS))
     most = device.multiprocessors * _SWEEP_BLOCKS_A_MULTIPROCESSOR
     return max(1, min(wanted, most)), _SWEEP_THREADS

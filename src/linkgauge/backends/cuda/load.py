@@ -1,5 +1,5 @@
-"""A load on a link while single iterations are timed: a kernel that copies at a share of its full
-rate."""
+"""Puts a load on a link while other operations are timed. The load is a kernel that copies at a
+share of its full rate."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from .memory import address_in, pinned_words
 
 THREADS, UNIT = 512, 16
 TILE = THREADS * UNIT
-"""Bytes that a block copies at a time."""
+"""The bytes that a block copies at a time."""
 LIMIT = 3.0
 """Seconds after which a load ends by itself."""
 _WHOLE = 0.02
-"""The seconds over which a load's own rate is measured."""
+"""Seconds for which the full rate of a load is measured."""
 _LEAST = 0.005
-"""The least seconds that a load lasts. The rate of a load counts whole tiles only."""
+"""The shortest time of a load in seconds. Its rate counts only whole tiles."""
 _STREAM = 2
-"""The number of a load's first stream on its device; lower numbers are streams of the measured
-group."""
+"""The number of the first stream for loads. Lower numbers are for the measured group."""
 _WORD, _NANO = 8, 1e-9
 
 
 class KernelLoad:
-    """A load by a kernel of `device`. `number` counts the loads that run with the same group.
-    Raises Unsupported for transfers that cannot be a load."""
+    """A load on a link by a kernel of `device`. `number` counts the loads of the same group. Raises
+    Unsupported if the transfer cannot be a load."""
 
     def __init__(self, device: CudaDevice, copy: Copy, number: int = 0) -> None:
         transfer = copy.transfer
@@ -74,7 +73,7 @@ class KernelLoad:
         return self.stop()
 
     def start(self) -> None:
-        """Starts the kernel, and waits until the kernel copies."""
+        """Starts the kernel, and waits until it has begun to copy."""
         device = self._device
         self._signals[0] = self._signals[1] = 0
         device.enter()
@@ -86,7 +85,8 @@ class KernelLoad:
                 raise TookTooLong("load", f"did not start within {LIMIT:g} s")
 
     def stop(self) -> float:
-        """Ends the kernel and returns its rate in bytes/s, or 0 if the kernel had already ended."""
+        """Ends the kernel and returns its rate in bytes/s. The rate is 0 if the kernel had already
+        ended."""
         self._signals[1] = 1
         self._device.call("cuStreamSynchronize", self._stream)
         raw = bytearray(4 * _WORD)
@@ -100,7 +100,7 @@ class KernelLoad:
 
 
 class LoadedGroup:
-    """A group, and loads that run from the group's beginning to its end."""
+    """A group with loads that run from its start to its end."""
 
     def __init__(self, group: Group, loads: list[KernelLoad], sizes: list[int]) -> None:
         self._group, self._loads, self._sizes = group, loads, sizes
@@ -116,7 +116,7 @@ class LoadedGroup:
         self._group.open()
 
     def wait(self) -> Timing:
-        """Waits for the group. The seconds of a load are the time that all loops would take at the
+        """Waits for the group. The seconds of a load are those that all loops would take at the
         load's rate."""
         begun: list[KernelLoad] = []
         begin = time.monotonic()
@@ -141,7 +141,7 @@ class LoadedGroup:
         )
 
     def close(self) -> None:
-        """Closes the group and the loads; idempotent."""
+        """Closes the group and its loads. May be called again."""
         self._group.close()
         loads, self._loads = self._loads, []
         for load in loads:
@@ -149,7 +149,7 @@ class LoadedGroup:
 
 
 def loaded(device_of: Callable[[Memory], CudaDevice], group: Group, loads: Sequence[Copy]) -> Group:
-    """Returns the group combined with these loads, or the group itself without loads."""
+    """Returns the group together with its loads, or the group alone if there are none."""
     if not loads:
         return group
     with ExitStack() as opened:

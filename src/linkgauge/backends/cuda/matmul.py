@@ -1,4 +1,4 @@
-"""Products of matrices by cuBLAS, called as torch.matmul calls it."""
+"""Matrix products by cuBLAS, called as torch.matmul calls it."""
 
 from __future__ import annotations
 
@@ -34,17 +34,16 @@ from .verify import read_word, run
 from .work import StreamWork
 
 _LAUNCHES = 3
-"""The most operations that a product enqueues: kernels, and operations that clear their
-workspace."""
+"""The largest number of operations that a product enqueues."""
 _THREADS, _MOST_BLOCKS_A_MULTIPROCESSOR = 256, 16
 _SUM = 8
 _NOT_A_NUMBER = 0xFF
-"""A byte that makes a number of any type not a number."""
+"""A byte that gives NaN in every number type."""
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """The codes of a number type in cuBLAS and in kernels/matmul.cu, and the oldest compute
-    capability that has the type."""
+    """A number type. `number` and `compute` are its codes in cuBLAS, and `define` its code in
+    kernels/matmul.cu. `capability` is the lowest compute capability with this type."""
 
     number: int
     compute: int
@@ -61,8 +60,7 @@ _KINDS: dict[object, _Kind] = {
 
 
 class Products:
-    """Products by cuBLAS for all devices of a backend. cuBLAS is loaded for the first product. Each
-    device has one handle."""
+    """Matrix products by cuBLAS on all devices of a backend. cuBLAS is loaded when first needed."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -72,8 +70,8 @@ class Products:
     def group(
         self, device: CudaDevice, copy: Copy, does: Operation
     ) -> tuple[CudaGroup, CudaProductWork]:
-        """Returns a group of these products. Raises Unsupported without cuBLAS, or if the device
-        lacks the type of numbers."""
+        """Returns a group that computes matrix products. Raises Unsupported without cuBLAS, or if
+        the device does not have the number type."""
         kind = _KINDS[does.name]
         if device.capability < kind.capability:
             least = f"{kind.capability // 10}.{kind.capability % 10}"
@@ -101,7 +99,7 @@ class Products:
 
 
 class CudaProductWork(StreamWork):
-    """The matrices A, B and A · B on a device. A loop is one product."""
+    """Matrix products A · B on a device. A loop is one product."""
 
     on_host = False
     warm_up = WARM_UPS
@@ -167,15 +165,15 @@ class CudaProductWork(StreamWork):
         self._made.close()
 
     def _memory(self, size: int, made: ExitStack) -> int:
-        """Allocates memory of the device. `made` frees the memory."""
+        """Allocates device memory and returns the address. `made` frees it later."""
         about = f"{approximate_size(size)} of cuda:{self.device.index}"
         address = int(self.device.call("cuMemAlloc", size, about=about))
         made.callback(self.device.call, "cuMemFree", address)
         return address
 
     def _launch(self, function: str, count: int, arguments: Sequence[Any]) -> KernelLaunch:
-        """Returns a launch with one thread for each of `count` items, up to a maximum number of
-        blocks."""
+        """Returns a launch for `count` items. There is one thread for each item, up to a
+        maximum."""
         kernel = self.device.kernel("matmul", function, (f"NUMBER={self._kind.define}",))
         most = self.device.multiprocessors * _MOST_BLOCKS_A_MULTIPROCESSOR
         grid = (min(-(-count // _THREADS), most), _THREADS)

@@ -1,4 +1,4 @@
-"""Memory for CUDA: of a device, and of the host in every kind that CUDA can use."""
+"""Allocates memory for CUDA: on a device, or on the host in every kind that CUDA can use."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .device import CudaDevice
 
 HOST_KINDS = (*(kind for kind in native.KINDS if kind not in SPREAD), "mapped", "wc", "managed")
 MANAGED_SHARE = 4
-"""All managed memory of a device may take at most 1/MANAGED_SHARE of its free memory: a driver that
-must evict while kernels spin can hang the device."""
+"""Managed memory may take at most 1/MANAGED_SHARE of a device's free memory. If the driver must
+evict pages while kernels wait, the device can hang."""
 
 
 class Fabric(msgspec.Struct, frozen=True):
-    """The fabric handle of a buffer's allocation, for other machines. Address and size (in bytes)
-    are those of the allocation."""
+    """The fabric handle of a buffer, for other machines. `start` and `bytes` are the address and
+    the size of the whole allocation."""
 
     handle: bytes
     start: int
@@ -38,8 +38,8 @@ class Fabric(msgspec.Struct, frozen=True):
 
 
 class CudaBuffer(msgspec.Struct, eq=False):
-    """Memory that CUDA can use. `address` is the first byte; host and devices use the same address
-    (unified addressing). `home` is the device that allocated, fills and checks the memory."""
+    """A buffer that CUDA can use. `address` is the same for the host and for devices. `home` is the
+    device that allocated the buffer, and that fills and checks it."""
 
     memory: Memory
     size: int
@@ -58,14 +58,14 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
     @property
     def host_only(self) -> bool:
-        """Whether only the host and copy engines (with the driver's help) can reach the memory."""
+        """Whether kernels cannot reach the memory. Only the host and copy engines can."""
         return self.memory.kind == "pageable"
 
     def placement(self) -> Placement:
         return self.placed or Placement(memory=str(self.memory), bytes=self.size)
 
     def free(self) -> None:
-        """Frees the memory; idempotent."""
+        """Frees the memory. May be called again."""
         release, self.release = self.release, None
         if release is not None:
             self.home.enter()
@@ -73,7 +73,7 @@ class CudaBuffer(msgspec.Struct, eq=False):
 
 
 def ours(buffer: Buffer | None) -> CudaBuffer:
-    """Returns the buffer as a CudaBuffer. Any other type of buffer is a bug."""
+    """Returns the buffer as a CudaBuffer. Another type of buffer is a programming error."""
     if not isinstance(buffer, CudaBuffer):
         raise TypeError(f"not a buffer of the cuda backend: {buffer!r}")
     return buffer
@@ -88,8 +88,8 @@ _Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
 
 
 def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Allocates words of host memory that the host and all devices see at the same address. The
-    contents are undefined. The caller frees the words with cuMemFreeHost."""
+    """Allocates words of host memory at an address that all devices can use. The contents are
+    undefined. The caller must free the words by cuMemFreeHost."""
     enums = device.driver.enums
     flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
     size = count * ctypes.sizeof(kind)
@@ -99,11 +99,11 @@ def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Ar
 def allocate(
     memory: Memory, size: int, home: CudaDevice, node: Node | None, alone: bool
 ) -> CudaBuffer:
-    """Allocates `size` bytes of `memory` for use by `home`. `node` describes the node of host
-    memory; `alone` says that there is no other node. The CPUs of the node touch host memory first.
+    """Allocates `size` bytes of `memory` for use by the device `home`. `node` is the NUMA node of
+    host memory; `alone` says that the machine has no other node.
 
-    Raises AllocationError if memory is short, and Unsupported if the kind of memory is unknown
-    here."""
+    Raises AllocationError if memory is short, and Unsupported if CUDA has no such kind of
+    memory."""
     home.enter()
     if memory.is_device:
         shift = shift_within(size)
@@ -122,10 +122,9 @@ def allocate(
 def _native_memory(
     memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool
 ) -> CudaBuffer:
-    """Allocates memory by the native core. The native core binds the memory to its node, touches it
-    with all CPUs of the node, and requests huge pages. The driver then pins the memory, unless the
-    kind is pageable. Pinning existing pages takes a fraction of the time of an allocation by the
-    driver."""
+    """Allocates host memory by the native core, on the memory's NUMA node and with huge pages if
+    possible. The driver then pins the memory, unless its kind is pageable. This is much faster than
+    an allocation by the driver."""
     held = NodeMemory(memory, size, node.index, alone, node.cpus)
     pinned = memory.kind != "pageable"
     if pinned:
@@ -150,8 +149,8 @@ def _native_memory(
 
 
 def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> CudaBuffer:
-    """Allocates pinned memory by the driver: `mapped` (zero copy) or `wc` (write-combined). The
-    memory cannot be bound to a node; the driver takes pages near the calling CPU."""
+    """Allocates pinned host memory by the driver: `mapped` (zero copy) or `wc` (write-combined).
+    The driver takes pages near this thread's CPU."""
     enums = home.driver.enums
     flags = {
         "mapped": enums.CU_MEMHOSTALLOC_DEVICEMAP,
@@ -169,8 +168,8 @@ def _driver_memory(memory: Memory, size: int, home: CudaDevice, node: Node) -> C
 
 
 def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: bool) -> CudaBuffer:
-    """Allocates managed memory that prefers its node and is mapped into the device. Copies access
-    the memory in place, and no page migrates while the clock runs."""
+    """Allocates managed memory that stays on its NUMA node. Copies access the memory in place, so
+    no page moves while the clock runs."""
     _check_managed(size, home)
     attach = home.driver.enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL
     address = int(home.driver.call("cuMemAllocManaged", size, attach, about=_about(memory, size)))
@@ -193,8 +192,8 @@ def _managed(memory: Memory, size: int, home: CudaDevice, node: Node, alone: boo
 
 
 def _check_managed(size: int, home: CudaDevice) -> None:
-    """Raises Unsupported if the device can never have `size` bytes of managed memory, and
-    AllocationError if the device cannot have so many bytes now."""
+    """Checks that the device can have `size` bytes of managed memory. Raises Unsupported if it
+    never can, and AllocationError if it cannot now."""
     if not home.attribute("CONCURRENT_MANAGED_ACCESS"):
         raise Unsupported(f"cuda:{home.index} cannot use managed memory while the host does")
     free, _ = home.driver.call("cuMemGetInfo")
@@ -209,7 +208,7 @@ def _check_managed(size: int, home: CudaDevice) -> None:
 
 
 def _advise(home: CudaDevice, address: int, size: int, memory: Memory, alone: bool) -> None:
-    """Advises the driver to keep the pages on the memory's node, mapped into the device."""
+    """Tells the driver to keep managed pages on the memory's NUMA node, mapped into the device."""
     enums = home.driver.enums
     places, advice = enums.CUmemLocationType, enums.CUmem_advise
     host = places.CU_MEM_LOCATION_TYPE_HOST if alone else places.CU_MEM_LOCATION_TYPE_HOST_NUMA
@@ -231,8 +230,8 @@ def _about(memory: Memory, size: int) -> str:
 
 @contextmanager
 def _on_cpus(cpus: Sequence[int]) -> Iterator[None]:
-    """Runs the body of the `with` statement on these CPUs, so that pages first touched there lie on
-    the CPUs' node."""
+    """Runs a `with` block on these CPUs. Pages that are first touched in it lie on the CPUs' NUMA
+    node."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         if cpus:

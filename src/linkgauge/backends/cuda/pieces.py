@@ -1,5 +1,4 @@
-"""Copies that are cut into small pieces: many transfers, one after another on each of several
-streams."""
+"""Copies that are cut into small parts. Several streams copy the parts one after another."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ _LANES = 32
 def pieces_launch(
     device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces
 ) -> KernelLaunch:
-    """Returns a kernel of `device` that copies `size` bytes with one block for each stream.
-    Addresses must be 16-byte aligned. In a warp's access of 128, 256 or 512 bytes, each lane
-    accesses 4, 8 or 16 bytes."""
+    """Returns a kernel that copies `size` bytes in small parts, with one block for each stream.
+    Addresses must be multiples of 16. `pieces` gives the bytes of an access by a whole warp: 128,
+    256 or 512."""
     kernel = device.kernel("pieces", "copy", (f"PIECE={pieces.size}", f"PAYLOAD={pieces.payload}"))
     threads = min(pieces.size // (pieces.payload // _LANES), _MOST_THREADS)
     arguments = (destination, source, size, LOOPS)
@@ -29,8 +28,8 @@ def pieces_launch(
 
 
 class PieceCopies(StreamWork):
-    """Copies by copy engines, one copy for each piece. A loop is one graph with a chain of copies
-    for each stream. If the copies were enqueued one by one, each copy would wait for its call."""
+    """Copies small parts by copy engines. A loop is one CUDA graph with a chain of copies for each
+    stream. Separate calls for each copy would be too slow."""
 
     def __init__(
         self, device: CudaDevice, destination: int, source: int, size: int, pieces: Pieces

@@ -1,5 +1,5 @@
-"""Makes driver calls on a device's stream, and times them one by one on the host. Also times the
-calls that enqueue copies."""
+"""Makes calls of the CUDA driver on a stream, and times them on the host. Also times the calls that
+enqueue copies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from .memory import address_in, pinned_words
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
-"""The name of a function of the native core. The function is called like the driver's functions."""
+"""The name of a function of the native core. It is called in the same way as the driver's
+functions."""
 
 
 @cache
@@ -35,7 +36,7 @@ def address_of(function: str) -> int:
 
 
 class CudaQueue(Queue):
-    """The first stream of a device. `made` closes the resources of the stream's calls."""
+    """The first stream of a device, as a queue of calls. `made` closes the calls' resources."""
 
     def __init__(self, device: CudaDevice, made: ExitStack) -> None:
         self._device, self._made = device, made
@@ -98,9 +99,8 @@ class CudaQueue(Queue):
         yield _AWAIT, (word, ctypes.addressof(launch.varying), int(flags.LIMIT * 1e9))
 
     def _loaded(self, kernel: str, *arguments: int | None) -> KernelLaunch:
-        """Loads a kernel and returns a launch of the kernel. Loading comes first, because no kernel
-        can be loaded during a capture. The arguments of the launch exist until everything is
-        closed."""
+        """Loads a kernel and returns its launch. The kernel must be loaded before a graph is
+        captured."""
         device = self._device
         launch = KernelLaunch(device, device.kernel("flags", kernel), (1, 1), arguments)
         self._made.callback(lambda: launch)
@@ -110,7 +110,7 @@ class CudaQueue(Queue):
         return launch
 
     def _release(self, call: str, what: Any) -> None:
-        """Releases a resource after all work on the stream has ended."""
+        """Releases a resource when all work on the stream has ended."""
         with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)
             self._device.driver.call(call, what)
@@ -123,13 +123,12 @@ class CudaQueue(Queue):
 
 _NANO = 1e-9
 _GATE = 1
-"""The number of operations in the queue that the gate itself takes."""
+"""The number of queue entries that the gate takes."""
 
 
 class EnqueuingGroup(Gated):
-    """Times how long the host takes to enqueue one copy by the call `named`, on the first queue of
-    a device. The seconds are host time, from before the first call until after the last. If the
-    calls `may_block`, they may wait for the device. `made` owns the resources of the calls."""
+    """Times how long the host takes to enqueue a copy. `named` is the driver call that enqueues it.
+    `may_block` says that the call may wait for the device. `made` owns the call's resources."""
 
     most_loops = QUEUE - _GATE
     pace = Pace(loops=1)
@@ -148,8 +147,8 @@ class EnqueuingGroup(Gated):
         self._closed = False
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Arms the gate. Raises Unsupported if more calls are to be enqueued than fit behind the
-        gate."""
+        """Closes the gate (start signal) and enqueues it. Raises Unsupported if the calls do not
+        fit behind the gate."""
         if self._closed:
             raise BackendError("arm", "the group is closed")
         if loops * laps > self.most_loops:
@@ -161,7 +160,7 @@ class EnqueuingGroup(Gated):
         self._gate.enqueue(self._device, self._stream)
 
     def open(self) -> None:
-        """Makes the calls, then releases the device."""
+        """Makes and times the calls, and then opens the gate for the device."""
         super().open()
         loops, laps = self._armed or (1, 1)
         self._device.enter()
@@ -180,7 +179,7 @@ class EnqueuingGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def close(self) -> None:
-        """Opens the gate if the gate is closed, and waits for enqueued work; idempotent."""
+        """Opens the gate and waits for all work. May be called again."""
         if self._closed:
             return
         super().close()
@@ -193,14 +192,15 @@ class EnqueuingGroup(Gated):
 
 
 def by_the_driver(device: CudaDevice, ends: tuple[Any, ...]) -> EnqueuingGroup:
-    """Returns a group that enqueues copies by the driver, between devices without peer access.
-    `ends` are the arguments of cuMemcpyPeerAsync before the stream."""
+    """Returns a group that times copies between devices without peer access. `ends` are the
+    arguments of cuMemcpyPeerAsync, without the stream."""
     words = *map(int, ends), int(device.stream(0))
     return EnqueuingGroup(device, ("cuMemcpyPeerAsync", words), ExitStack(), may_block=True)
 
 
 def enqueued(device: CudaDevice, copy: Copy, settings: CopySettings) -> EnqueuingGroup:
-    """Returns the call that enqueues a copy: cuMemcpyAsync, or cuLaunchKernel for a kernel."""
+    """Returns a group that times the call of a copy: cuMemcpyAsync, or cuLaunchKernel for a copy by
+    a kernel."""
     transfer, stream, made = copy.transfer, int(device.stream(0)), ExitStack()
     ends = address_in(copy.destination), address_in(copy.source)
     if transfer.engine.kind == "ce":

@@ -1,5 +1,5 @@
-"""A rank with a GPU. Ranks of the same machine open the GPU's memory by CUDA IPC, ranks of the same
-NVLink domain by fabric handles. NCCL carries out copies that no engine can carry out."""
+"""A rank that measures with its own GPU. Ranks on the same machine reach the GPU's memory by CUDA
+IPC. Ranks in the same NVLink domain use fabric handles. NCCL copies between all others."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Engine, Transfer
 
 _WORD = 8
-"""Bytes of a flag."""
+"""The bytes of a flag."""
 BY_IPC = "memory of another process, by CUDA IPC"
 BY_FABRIC = "memory of another machine, by fabric handles"
 BY_NCCL = "moved by NCCL send and receive: no shared memory between these machines"
 
 
 class GpuOfRank(OfProcess):
-    """The GPU of a rank, chosen by the rank's number among the ranks of its machine. If there are
-    fewer GPUs than ranks, ranks share GPUs."""
+    """The GPU of a rank. It is chosen by the rank's number on its machine. If there are fewer GPUs
+    than ranks, ranks share GPUs."""
 
     backend: CudaBackend
 
@@ -49,7 +49,8 @@ class GpuOfRank(OfProcess):
 
 
 class CudaRank(GpuOfRank):
-    """A rank's GPU, and the rank's part of transfers with the GPUs of the ranks on `hosts`."""
+    """A rank that takes part in transfers between GPUs of several processes. `hosts` has the host
+    name of each rank."""
 
     def __init__(self, launch: Launch, backend: Backend, hosts: Sequence[str]) -> None:
         super().__init__(launch, backend)
@@ -86,8 +87,8 @@ class CudaRank(GpuOfRank):
         return export(own, self._machine, None if own.fabric is None else self._domain)
 
     def opened(self, buffer: Buffer | None) -> Buffer | None:
-        """Returns the buffer in this process. Another rank's buffer is opened, and stays open until
-        the cell's group is closed."""
+        """Returns the buffer for use in this process. The buffer of another rank is opened if
+        needed, and closed with the group of transfers."""
         if buffer is not None and buffer.memory.rank != self.rank:
             theirs = spanned(buffer)
             theirs.here = theirs.here or open_handle(
@@ -129,7 +130,7 @@ class CudaRank(GpuOfRank):
         return self.backend.collectives.token()
 
     def _collective(self, copies: Sequence[Copy], work: Collective) -> Group:
-        """Returns this rank's part of a collective. The group uses only buffers of this rank."""
+        """Returns this rank's part of a collective."""
         mine = self.places(copies)
         if not mine:
             return IdlePart()
@@ -142,8 +143,8 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.collectives.group(known, work, self.tokens), mine)
 
     def _beside_passages(self, copies: Sequence[Copy]) -> Group:
-        """Returns this rank's part of copies, of which NCCL carries out those with a token. Two
-        ranks that share several copies make their NCCL calls in the same order."""
+        """Returns this rank's part of the copies. NCCL carries out those copies that have a
+        token."""
         mine: list[Copy] = []
         passages: dict[int, Passage] = {}
         timed: list[int] = []
@@ -164,8 +165,7 @@ class CudaRank(GpuOfRank):
         return OwnCopies(self.backend.prepare_with(mine, None, passages=passages), timed)
 
     def _side(self, copy: Copy) -> Copy:
-        """Returns the copy as a transfer of this rank's own buffer, carried out by this rank's own
-        GPU."""
+        """Returns this rank's side of a copy by NCCL: its own buffer and its own GPU."""
         transfer = self.transfer(copy.transfer)
         source, destination = (
             self.opened(end) if end is not None and end.memory.rank == self.rank else None
@@ -175,8 +175,8 @@ class CudaRank(GpuOfRank):
         return Copy(by_own, source, destination, copy.size, copy.seed, warm_ups=copy.warm_ups)
 
     def _bounce(self, copy: Copy) -> Group:
-        """Returns this rank's side of a ping-pong. Raises Unsupported if the copy is not a
-        ping-pong."""
+        """Returns this rank's side of a ping-pong of flags. Raises Unsupported if the copy is
+        none."""
         check_flags(self.copy(copy))
         ends = self.opened(copy.source), self.opened(copy.destination)
         mine, theirs = ends if self.is_mine(copy) else ends[::-1]

@@ -1,4 +1,4 @@
-"""Settings of copies: settings of engines for each path, and settings stored for a GPU model."""
+"""Settings of copies. They differ by path, and tuned settings are stored for each GPU model."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from linkgauge.model.settings import Blocks, EngineSettings, Streams, Threads
 from linkgauge.model.transfer import Transfer
 
 IN_KERNEL_LOOPS = 64 << 20
-"""The size in bytes from which one launch carries out all loops of a kernel copy, as in
-nvbandwidth. Below this size each loop is a launch, so that the figure is that of single copies."""
+"""From this size on, one launch of a kernel does all loops, as in nvbandwidth. Below it, each loop
+is a launch. The size is in bytes."""
 
 LEAST_SEARCHED = 64 << 20
-"""The size in bytes from which arrays are used to find the fastest kernel for a device's memory."""
+"""The smallest arrays, in bytes, with which the fastest kernel is searched."""
 
 LEAST_IN_KERNEL = 2
-"""The fewest loops of a launch that carries out several loops. Multiprocessors do not finish at the
-same time, which affects one loop more than two."""
+"""The smallest number of loops in one launch. With a single loop, it matters more that
+multiprocessors do not finish at the same time."""
 IN_PLACE_LOOPS = 16
-"""The in-place repeats of a step in a sample, as in nvbandwidth. With fewer repeats, caches serve a
-smaller share of them."""
+"""The number of in-place repeats in a sample, as in nvbandwidth. With fewer repeats, caches would
+serve a smaller share."""
 
 FULL_GRID = (1 << 31) - 1
-"""A grid with a block for every tile of the copy."""
+"""A number of blocks that stands for one block for every tile of the copy."""
 
 
 _PATHS = {
@@ -40,12 +40,12 @@ _PATHS = {
     ("peer", "own"): "peer-read",
     ("own", "own"): "local",
 }
-"""The names of the paths on which settings depend. A path is given by the owners of source and
-destination, as seen from the engine's device."""
+"""The names of paths for settings. The key says where source and destination are, as seen from the
+device that copies."""
 
 
 class CopySettings(msgspec.Struct, frozen=True):
-    """The settings of one copy. The defaults are the geometry of nvbandwidth's kernel.
+    """The settings of one copy. The defaults are those of nvbandwidth's kernel.
 
     kernel     plain: threads access 16 bytes at a time; bulk: the bulk copy unit, through a ring of
                four 32 KiB chunks in shared memory (compute capability 9.0 and later)
@@ -68,7 +68,7 @@ class CopySettings(msgspec.Struct, frozen=True):
     streams: Streams = 1
 
     def describe(self, engine: str) -> str:
-        """Returns the settings that concern an engine (`ce` or `sm`), as text."""
+        """Returns the settings that matter for an engine (`ce` or `sm`) as text."""
         if engine == "ce":
             return f"{self.streams} streams"
         grid = "" if self.blocks in (None, FULL_GRID) else f" {self.blocks} blocks"
@@ -81,16 +81,16 @@ class CopySettings(msgspec.Struct, frozen=True):
 
 DEFAULT = CopySettings()
 SPLIT_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=1, in_place=True)
-"""nvbandwidth's split-warp kernel: one access per thread, repeated in place."""
+"""The settings of nvbandwidth's split-warp kernel: one access per thread, repeated in place."""
 
 
 ARRAY_DEFAULT = CopySettings(blocks=FULL_GRID, threads=1024, unroll=4)
-"""The settings for kernels over arrays: a block for each 64 KiB."""
+"""The default settings of kernels over arrays: a block for each 64 KiB."""
 BULK_DEFAULT = CopySettings(kernel="bulk", unroll=2)
 
 
 def is_shaped(engines: EngineSettings) -> bool:
-    """Whether the user set the shape of kernels by hand."""
+    """Whether the user has set the number of blocks, threads or the kernel."""
     return bool(engines.kernel or engines.blocks or engines.threads)
 
 
@@ -100,10 +100,9 @@ def override(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the settings `base`, changed by what the user set by hand. If the user sets a
-    kernel's shape, all other values come from the kernel's defaults, not from a tuned shape. Copies
-    in both directions use the plain kernel, because the bulk kernel copies in one direction
-    only."""
+    """Returns the settings `base` with the user's own settings in their place. If the user sets the
+    shape of a kernel, tuned values are not used at all. Copies in both directions always use the
+    plain kernel, because the bulk kernel copies only one way."""
     bulk = operation in ("copy", "peak-copy") and not transfer.both_ways
     given = {"streams": engines.streams}
     if transfer.engine.kind == "sm":
@@ -122,8 +121,8 @@ def chosen(
     transfer: Transfer,
     operation: OperationName = "copy",
 ) -> CopySettings:
-    """Returns the settings set by hand, else the settings in `tuned` for the transfer's path, else
-    the defaults."""
+    """Returns the settings of a transfer: the user's, or else those in `tuned`, or else the
+    defaults."""
     base = tuned.get(key(transfer, operation), defaults(transfer, operation))
     return override(base, engines, transfer, operation)
 
@@ -135,8 +134,8 @@ def _seen(memory: Memory, owner: Memory) -> str:
 
 
 def key(transfer: Transfer, operation: OperationName = "copy") -> str:
-    """Returns the name under which the tuned settings of a transfer are stored: `sm from-host`, or
-    `sm peak-read` for arrays."""
+    """Returns the name of a transfer's path, under which tuned settings are stored. Examples are
+    `sm from-host` and, for arrays, `sm peak-read`."""
     owner = transfer.engine.owner
     if operation != "copy":
         return f"{transfer.engine.kind} {operation}"
@@ -146,16 +145,16 @@ def key(transfer: Transfer, operation: OperationName = "copy") -> str:
 
 
 def load_tuned(model: str, folder: Path | None = None) -> dict[str, CopySettings]:
-    """Returns the settings stored for a GPU model. Returns an empty mapping if there are none or
-    the file cannot be decoded."""
+    """Returns the tuned settings of a GPU model by path. Returns an empty dict if there are
+    none."""
     return load(tuned_file(model, folder), dict[str, CopySettings])
 
 
 def store_tuned(
     model: str, best: dict[str, CopySettings | None], folder: Path | None = None
 ) -> Path:
-    """Stores settings for a GPU model, and keeps the stored settings of other paths. None instead
-    of settings removes a path, which then uses the defaults. Raises OSError."""
+    """Stores tuned settings of a GPU model. Settings of other paths are kept. The value None
+    deletes a path, so that it uses the defaults. Raises OSError."""
     path = tuned_file(model, folder)
     known = load_tuned(model, folder) | best
     store(path, {name: settings for name, settings in known.items() if settings is not None})
@@ -163,7 +162,7 @@ def store_tuned(
 
 
 def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
-    """Returns the settings of a transfer for which no settings are tuned or set by hand."""
+    """Returns the default settings of a transfer."""
     if operation != "copy":
         return ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

@@ -1,4 +1,4 @@
-"""Finds the fastest settings of each path on a GPU, and stores the settings for the GPU's model."""
+"""Finds the fastest settings for each path on a GPU, and stores them for the GPU's model."""
 
 from __future__ import annotations
 
@@ -33,16 +33,15 @@ TUNE_SIZE = 512 << 20
 FINALISTS = 5
 ROUNDS = 7
 GAIN = 1.001
-"""Settings replace the defaults only if they are faster by this factor."""
+"""Settings replace the defaults only if they are faster by at least this factor."""
 _SAMPLE_SECONDS, _ARRAY_SECONDS = 0.02, 0.005
 _THREADS_A_MULTIPROCESSOR = 2048
-"""The number of threads that may run on a multiprocessor at the same time, for most
-architectures."""
+"""The number of threads that can run on a multiprocessor at once, on most architectures."""
 _SEED = 7
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A path for which settings are searched: a transfer and an operation."""
+    """A path to tune, given by a transfer and an operation."""
 
     transfer: Transfer
     operation: OperationName = "copy"
@@ -53,7 +52,7 @@ class Path(msgspec.Struct, frozen=True):
 
     @property
     def contents(self) -> tuple[Pattern, Pattern]:
-        """Returns two patterns: the source's, and the destination's after the operation."""
+        """Returns the patterns of source and destination after the operation."""
         work = ARRAYS.get(self.operation)
         if work is not None and work.computes:
             return Pattern.NUMBERS, RESULTS[work.kind]
@@ -61,7 +60,7 @@ class Path(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Settings with their rate in bytes/s. The rate counts both directions, or all arrays."""
+    """Settings that were tried. `rate` is in bytes/s; it counts both directions, or all arrays."""
 
     settings: CopySettings
     rate: float
@@ -75,15 +74,15 @@ def tune(
     folder: File | None = None,
     tell: Callable[[Tried], None] = lambda tried: None,
 ) -> dict[str, CopySettings]:
-    """Finds the best settings for each path of device `index`, and stores the settings for the
-    device's model.
+    """Finds the best settings for each path of a device, and stores them for the device's model.
 
-    Every candidate runs once. The best candidates and the defaults then take turns, so that drift
-    affects all alike. A candidate that copies wrongly or fails is dropped. Peer paths lead to the
-    device `peer`, and are skipped without a peer. Paths on which the defaults are best are left
-    out.
+    All candidates run once. Then the best candidates and the defaults take turns, so that drift
+    affects all of them. A candidate that fails or copies wrongly is dropped. `index` is the device,
+    and `peer` the other device of peer paths; without `peer`, these paths are skipped. Returns the
+    settings of those paths on which the defaults are not the best.
 
-    Raises BackendError if the device is dead. Settings found before are stored."""
+    Raises BackendError if the device is dead. Settings that were found before that are still
+    stored."""
     device = backend.devices()[index]
     best: dict[str, CopySettings | None] = {}
     for path in paths(index, peer, device.near):
@@ -94,8 +93,7 @@ def tune(
 
 
 def paths(index: int, peer: int | None, node: int = 0) -> Iterator[Path]:
-    """Yields one transfer for each path. `<->` is not searched, because a `<->` also measures the
-    order of its loops."""
+    """Yields one transfer for each path to tune. Copies in both directions are not among them."""
     device = Memory("cuda", index)
     kernel, copy_engine = Engine(device, "sm"), Engine(device, "ce")
     host = Memory("host", node)
@@ -133,9 +131,8 @@ def candidates(path: Path, multiprocessors: int) -> Iterator[CopySettings]:
 
 
 def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopySettings]:
-    """Yields the settings to try for arrays. Either the grid has a block for each tile, as in GPU
-    versions of STREAM. Or the grid has as many blocks as run at once, which move through the arrays
-    together."""
+    """Yields the settings to try for operations on arrays. A kernel has either one block for each
+    part of the arrays, or only as many blocks as can run at once."""
     yield ARRAY_DEFAULT
     for threads, unroll in product((256, 512, 1024), (1, 2, 4, 8)):
         settings = CopySettings(blocks=FULL_GRID, threads=threads, unroll=unroll)
@@ -152,7 +149,7 @@ def _of_arrays(operation: OperationName, multiprocessors: int) -> Iterator[CopyS
 def _tune_path(
     backend: CudaBackend, path: Path, size: int, report: Callable[[Tried], None]
 ) -> CopySettings | None:
-    """Returns the settings that beat the defaults on this path, or None."""
+    """Returns settings that are faster than the defaults on this path, or None."""
     transfer = path.transfer
     ends: list[CudaBuffer | None] = []
     try:
@@ -176,8 +173,8 @@ def search(
     copy: Copy,
     report: Callable[[Tried], None] = lambda tried: None,
 ) -> CopySettings | None:
-    """Returns the settings that beat the defaults on this path, or None. The search overwrites the
-    buffers of `copy`. Raises BackendError if the device is dead."""
+    """Returns settings that are faster than the defaults on this path, or None. The buffers of
+    `copy` are overwritten. Raises BackendError if the device is dead."""
     trial = _Trial(backend, path, copy, report)
     every = candidates(path, backend.multiprocessors(path.transfer.engine.owner))
     heats = [tried for settings in every if (tried := trial.run(settings)) is not None]
@@ -196,8 +193,8 @@ def search(
 
 
 def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
-    """Returns the defaults, the best other candidates, and the two best candidates of each kernel.
-    A single run may mislead about one setting of a kernel, but hardly about all settings."""
+    """Returns the settings for the second round: the defaults, the best candidates, and the two
+    best of each kernel. A single run may be wrong about one candidate, but hardly about two."""
     ranked = sorted(heats[1:], key=lambda tried: tried.rate, reverse=True)
     chosen = [tried.settings for tried in ranked[:FINALISTS]]
     for kernel in ("plain", "bulk"):
@@ -207,7 +204,7 @@ def finalists(heats: Sequence[Candidate]) -> list[CopySettings]:
 
 
 class _Trial(msgspec.Struct, frozen=True):
-    """A copy that runs with different settings, one after another."""
+    """One copy that is run with different settings."""
 
     backend: CudaBackend
     path: Path
@@ -215,8 +212,8 @@ class _Trial(msgspec.Struct, frozen=True):
     report: Callable[[Tried], None]
 
     def run(self, settings: CopySettings) -> Candidate | None:
-        """Returns the settings with the rate of one sample. Returns None if the settings cannot run
-        here, fail, or copy wrongly.
+        """Runs one sample with these settings, and returns them with their rate. Returns None if
+        they fail or copy wrongly.
 
         Raises BackendError if the buffers cannot be filled, because the device is dead."""
         copy, (given, made) = self.copy, self.path.contents
@@ -244,7 +241,7 @@ class _Trial(msgspec.Struct, frozen=True):
         )
 
     def _measured(self, settings: CopySettings) -> tuple[float, int | None]:
-        """Returns the rate in bytes/s, and the checksum that a pure read computed."""
+        """Returns the rate in bytes/s. If the operation only reads, also returns the checksum."""
         operation = self.path.operation
         group = self.backend.prepare_with([self.copy], settings, operation)
         seconds = _ARRAY_SECONDS if operation in ARRAYS else _SAMPLE_SECONDS
@@ -257,14 +254,14 @@ class _Trial(msgspec.Struct, frozen=True):
             group.close()
 
     def streaming(self, heats: Sequence[Candidate]) -> list[Candidate]:
-        """Runs the best plain kernels again, with loads and stores that bypass the caches."""
+        """Runs the best plain kernels again, with accesses that bypass the caches."""
         plain = [tried for tried in heats if tried.settings.kernel == "plain"]
         ranked = sorted(plain, key=lambda tried: tried.rate, reverse=True)[:FINALISTS]
         again = (msgspec.structs.replace(tried.settings, streaming=True) for tried in ranked)
         return [tried for settings in again if (tried := self.run(settings)) is not None]
 
     def take_turns(self, finalists: Sequence[CopySettings]) -> list[Candidate]:
-        """Runs the finalists in turns, and returns each with its median rate."""
+        """Runs the finalists in turns. Returns each with its median rate."""
         rates: list[list[float]] = [[] for _ in finalists]
         for _ in range(ROUNDS):
             for settings, own in zip(finalists, rates, strict=True):

@@ -1,8 +1,8 @@
-"""Writes and checks patterns: by a kernel if a device reaches the memory, else by threads of the
-host.
+"""Writes patterns into buffers and checks them. A kernel does this if a device can reach the
+memory, else threads of the host.
 
-A kernel covers device memory in a fraction of a millisecond, and pinned host memory at the speed of
-the link. Host threads handle only memory that kernels do not reach."""
+A kernel needs less than a millisecond for device memory; pinned host memory takes as long as the
+link needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = 8
 
 
 class Verifier:
-    """Fills and checks buffers. On each device, one word holds the result of a kernel."""
+    """Writes patterns into buffers, and checks them."""
 
     def __init__(self) -> None:
         self._words: dict[int, tuple[CudaDevice, int]] = {}
@@ -59,8 +59,7 @@ class Verifier:
         self._words.clear()
 
     def _word(self, device: CudaDevice, byte: int) -> int:
-        """Returns the address of the device's word, after setting its bytes to `byte` on the
-        `aside` stream."""
+        """Sets all bytes of the device's result word to `byte`, and returns its address."""
         if device.index not in self._words:
             self._words[device.index] = (device, new_word(device))
         word = self._words[device.index][1]
@@ -71,8 +70,7 @@ class Verifier:
 
 
 def run(device: CudaDevice, launch: KernelLaunch) -> None:
-    """Runs one launch to its end on the stream `aside`, which no gate blocks. Raises BackendError
-    for any failure."""
+    """Runs a launch to its end. No gate blocks it. Raises BackendError for any failure."""
     device.enter()
     launch.enqueue(device.aside)
     device.driver.call("cuStreamSynchronize", device.aside)

@@ -1,4 +1,4 @@
-"""The work that one transfer enqueues: copies by copy engines or kernels, or a pointer chase."""
+"""The work of one transfer on CUDA streams: copies by copy engines or kernels."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from .settings import IN_KERNEL_LOOPS, IN_PLACE_LOOPS, LEAST_IN_KERNEL, CopySett
 from .verify import new_word, read_word
 
 ALIGNMENT = 4096
-"""Slices of a transfer start at multiples of this, in bytes."""
+"""The parts of a copy start at multiples of this number of bytes."""
 PIECE = 128 << 20
-"""Approximate bytes of one piece of interference: milliseconds over any link to a host."""
+"""The approximate bytes of one part of an interfering copy. They take milliseconds."""
 MARGIN = 1.1
-"""The factor by which interference is to outlast the measured copy, judged by the last sample."""
+"""Interfering copies should run this many times as long as the measured copy."""
 
 
 class StreamWork(ABC):
-    """The work that one transfer enqueues. `streams` is the number of streams, helpers included.
-    `warm_up` is the number of loops before the start event. `least_loops` is the least number of
-    loops in a sample."""
+    """The work of one transfer on CUDA streams.
+
+    `streams` is the number of streams, including helpers.
+    `warm_up` is the number of loops before the start event.
+    `least_loops` is the smallest number of loops in a sample."""
 
     streams = 1
     warm_up = 0
@@ -38,27 +40,25 @@ class StreamWork(ABC):
         self.device = device
 
     def operations(self, loops: int) -> int:
-        """Returns the number of entries that `loops` loops take in the driver's queues, on all
-        streams."""
+        """Returns how many entries of the driver's queues these loops take, over all streams."""
         return loops
 
     @abstractmethod
     def enqueue(self, streams: Sequence[Any], loops: int) -> None:
-        """Enqueues the loops. Helper streams start and end in the order of the first stream. The
-        caller makes the device's context current."""
+        """Enqueues the loops. The work on the other streams starts and ends with the first stream.
+        The device's context must be current."""
 
     def checksum(self) -> int | None:
-        """Returns the xor of the words that a pure read saw, after the read has ended. Returns None
-        for other work."""
+        """Returns the xor of all words that were read, or None if the work does not only read. The
+        work must have ended."""
         return None
 
     def close(self) -> None:  # noqa: B027
-        """Frees the work's own resources. Kernels are not freed, because they belong to the
-        device."""
+        """Frees the resources of this work. Kernels stay, because they belong to the device."""
 
 
 class EngineCopy(StreamWork):
-    """A copy by copy engines, split evenly over streams."""
+    """A copy by copy engines. The bytes are split evenly over streams."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class EngineCopy(StreamWork):
 
 
 class PeerCopy(StreamWork):
-    """A copy by the driver between devices without peer access. The bytes go through the host, and
-    a call may wait for the device. As in p2pBandwidthLatencyTest, there is no warm-up. `ends` are
-    the arguments of cuMemcpyPeerAsync before the stream."""
+    """A copy by the driver between devices without peer access. The bytes go through the host. A
+    call may wait for the device. There is no warm-up, as in p2pBandwidthLatencyTest. `ends` are the
+    arguments of cuMemcpyPeerAsync, without the stream."""
 
     def __init__(self, device: CudaDevice, ends: tuple[Any, ...]) -> None:
         super().__init__(device)
@@ -120,8 +120,8 @@ class PeerCopy(StreamWork):
 
 
 def blocking(work: StreamWork, streams: Sequence[Any]) -> Worked:
-    """Returns work that needs a thread of its own until the end. The driver copies pageable host
-    memory on the calling thread, so a call may return only after its bytes have arrived."""
+    """Returns work that runs in its own thread. The driver copies pageable host memory in the
+    calling thread, so calls may return only when the bytes have arrived."""
 
     def run(loops: int) -> None:
         work.enqueue(streams, loops)
@@ -135,7 +135,7 @@ Piece = Callable[[Any], object]
 
 
 def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) -> list[Piece]:
-    """Returns the work of a copy by a copy engine, in pieces."""
+    """Returns functions that each enqueue a part of a copy by a copy engine."""
     copy = partial(device.driver.call, "cuMemcpyAsync")
     return [partial(copy, *part) for part in slices(destination, source, size, size // PIECE)]
 
@@ -143,7 +143,7 @@ def engine_pieces(device: CudaDevice, destination: int, source: int, size: int) 
 def kernel_pieces(
     device: CudaDevice, destination: int, source: int, size: int, settings: CopySettings
 ) -> list[Piece]:
-    """Returns the work of a copy by a kernel, in pieces. Each piece is a launch."""
+    """Returns functions that each launch a part of a copy by a kernel."""
     return [
         copy_launch(device, *part, settings, both_ways=False).enqueue
         for part in slices(destination, source, size, size // PIECE)
@@ -151,8 +151,8 @@ def kernel_pieces(
 
 
 class InPieces(StreamWork):
-    """A loop of several pieces, one after another. A pointer chase has a piece for each
-    multiprocessor. As in nvbandwidth, there is no warm-up."""
+    """Work that is done in several parts, one after another. There is no warm-up, as in
+    nvbandwidth."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device)
@@ -168,8 +168,8 @@ class InPieces(StreamWork):
 
 
 class Interference(InPieces):
-    """A copy that interferes with the measured copy, and only has to run longer. Only a `share` of
-    the pieces is enqueued, because running on after the measured copy takes time and has no use."""
+    """A copy that disturbs the measured copy, and must run longer than it. Only a `share` of its
+    loops is enqueued, as more would only take time."""
 
     def __init__(self, device: CudaDevice, pieces: Sequence[Piece]) -> None:
         super().__init__(device, pieces)
@@ -184,9 +184,9 @@ class Interference(InPieces):
         self._enqueued += count
 
     def settle(self, loops: int, seconds: float, measured: float) -> float | None:
-        """Returns the seconds that all loops would have taken, extrapolated from the pieces of a
-        sample. Returns None if the measured copy took longer; the sample then does not count. The
-        next sample enqueues enough to outlast the measured copy by `MARGIN`."""
+        """Returns the seconds that all loops would take, computed from the loops that ran. Returns
+        None if the measured copy ran longer, because the sample then does not count. Also sets
+        `share` for the next sample."""
         enqueued, self._enqueued = self._enqueued, 0
         whole = seconds * self.operations(loops) / enqueued
         if seconds < measured and self.share < 1:
@@ -197,8 +197,8 @@ class Interference(InPieces):
 
 
 class CudaKernelWork(StreamWork):
-    """A copy or a write by a kernel. With `in_kernel`, one launch carries out all loops; otherwise
-    each loop is a launch."""
+    """A copy or a write by a kernel. With `in_kernel`, one launch does all loops; otherwise each
+    loop is a launch."""
 
     def __init__(
         self,
@@ -224,8 +224,8 @@ class CudaKernelWork(StreamWork):
 
 
 class RecordedWork(CudaKernelWork):
-    """A copy by a kernel in which one launch carries out all loops. `recording` is the variant of
-    the kernel `plain` that records its progress in `marks`."""
+    """A copy by a kernel that can record its progress. One launch does all loops. `recording` is
+    the launch that records in `marks`."""
 
     def __init__(self, plain: CudaKernelWork, recording: KernelLaunch, marks: Marks) -> None:
         super().__init__(plain.device, plain.kernel, True, plain.warm_up, plain.least_loops)
@@ -241,9 +241,8 @@ class RecordedWork(CudaKernelWork):
 
 
 def warm_ups(copy: Copy) -> int:
-    """Returns the number of loops before each sample. A copy between devices has a warm-up, because
-    the first copy after a pause is slower. A copy to or from the host has none, because the copy is
-    long and a warm-up has no effect."""
+    """Returns the number of loops before each sample. It is 1 between devices, because the first
+    copy after a pause is slower. It is 0 to or from the host, where a warm-up has no effect."""
     if copy.warm_ups is not None:
         return copy.warm_ups
     return 0 if any(memory.is_host for memory in copy.transfer.memories) else 1
@@ -252,7 +251,7 @@ def warm_ups(copy: Copy) -> int:
 def copying(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> StreamWork:
-    """Returns the work that copies between memories. `ends` are the addresses of destination and
+    """Returns the work for a copy between two memories. `ends` are the addresses of destination and
     source."""
     if copy.transfer.engine.kind == "ce":
         if copy.interference and settings.streams == 1:
@@ -266,8 +265,8 @@ def copying(
 def kernel_copy(
     device: CudaDevice, copy: Copy, ends: tuple[int, int], settings: CopySettings
 ) -> CudaKernelWork:
-    """Returns the work of a copy by a kernel. The kernel records progress if the copy is tracked
-    and one launch carries out all loops."""
+    """Returns the work for a copy by a kernel. If the copy is `tracked` and is one launch, the
+    kernel records its progress."""
     how = *ends, copy.size, settings, copy.transfer.both_ways
     kernel, warm_up = copy_launch(device, *how), warm_ups(copy)
     if copy.size < IN_KERNEL_LOOPS:
@@ -287,7 +286,7 @@ def kernel_copy(
 
 
 class ReadWork(CudaKernelWork):
-    """A pure read by a kernel. `word` is the device address of the read's checksum."""
+    """A read by a kernel. `word` is the device address of the checksum."""
 
     def __init__(
         self, device: CudaDevice, kernel: KernelLaunch, word: int, in_kernel: bool
@@ -315,13 +314,13 @@ class ReadWork(CudaKernelWork):
 
 
 def writing(device: CudaDevice, destination: int, copy: Copy) -> StreamWork:
-    """Returns the work of a pure write."""
+    """Returns the work for a transfer that only writes."""
     kernel = write_launch(device, destination, copy.size, copy.seed)
     return CudaKernelWork(device, kernel, copy.size >= IN_KERNEL_LOOPS)
 
 
 def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
-    """Returns the work of a pure read."""
+    """Returns the work for a transfer that only reads."""
     word = new_word(device)
     try:
         kernel = read_launch(device, source, copy.size, word)
@@ -332,14 +331,14 @@ def reading(device: CudaDevice, source: int, copy: Copy) -> StreamWork:
 
 
 def slices(destination: int, source: int, size: int, count: int) -> list[tuple[int, int, int]]:
-    """Splits a copy of `size` bytes into at most `count` slices (destination, source, length). The
-    slices begin at aligned offsets, are about equal, and none is empty."""
+    """Splits a copy into at most `count` parts of about the same size. A part is destination,
+    source and length. Parts begin at aligned offsets, and none is empty."""
     length = -(-size // max(1, count))
     return cut(destination, source, size, -(-length // ALIGNMENT) * ALIGNMENT)
 
 
 def cut(destination: int, source: int, size: int, length: int) -> list[tuple[int, int, int]]:
-    """Splits a copy of `size` bytes into copies of `length` bytes. The last copy takes the rest."""
+    """Splits a copy into parts of `length` bytes. The last part may be shorter."""
     return [
         (destination + offset, source + offset, min(length, size - offset))
         for offset in range(0, size, length)

@@ -44,8 +44,8 @@ def measure_again(
     wait: bool = False,
 ) -> tuple[Run, Path | None]:
     """Measures these cells of the run at `path` again, and keeps the new run below `out`. `number`
-    counts such repetitions, from 1. Raises InputError if the run is of another machine, of several
-    ranks or under a profiler. Raises the errors of a session, too."""
+    is the number of the repetition, from 1. Raises InputError if the run is of another machine, of
+    several ranks or under a profiler. Raises the errors of a session, too."""
     if run.machine.ranks:
         raise InputError(f"{run.label} {run.id} is of several ranks: its cells are not re-measured")
     if run.settings.profiler is not None:
@@ -67,8 +67,8 @@ def measure_again(
 
 
 def _drawn(settings: Settings, number: int) -> Settings:
-    """Returns the run's settings for one repetition. On a simulated machine, each `number` gives
-    new noise."""
+    """Returns the run's settings for a repetition. On a simulated machine, each repetition has
+    other noise."""
     settings = replace(settings, soak=None)
     if settings.simulation is None:
         return settings
@@ -104,8 +104,8 @@ def _fields(value: Result | CellResult, kind: type[BenchmarkTable] | type[Cell])
 
 
 def _only(plan: Plan, wanted: Collection[CellId]) -> Iterator[PlannedTable]:
-    """Yields the tables with these cells only, and with the cells that are measured at the same
-    time as these cells."""
+    """Yields the tables with only these cells, and the cells that must be measured at the same
+    time."""
     keys = set(wanted)
     for sheet, own, repeat in numbered(plan):
         asked = [cell for cell in sheet.cells if own.cell(cell.place, repeat) in keys]

@@ -1,5 +1,4 @@
-"""Checks that a journal's records fit the plan in its first record. The code that reads records
-relies on this."""
+"""Checks that the records of a journal fit the plan in its first record."""
 
 from __future__ import annotations
 
@@ -12,7 +11,8 @@ from linkgauge.model.units import LONGEST
 
 
 class Fitting:
-    """The cells of a plan, with the number of parts and of ranks that each cell's visits have."""
+    """Checks visits against a plan. It knows the plan's cells, and how many parts and ranks each
+    cell has."""
 
     def __init__(self, plan: Sequence[PlannedTable]) -> None:
         self._plan = plan
@@ -31,8 +31,9 @@ class Fitting:
         return self._cells[sheet][place]
 
     def check(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
-        """Raises InputError unless the visit is of a planned cell and its numbers of figures agree
-        with its samples and with earlier visits. `at` is in seconds since the run began."""
+        """Raises InputError if a visit does not fit the plan: its cell is unknown, or its numbers
+        of figures contradict its samples or earlier visits. `at` is in seconds since the run
+        began."""
         planned = self.planned(sheet, cell.place)
         if len(cell.transfers) != len(planned.transfers):
             own, its = len(cell.transfers), len(planned.transfers)
@@ -51,7 +52,8 @@ class Fitting:
 
 
 def check_figures(cell: CellResult) -> None:
-    """Raises InputError unless the numbers of a cell's samples, parts and other figures agree."""
+    """Raises InputError if the numbers of a cell's samples, parts and other figures contradict each
+    other."""
     for problem in _disagreements(cell):
         raise InputError(problem)
 

@@ -49,9 +49,8 @@ was flushed."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="opened"):
-    """The first record: the identity and the plan of a run. It has all that is known before the
-    first cell, and is enough to resume the run. `options` are the options in effect, by name, as
-    text for people."""
+    """The first record of a journal: the identity and the plan of a run. It is enough to resume the
+    run. `options` are the options in effect, by name, as text for people."""
 
     schema: Literal["linkgauge.journal/1"] = "linkgauge.journal/1"
     id: str
@@ -69,8 +68,8 @@ class MeasuredVisit(
     msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="record", tag="cell"
 ):
     """A record of one visit of a cell. `sheet` is the index of the cell's table in the plan.
-    `round` and `at` are for a run that repeats its plan for a time: the number of the repetition,
-    from 0, and how many seconds of the time had passed."""
+    `round` and `at` are for a run that repeats its plan. `round` is the number of the repetition,
+    from 0. `at` is how many seconds of the time had passed."""
 
     sheet: int
     cell: CellResult
@@ -79,7 +78,7 @@ class MeasuredVisit(
 
 
 class Again(msgspec.Struct, frozen=True, gc=False, tag_field="record", tag="again"):
-    """A record of cells in doubt. Each of the cells is visited once more."""
+    """A record that these doubtful cells are measured once more."""
 
     cells: tuple[CellAt, ...]
 
@@ -97,14 +96,14 @@ class Left(msgspec.Struct, frozen=True, tag_field="record", tag="left"):
 
 
 class LossRecord(msgspec.Struct, frozen=True, tag_field="record", tag="lost"):
-    """A record that the loss of this rank ended the run."""
+    """A record that the loss of a rank ended the run."""
 
     rank: LostRank
 
 
 class Resumed(msgspec.Struct, frozen=True, tag_field="record", tag="resumed"):
-    """A record that the run was resumed, with the time and the command. The run was interrupted or
-    had lost a rank before. Visits spoilt by the loss of a rank no longer count."""
+    """A record that an interrupted run was resumed, with the time and the command. Visits that the
+    loss of a rank spoilt no longer count."""
 
     started: str
     command: tuple[str, ...]
@@ -161,10 +160,10 @@ class Journal:
     def reopen(
         cls, path: Path, take: Callable[[Iterator[Record]], Taken], *, by_force: bool = False
     ) -> tuple[Journal, Taken]:
-        """Reopens a journal after its last whole record and truncates the rest. `take` receives the
-        records as an iterator, and its result is returned. Raises InputError if there is no
-        journal, and DeviceBusy while another process holds the lock. `by_force` ignores the lock of
-        a process that cannot write any more."""
+        """Reopens a journal after its last whole record and truncates the rest. `take` gets an
+        iterator over the records. Its result is returned with the journal. Raises InputError if
+        there is no journal, and DeviceBusy while another process holds the lock. `by_force` ignores
+        the lock of a process that cannot write any more."""
         try:
             with ExitStack() as undo:
                 file = undo.enter_context(path.open("r+b"))
@@ -239,7 +238,7 @@ def read_records(data: bytes) -> tuple[Record, ...]:
 
 
 def records_of(data: bytes) -> Iterator[Record]:
-    """Yields the records one by one. Raises as `read_records` does."""
+    """Yields the records one by one. Raises the same errors as `read_records`."""
     return records_in(_WholeLines(BytesIO(data)))
 
 
@@ -260,7 +259,7 @@ class _WholeLines:
 
 
 def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
-    """Yields the records of whole lines, one by one. Raises as `read_records` does."""
+    """Yields the records of whole lines, one by one. Raises the same errors as `read_records`."""
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
@@ -301,7 +300,7 @@ def opening(records: Sequence[Record]) -> Opened:
 
 
 def visits_of(records: Sequence[Record]) -> Visits:
-    """Returns the visits in the records, and with them the visits that remain."""
+    """Returns the visits that these records describe, and which visits remain."""
     opened = opening(records)
     visits = Visits(opened.plan, opened.settings)
     for record in records:
@@ -310,7 +309,7 @@ def visits_of(records: Sequence[Record]) -> Visits:
 
 
 def follow(visits: Visits, record: Record) -> None:
-    """Updates the visits with one record."""
+    """Updates the visits with one more record."""
     if isinstance(record, MeasuredVisit):
         visits.add(record.sheet, record.cell)
     elif isinstance(record, Again):
@@ -334,7 +333,7 @@ class MeasuredCells(Protocol):
 
 def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> Run:
     """Builds the run that the records describe. `visits` are the visits in the records, if already
-    known. A table without cells keeps the reason from the plan. Cells that were not reached are
+    known. A table without cells keeps the reason from the plan. Cells that were not measured are
     absent."""
     opened = opening(records)
     visits = visits or visits_of(records)
@@ -360,8 +359,8 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
 
 
 def result_of(sheet: PlannedTable, cells: Sequence[CellResult]) -> Result:
-    """Returns the result of a table. Its reason is the plan's reason or, if all cells that did not
-    pass have the same reason, that reason."""
+    """Returns the result of a table. Its reason is the plan's reason. Without a plan's reason, it
+    is the common reason of all cells that did not pass."""
     reasons = {cell.reason for cell in cells if cell.status != "pass"}
     status = worst(cell.status for cell in cells)
     shared = next(iter(reasons)) if len(reasons) == 1 and status != "pass" else None

@@ -43,15 +43,15 @@ _DOCUMENTS = {
 
 
 class _Head(msgspec.Struct):
-    """The schema name of a document. It is the only field that can be read if this version does not
-    know the schema."""
+    """The schema name of a document, which can be read even if this version does not know the
+    schema."""
 
     schema: str = ""
 
 
 def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
-    """Returns an error that explains why a file is not a run: the kind of file, and the command
-    that reads that kind. `data` may be the first byte alone if the file does not begin as JSON."""
+    """Returns an error that says what kind of file this is and which command reads it. `data` may
+    be the first byte alone if the file does not begin as JSON."""
     if not data.startswith(b"{"):
         return InputError(f"{path} is not a run of linkgauge: {_kind(_head(path, data))}")
     try:
@@ -62,8 +62,8 @@ def why_no_run(path: Path, data: bytes, error: Exception) -> InputError:
 
 
 def kept_beside(path: Path) -> str:
-    """Returns the end of a sentence that names a journal in the same folder as this file, or ""
-    without a journal."""
+    """Returns `; PATH also has what was measured` for a journal in the same folder, or "" without a
+    journal."""
     journal = path.with_name(JOURNAL_FILE)
     return f"; {journal} also has what was measured" if journal.exists() else ""
 

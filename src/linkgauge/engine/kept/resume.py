@@ -32,7 +32,7 @@ Opening = Callable[[Opened], AbstractContextManager[Workers]]
 
 
 def alone(opened: Opened) -> AbstractContextManager[Workers]:
-    """Opens the worker processes of this machine."""
+    """Opens the worker processes of a run on this machine alone."""
     return closing(Supervisor(opened.settings))
 
 
@@ -47,10 +47,10 @@ def go_on(
     wait: bool = False,
     doubts: Doubts = lambda run: (),
 ) -> Run:
-    """Measures the cells that the run in this folder lacks, and those spoilt by the loss of a rank.
-    The options `given` must equal the run's options. `size` is the number of processes that take
-    part. Raises InputError if the processes, the options or the machine differ. Raises DeviceBusy
-    if another run measures a device."""
+    """Measures the cells that the run in this folder still lacks. The options `given` must equal
+    the run's options. `size` is the number of processes that take part. Raises InputError if the
+    processes, the options or the machine differ. Raises DeviceBusy if another run measures a
+    device."""
     journal, state = Journal.reopen(folder / JOURNAL_FILE, state_of)
     with closing(journal):
         opened = state.opened
@@ -130,9 +130,9 @@ def _check_same_description(machine: str, simulation: Simulation | None) -> None
 
 
 def fingerprint(machine: Machine, plan: Plan = ()) -> dict[str, str]:
-    """Returns, by name, the properties of a machine that figures depend on and that change only if
-    somebody changes the machine. Readings such as free memory are left out. So are addresses and
-    network interfaces that the plan does not use."""
+    """Returns the properties of a machine that figures depend on, by name. Readings that change by
+    themselves, such as free memory, are left out. So are addresses and network interfaces that the
+    plan does not use."""
     host = machine.host
     prints = {
         "host name": host.hostname,

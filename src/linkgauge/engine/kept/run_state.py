@@ -1,5 +1,4 @@
-"""Builds the state of a run from its records, which are added one by one as they are read or
-written."""
+"""Builds the state of a run from its records, one by one."""
 
 from __future__ import annotations
 

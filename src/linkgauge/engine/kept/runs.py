@@ -48,7 +48,7 @@ class RunOrigin(msgspec.Struct, frozen=True):
 
     @property
     def is_own(self) -> bool:
-        """Whether the run was measured on this machine."""
+        """Whether the run was measured on this machine, not on another one."""
         return not self.is_simulated and self.machine.host.hostname == this_host()
 
     @property
@@ -62,8 +62,7 @@ class RunOrigin(msgspec.Struct, frozen=True):
 
 
 def origin_of(file: Path) -> RunOrigin | None:
-    """Returns the machine of a run's file, or None if the file does not say. The code that reads
-    the whole file then explains the problem."""
+    """Returns the machine of a run's file, or None if the file does not name it."""
     try:
         with file.open("rb") as content:
             data = content.readline() if file.suffix == ".jsonl" else content.read()
@@ -95,8 +94,8 @@ def is_run(path: Path) -> bool:
 
 
 def run_folders(path: Path, also: Iterable[str] = ()) -> list[Path]:
-    """Returns the folders below `path` that hold a run, or a file with a name in `also`, sorted by
-    name."""
+    """Returns the folders below `path` that hold a run, sorted by name. A file with a name in
+    `also` counts as a run."""
     found = {
         file.parent
         for depth in range(1, DEPTH + 1)
@@ -122,8 +121,8 @@ def usable(folders: Iterable[Path], say: Callable[[str], object]) -> Iterator[tu
 
 
 def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) -> Path:
-    """Returns the folder of the run that began last, of this label or of all labels. Raises
-    InputError if there is no run."""
+    """Returns the folder of the run that began last, with this label or with any. Raises InputError
+    if there is no run."""
     folders = run_folders(below, also)
     labels = dict.fromkeys(folder.parent.name for folder in folders)
     if not labels:
@@ -137,8 +136,8 @@ def latest_run(below: Path, label: str | None = None, also: Iterable[str] = ()) 
 
 
 def none_in(folder: Path) -> InputError:
-    """Returns the error for a folder without runs. If the folder holds a comparison instead, the
-    error says so."""
+    """Returns the error for a folder without runs. If the folder holds a comparison, the error says
+    so."""
     if (folder / VARY_FILE).exists():
         return InputError(
             f"{folder} compares settings: linkgauge show {folder} reads it; its runs are kept "
@@ -148,16 +147,15 @@ def none_in(folder: Path) -> InputError:
 
 
 def _began(folder: Path) -> tuple[str, int]:
-    """Returns a key that sorts runs by start time, then by their number among runs of the same
-    second."""
+    """Returns a key that sorts runs by start time. Runs of the same second are sorted by their
+    number."""
     moment, _, number = folder.name.partition("-")
     return moment, int(number) if number.isdecimal() else 1
 
 
 def own_run(below: Path = RESULTS, command: str = "show") -> Path:
-    """Returns the folder of the latest run that was measured on this machine. Raises InputError if
-    there is none. The message then suggests `linkgauge COMMAND` with the latest run of another
-    machine."""
+    """Returns the folder of the latest run of this machine. Raises InputError if there is none; the
+    message then suggests `linkgauge COMMAND` with a run of another machine."""
     folders = sorted(run_folders(below), key=_began, reverse=True)
     for folder in folders:
         origin = origin_of(run_file(folder))
@@ -173,10 +171,9 @@ def own_run(below: Path = RESULTS, command: str = "show") -> Path:
 def find_run(
     asked: Path | None, below: Path = RESULTS, command: str = "show", also: Iterable[str] = ()
 ) -> Path:
-    """Returns the run that the user named: by a path or, as the latest run, by a label. By default,
-    returns the latest run of this machine. Files with a name in `also` count as runs. Raises
-    InputError if there is none; the message then suggests `command` for a run of another
-    machine."""
+    """Returns the run that the user named by a path or a label. A label stands for its latest run.
+    Without a name, returns the latest run of this machine. Files with a name in `also` count as
+    runs. Raises InputError if there is no run."""
     if asked is None:
         return own_run(below, command)
     if asked.exists() or len(asked.parts) != 1:
@@ -185,7 +182,8 @@ def find_run(
 
 
 def one_run(asked: Path | None, command: str = "show") -> Path:
-    """Finds a run as `find_run` does. In a folder of runs, finds the latest run."""
+    """Returns the run that the user named. If this is a folder of runs, returns the latest of
+    them."""
     path = find_run(asked, command=command)
     return path if is_run(path) else latest_run(path)
 
@@ -214,7 +212,7 @@ def read_run(path: Path) -> Run:
 
 def run_of(data: bytes, path: Path, beside: Mapping[str, bytes] | None = None) -> Run:
     """Reads a run from the content of its file. `beside` has the other files of the folder, if they
-    are not on disk. Raises InputError with the path."""
+    are not on disk. Raises InputError with the path if the content is no run."""
     if data.count(b",") > MOST_VALUES:
         raise InputError(f"{path} has more than {MOST_VALUES} values: it is not a run")
     if path.suffix == ".jsonl" or data.startswith(b'{"record"'):
@@ -236,7 +234,7 @@ class _Outline(StoredRun, frozen=True, kw_only=True):
 
 
 def _decoded(data: bytes, path: Path, beside: Mapping[str, bytes] | None) -> Run:
-    """Decodes the results one after another. Values that several cells share are kept in memory
+    """Decodes the results one after another. Equal values of several cells are kept in memory
     once."""
     hook = decode_hook()
     try:
@@ -277,7 +275,8 @@ def _read(result: Result, once: Once) -> Result:
 
 
 def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
-    """Returns the run.json of an archive, and all files in the run's folder."""
+    """Returns the run.json of an archive. Also returns the content of all files in the run's
+    folder, by name."""
     files = read_files(path, "give what `linkgauge pack` wrote")
     found = [name for name in files if name.rpartition("/")[2] == RUN_FILE]
     if len(found) != 1:

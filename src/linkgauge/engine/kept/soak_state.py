@@ -1,4 +1,4 @@
-"""The state of a run that repeats its plan for a time. The state does not grow with the time."""
+"""The state of a run that repeats its plan. The state does not grow over time."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ MOST_REASONS = 32
 
 
 class SoakState:
-    """The state of a repeated run. `at` is the number of its seconds that have passed. `round` is
-    the number of the current round, from 0. `passed` is the number of cells in earlier rounds."""
+    """The state of a repeated run. `at` is the number of seconds measured so far. `round` is the
+    number of the current round, from 0. `passed` is the number of cells in earlier rounds."""
 
     def __init__(self, opened: Opened) -> None:
         soak = opened.settings.soak
@@ -75,8 +75,8 @@ class SoakState:
         self._more = 0
 
     def _all(self) -> dict[tuple[int, Place], None]:
-        """Returns the cells of a round. Cells that the plan skips belong to the first round
-        only."""
+        """Returns the cells of a round. Cells that the plan skips belong only to the first
+        round."""
         return {
             (number, cell.place): None
             for number, sheet in enumerate(self.opened.plan)
@@ -93,15 +93,14 @@ class SoakState:
         return self.stopped is not None
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
-        """Returns the cells of each table that this round has not visited yet."""
+        """Returns the cells of each table that this round has not measured yet."""
         return tuple(
             tuple(cell for cell in sheet.cells if (number, cell.place) in self._due)
             for number, sheet in enumerate(self.opened.plan)
         )
 
     def count_left(self) -> int:
-        """Returns an estimate of the number of visits still to come, from the mean time of the
-        visits so far."""
+        """Returns an estimate of the number of visits still to come."""
         done = sum(cell.visits for cells in self._cells for cell in cells.values())
         if not done or not self.at:
             return self._count
@@ -174,8 +173,8 @@ class SoakState:
         return replace(assemble(self._control, self._merged()), soak=self._soak())
 
     def _merged(self) -> MergedCells:
-        """Returns the visited cells of each table, with the samples of the visits that are kept.
-        Alike cells are merged together."""
+        """Returns the measured cells of each table, with the samples of the kept visits. Similar
+        cells are merged together, because they share their variance."""
         alike: defaultdict[Hashable, list[tuple[int, _RepeatedCell]]] = defaultdict(list)
         for number, (sheet, cells) in enumerate(zip(self.opened.plan, self._cells, strict=True)):
             for planned in sheet.cells:
@@ -216,7 +215,7 @@ class SoakState:
 
 
 class MergedCells:
-    """The merged cells of each table."""
+    """Holds the merged cells of each table."""
 
     def __init__(self, found: list[list[CellResult]]) -> None:
         self._found = found
@@ -226,8 +225,8 @@ class MergedCells:
 
 
 class _RepeatedCell:
-    """A cell over the rounds so far. `kept` are some of its visits: those whose number is a
-    multiple of a step that doubles as visits accumulate, and the first visit that did not pass."""
+    """One cell over the rounds so far. `kept` has every n-th visit, with a growing n, so that
+    memory stays small. It also has the first visit that did not pass."""
 
     def __init__(self, sheet: PlannedTable, cell: PlannedCell) -> None:
         self.name = cell_id(sheet, cell)
@@ -359,7 +358,7 @@ class _Device:
 
 
 def _take(found: list[float | None], place: int, value: float | None, *, most: bool) -> None:
-    """Replaces the value at this index if the new value is higher (`most`) or lower."""
+    """Sets the value at this index if the new value is higher (with `most`) or lower (without)."""
     known = found[place]
     if value is not None:
         found[place] = value if known is None else (max if most else min)(known, value)

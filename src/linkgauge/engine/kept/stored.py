@@ -1,6 +1,5 @@
-"""run.json as it is stored. Samples are in samples.bin, and a field that most cells of a result
-share is written once. Each cell has one line, because the run.json of 72 devices has 50,000
-cells."""
+"""run.json as it is stored. Samples are in samples.bin. A field that most cells of a result share
+is written once. Each cell has a line of its own."""
 
 from __future__ import annotations
 
@@ -38,13 +37,13 @@ _OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
 
 
 def share_texts(run: Run) -> Run:
-    """Returns the run as it is stored, with the texts of expectations moved from the cells to their
+    """Returns the run as it is stored. The texts of expectations are moved from the cells to their
     results."""
     return replace(run, results=tuple(map(_shared, run.results)))
 
 
 class Once:
-    """A pool in which equal values are kept once. 50,000 cells have only a few different values."""
+    """A pool in which equal values are kept once, because most cells share their values."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -74,8 +73,8 @@ def _shared(result: Result) -> Result:
 
 
 def spread_texts(result: Result) -> Result:
-    """Returns the result with its texts in each cell again, as the program uses them. Raises
-    InputError if a text is missing."""
+    """Returns the result with its shared texts copied back into each cell. Raises InputError if a
+    text is missing."""
     texts = result.texts
 
     def spread(expected: Expected) -> Expected:
@@ -120,8 +119,7 @@ _IMPRECISE = re.compile(
 
 
 def current(cell: CellResult) -> CellResult:
-    """Converts a cell of an earlier version, in which outcomes and notes were only text. The text
-    of notes is dropped, because it is generated where notes are shown."""
+    """Converts a cell of an earlier version, in which outcomes and notes were only text."""
     if cell.status != "pass" and cell.kind is None:
         cell = replace(cell, kind=_kind_of(cell))
     if cell.warnings:
@@ -161,7 +159,7 @@ _BLANK: tuple[object, ...] = (None, ())
 
 
 def stored(run: Run) -> tuple[bytes, bytes]:
-    """Returns the contents of run.json and of samples.bin. The notes of `run` must already be
+    """Returns the contents of run.json and of samples.bin for a run. Its notes must already be
     sentences."""
     samples = packed(run)
     known = _fields_of(share_texts(run))
@@ -175,7 +173,7 @@ def stored(run: Run) -> tuple[bytes, bytes]:
 
 
 def _fields_of(value: Run | Result) -> dict[str, Any]:
-    """The fields of a document, without those that are left out."""
+    """Returns the fields of a document that are written, by name."""
     return {name: one for name, one in asdict(value).items() if one is not msgspec.UNSET}
 
 
@@ -300,8 +298,8 @@ class ResultReader:
         return Result(**known | {"cells": tuple(cells), "texts": ()})
 
     def _said(self, cell: _PackedCell, raw: msgspec.Raw, of: StoredResult) -> dict[str, Any]:
-        """Returns the fields that the JSON of a cell contains. An absent field is different from a
-        field with its default value."""
+        """Returns the fields that the JSON of a cell contains, by name. A field that is absent
+        there has the value that cells share."""
         known = {name: getattr(cell, name) for name in self._keys.decode(raw) if name in _FIELDS}
         if "placement" in known:
             known["placement"] = _found(cell.placement, of.placements or (), of)
@@ -328,7 +326,8 @@ class ResultReader:
 
 
 def _found(places: tuple[int, ...], among: Sequence[Found], of: Result) -> tuple[Found, ...]:
-    """Returns the values at these positions. Raises InputError if a position has no value."""
+    """Returns the values of `among` at these positions. Raises InputError if a position has no
+    value."""
     if places and not 0 <= min(places) <= max(places) < len(among):
         raise InputError(f"a cell of {of.benchmark} refers to a text or a value that is missing")
     return tuple([among[place] for place in places])

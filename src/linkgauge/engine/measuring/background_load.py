@@ -39,29 +39,29 @@ be interrupted."""
 
 
 class Nearness:
-    """Measures how near CPUs are to each other. On hardware the result is empty, because cores do
-    not move."""
+    """Measures how near the CPUs of a virtual machine are to each other. On hardware the result is
+    empty, because cores do not move."""
 
     def __init__(self, cpus: Sequence[int], root: Root = ROOT) -> None:
         self._pairs = pairs_of(cpus) if hypervisor(root)[0] is not None else ()
 
     @classmethod
     def here(cls) -> Nearness:
-        """Returns a Nearness of the CPUs on which this process may run."""
+        """Returns a Nearness for the CPUs on which this process may run."""
         return cls(sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else ())
 
     def measure(self) -> tuple[float, ...]:
-        """Returns the seconds that a message takes one way between the CPUs of each pair. Measuring
-        takes about 0.3 ms per pair. Empty without pairs, or if a thread cannot run on one of the
-        CPUs."""
+        """Returns the seconds that a message takes one way, for each pair of CPUs. Measuring takes
+        about 0.3 ms per pair. The result is empty without pairs, or if a thread cannot run on one
+        of the CPUs."""
         with suppress(OSError):
             return tuple(_one_way(first, second) for first, second in self._pairs)
         return ()
 
 
 def pairs_of(cpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Returns pairs of the first CPU with every other CPU or, if these are many, with `PAIRS`
-    others at even distances."""
+    """Returns pairs of the first CPU with each other CPU. If there are many, at most `PAIRS` others
+    are taken at even distances."""
     first, others = cpus[:1], cpus[1:]
     count = min(PAIRS, len(others))
     spread = [others[(at + 1) * len(others) // count - 1] for at in range(count)]
@@ -82,8 +82,8 @@ _MOST_KEPT = 64
 
 
 class _At(NamedTuple):
-    """The CPU time used up to a moment (`time.monotonic`): on all CPUs, and by the run's `own`
-    processes."""
+    """CPU time used up to a `moment` (of `time.monotonic`). `all` is for all CPUs together, and
+    `own` for the run's processes."""
 
     moment: float
     all: CpuTime
@@ -109,8 +109,8 @@ class BackgroundLoad:
                 self._processes, self._read = process_times(), now.moment
 
     def end(self) -> Load | None:
-        """Returns the load since the visit began or, for a short visit, since earlier. Returns None
-        if the kernel does not report CPU time, or if no visit began."""
+        """Returns the load since the visit began. For a short visit, the span begins earlier.
+        Returns None if the kernel does not report CPU time, or if no visit began."""
         now = self._now()
         if now is None or not self._past:
             return None

@@ -1,5 +1,4 @@
-"""Visits cells, from their transfers to their results: allocates, fills, warms up, samples and
-verifies."""
+"""Measures cells in one visit: allocates, fills, warms up, samples and verifies."""
 
 from __future__ import annotations
 
@@ -45,15 +44,14 @@ from .telemetry import sensing
 
 
 class CombinedGroup:
-    """Several groups of copies that run at the same time. All groups are armed, then their gates
-    open one right after another, and then each group is awaited in order. Endless copies of the
-    last group end when the other groups have ended, or after `lasting` seconds if all copies are
-    endless.
+    """Several groups of copies that run at the same time, each on its own backend. All groups are
+    prepared, their start signals are given one right after another, and each group is awaited.
+    Endless copies of the last group end when the other groups have ended. If all copies are
+    endless, they end after `lasting` seconds.
 
-    `places` has, for each group, the indices of its copies among all copies. `opened` closes all
-    groups, even if closing one fails. Each copy is timed by its own backend. The clocks of backends
-    need not agree, so the span is measured on the host. It lasts from the first gate's opening to
-    the last group's end, and includes the launch."""
+    `places` has the indices of each group's copies among all copies. `opened` closes all groups,
+    even if closing one fails. Each copy is timed by its own backend. The total time is measured on
+    the host, because the clocks of backends need not agree."""
 
     pace = Pace()
 
@@ -114,8 +112,8 @@ most iterations."""
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Facts that the first visit of a cell determines for later visits: the number of loops, and
-    how a total is computed."""
+    """Facts that the first visit of a cell determines for its later visits. `sample` has the number
+    of loops, and `definition` says how a total is computed."""
 
     sample: Sample
     definition: Definition | None = None
@@ -137,9 +135,9 @@ def measure_together(
     visit: Visit = FIRST,
     known: Known | None = None,
 ) -> Visited:
-    """Visits cells at the same time. `on_phase` is called as each phase begins, and with "measure"
-    after each sample. Errors of a cell are not raised. They become the status and reason of the
-    cell's result."""
+    """Measures cells in one visit, all at the same time. `on_phase` is called as each phase begins,
+    and with "measure" after each sample. Errors of a cell are not raised. They become the status
+    and reason of the cell's result."""
     together = _Together(cells, settings, on_phase, visit, known)
     try:
         return together.carry_out(pool)
@@ -154,8 +152,8 @@ def measure_together(
 
 
 class _Together:
-    """Cells that are measured at the same time. `phase` is the current phase, which the reason of
-    an error names."""
+    """Cells that are measured at the same time. `phase` is the current phase, for messages of
+    errors."""
 
     def __init__(
         self,
@@ -182,7 +180,8 @@ class _Together:
         }
 
     def carry_out(self, pool: BufferPool) -> Visited:
-        """Measures the cells, and returns their results: `pass`, or `fail` if a byte is wrong."""
+        """Measures the cells, and returns their results. The status is `pass`, or `fail` if a byte
+        is wrong."""
         self._enter("allocate")
         seed = 1
         for cell in self._cells:
@@ -275,8 +274,8 @@ class _Together:
         return TrackedGroup(group) if any(cell.is_tracked for cell in self._cells) else group
 
     def _pace(self, group: Group) -> Pace:
-        """Returns the group's pace. Laps are timed singly only if the figure is that of the first
-        copy of a single cell. Other copies may be a lap ahead of the first."""
+        """Returns the group's pace. Several samples may follow one start signal only if the figure
+        is that of a single copy."""
         (planned, *others) = (cell.planned for cell in self._cells)
         alone = planned.report is Report.RATE and len(planned.transfers) == 1
         if not others and (planned.report.is_first or alone):
@@ -288,7 +287,7 @@ class _Together:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:
-        """Returns a sentence on an error in the group's computed values, if the values are
+        """Returns a sentence about wrong computed values, or None if there are none or nothing is
         verified."""
         if self._settings.verify and follows(group, CheckedGroup):  # type: ignore[type-abstract]
             return group.mismatch()
@@ -303,14 +302,14 @@ class _Together:
         return group.iterations(max(LEAST_ITERATIONS, min(most, MOST_ITERATIONS)))
 
     def _wrong_elements(self, group: Group) -> Wrong | None:
-        """Returns the wrong elements of a collective's result, if the result is verified."""
+        """Returns the wrong elements of a collective's result. Returns None if nothing is
+        verified."""
         if self._cells[0].verifies and follows(group, CollectingGroup):  # type: ignore[type-abstract]
             return group.check()
         return None
 
     def _split(self, timings: Sequence[Timing]) -> list[list[Timing]]:
-        """Splits the timings by cell. If there are several cells, the span of each is the time of
-        the cell's longest transfer."""
+        """Splits the timings by cell."""
         if len(self._cells) == 1:
             return [list(timings)]
         split: list[list[Timing]] = []
@@ -322,8 +321,8 @@ class _Together:
         return split
 
     def _busy(self, timing: Timing) -> float:
-        """Returns the seconds of the shortest copy, without copies that run as long as others do.
-        For a collective, returns the time that it reports."""
+        """Returns the seconds of the shortest copy. Endless copies are left out. For a collective,
+        returns the mean time of its ranks."""
         copies = [copy for cell in self._cells for copy in cell.copies]
         if self._cells[0].planned.report is Report.TIME:  # a rank that only sends may be far ahead
             return fmean(timing.seconds)

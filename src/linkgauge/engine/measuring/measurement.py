@@ -53,8 +53,8 @@ Iterations = Sequence[tuple[float, ...]]
 
 
 class Collected(NamedTuple):
-    """Additional results of a visit: a collective's times of ranks and wrong elements, or the
-    results of an AI workload."""
+    """Results of a visit in addition to its samples. `iterations` are a collective's times by rank,
+    `wrong` its wrong elements, and `work` the results of an AI workload."""
 
     iterations: Iterations = ()
     wrong: Wrong | None = None
@@ -62,7 +62,7 @@ class Collected(NamedTuple):
 
     @property
     def problem(self) -> str | None:
-        """The wrong elements as a sentence, or None."""
+        """A sentence about the wrong elements, or None if there are none."""
         if self.wrong is None or not self.wrong.count:
             return None
         count, rank, first = self.wrong.count, self.wrong.rank, self.wrong.first
@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def is_tracked(self) -> bool:
-        """Whether the progress of each transfer over time is needed."""
+        """Whether the progress of each transfer must be recorded, because a total is computed."""
         return self.planned.report is Report.TOTAL and len(self.planned.transfers) > 1
 
     def range_name(self, benchmark: str) -> str:
@@ -122,16 +122,16 @@ class Measurement:
         return self.steps * loops / seconds
 
     def allocate(self, pool: BufferPool, first_seed: int, visit: int) -> None:
-        """Borrows buffers for a visit. The buffers differ from those of the previous visit, except
-        for interfering copies. Copies that run at the same time have different seeds, unless they
-        share a buffer."""
+        """Borrows buffers for a visit. They differ from those of the previous visit, except for
+        copies that only load the machine. Copies that run at the same time have different seeds,
+        unless they share a buffer."""
         self._visit = visit
         work = self.planned.operation
         made = self._ranks(work, pool, first_seed, visit) if isinstance(work, Collective) else None
         self.copies = tuple(made or self._allocate(pool, first_seed, visit))
 
     def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
-        """Yields the parts of a collective, one for each rank."""
+        """Yields a copy for each rank's part of a collective."""
         transfers = self.planned.transfers
         whole = transfers[0].bytes_moved(self._size)
         needed = work.buffer_bytes(whole, len(transfers))
@@ -187,7 +187,7 @@ class Measurement:
             )
 
     def _origins(self, pool: BufferPool, visit: int) -> dict[Memory, Buffer]:
-        """Returns the buffer of each source of a broadcast. Each source has a single buffer."""
+        """Returns the shared source buffers of a broadcast, by memory."""
         origins: dict[Memory, Buffer] = {}
         if self.planned.does.from_one:
             for transfer, backend in zip(self.planned.transfers, self.backends, strict=True):
@@ -197,8 +197,8 @@ class Measurement:
         return origins
 
     def fill(self) -> None:
-        """Fills the source with the pattern, and the destination with a different value in every
-        byte. Does nothing if nothing is verified."""
+        """Fills the source with the pattern, and the destination with bytes that all differ from
+        it. Does nothing if nothing is verified."""
         for _, copy, backend in self._verified():
             given, made = self._contents(copy)
             if copy.source is not None:
@@ -209,23 +209,22 @@ class Measurement:
                 backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
 
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
-        """Yields the copies to compare after this visit, with their numbers. Interfering copies use
-        the same buffers in every visit and are compared in the first visit only."""
+        """Yields the copies whose bytes are compared after this visit, with their numbers."""
         if self.verifies and not isinstance(self.planned.operation, Collective):
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
                 if not (copy.interference and self._visit):
                     yield number, copy, backend
 
     def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
-        """Returns the content of the source, and the content that a one-way transfer leaves in the
-        destination."""
+        """Returns the expected content of the source and of the destination after a one-way
+        transfer."""
         array = self.planned.does.array
         if array is not None and array.computes:
             return Pattern.NUMBERS, RESULTS[array.kind]
         return (self._moved(copy),) * 2
 
     def _moved(self, copy: Copy) -> Pattern:
-        """Returns the content that a one-way copy moves."""
+        """Returns the pattern of bytes that a one-way copy moves."""
         if touches(copy.transfer):
             return self.staging.pattern
         constant = copy.source is None or self._has_own_pattern(copy.transfer)
@@ -265,9 +264,9 @@ class Measurement:
         wrong: str | None = None,
         collected: Collected = Collected(),  # noqa: B008
     ) -> CellResult:
-        """Compares the bytes that the `last` sample left, and returns the cell's result from its
-        `timings`. `wrong` describes an error that is already known. `collected` has the other
-        results of a collective or workload."""
+        """Compares the copied bytes, and returns the cell's result. `timings` are the samples, of
+        which `last` was the last to write the buffers. `wrong` describes an error that is already
+        known. `collected` has the other results of a collective or workload."""
         planned = self.planned
         wrong = wrong or collected.problem
         problem = wrong or (next(self._mismatches(last), None) if self.verifies else None)

@@ -1,5 +1,5 @@
-"""Merges the visits of a cell: all samples, the headline figure, and the interval that another
-run's figure falls into."""
+"""Merges the visits of a cell into one result: all samples, the headline figure, and the interval
+for the figure of another run."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ coverage."""
 
 
 def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated: bool) -> float:
-    """Returns the share of other runs' figures that the intervals of this kind of cell were proven
-    to contain. On a simulated machine it is `COVERAGE`, because the machine varies as its
-    description says."""
+    """Returns the share of other runs' figures that this kind of cell's intervals were shown to
+    contain. For a simulated machine it is `COVERAGE`."""
     if simulated:
         return COVERAGE
     owners = {transfer.engine.owner.backend for transfer in transfers}
@@ -64,17 +63,17 @@ _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """A cell with all its visits merged. `error` is the distance from the figure to the farther end
-    of its interval, relative to the figure. It is None without an interval."""
+    """A cell with all its visits merged. `error` is the relative distance from its figure to the
+    farther end of the interval; None without an interval."""
 
     cell: CellResult
     error: float | None
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Merged]:
-    """Merges alike cells, each from its visits. A cell that ended in an error has no figures. Wrong
-    bytes in any visit fail the cell. A cell may be skipped in a later visit, for example because a
-    device was set aside. It then keeps the figures of the earlier visits."""
+    """Merges the visits of each cell. The cells must be similar, because they share their variance.
+    A cell that ended in an error has no figures. Wrong bytes in any visit fail the cell. A cell
+    that was skipped in a later visit keeps the figures of the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
     borders = [split(cell.samples, _gates(cell), list(map(sum, cell.visits))) for cell in joined]
@@ -90,9 +89,8 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
 
 
 def spent(*visits: CellResult) -> float:
-    """Returns the seconds of a cell's time that its visits used up. Each visit counts at least
-    `VISIT_SECONDS`, because arming and messages take time as well. Merged visits count as much as
-    single visits."""
+    """Returns the seconds of a cell's time that these visits used up. Each visit counts at least
+    `VISIT_SECONDS`, because preparing it takes time as well."""
     seconds = sum(visit.seconds or 0.0 for visit in visits)
     return max(seconds, VISIT_SECONDS * sum(len(visit.visits) for visit in visits))
 
@@ -102,8 +100,8 @@ def _gates(cell: CellResult) -> list[int]:
 
 
 def _with_gates(visit: CellResult) -> CellResult:
-    """Returns the visit with its gates. Journals of older versions do not record gates: each sample
-    then counts as one gate."""
+    """Returns the visit with the number of samples after each start signal. In old journals, which
+    do not record it, each sample has its own."""
     if visit.visits or not visit.samples:
         return visit
     return replace(visit, visits=((1,) * len(visit.samples),))
@@ -158,14 +156,14 @@ def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
 
 
 def _wrong(visits: Sequence[CellResult]) -> int | None:
-    """Returns the largest number of wrong elements in any visit."""
+    """Returns the largest number of wrong elements in a visit, or None if no visit counted them."""
     found = [visit.wrong for visit in visits if visit.wrong is not None]
     return max(found, default=None)
 
 
 def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
-    """Returns the samples that the headline is computed from, by visit. If samples fall into two
-    groups, only the larger group counts."""
+    """Returns the samples that count for the headline, by visit. If samples fall into two groups,
+    only the larger group counts."""
     by_visit = list(cut(cell.samples, map(sum, cell.visits)))
     if border is None:
         return by_visit
@@ -176,8 +174,8 @@ def _counted(cell: CellResult, border: float | None) -> list[Sequence[float]]:
 
 
 def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
-    """Returns the estimates for each cell's parts. Each part is compared with the same part of all
-    cells."""
+    """Returns the estimates for the parts of each cell. Each part is pooled with the same part of
+    the other cells."""
     count = max((len(cell.parts) for cell in cells), default=0)
     columns = [
         estimates(
@@ -231,8 +229,7 @@ def _finish(
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
-    """Returns whether higher or lower figures are better, for a cell or a part of it. A transfer
-    that runs beside a latency has a rate. The parts of a hidden-time cell have times."""
+    """Returns whether higher or lower figures are better, for a cell or for one of its parts."""
     if cell.report is Report.HIDDEN:
         return "higher" if part is None else "lower"
     is_rate = part is not None and part.transfer > 0
@@ -249,8 +246,8 @@ def _summary(
     known: Estimate | None,
     counted: Sequence[Sequence[float]],
 ) -> Summary | None:
-    """Returns the statistics of all samples. The interval is computed from the visits if possible,
-    else from the samples that count."""
+    """Returns the statistics of all samples. The interval is from the `known` estimate or, without
+    one, from the `counted` samples."""
     summary = summarize(samples, better)
     if summary is None:
         return None

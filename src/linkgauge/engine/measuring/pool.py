@@ -21,8 +21,8 @@ class BufferPool:
     """Lends buffers to one cell at a time. When memory is short, frees the buffers that were not
     used for the longest time.
 
-    The pool frees idle buffers when it would hold more than `budget` bytes of host memory; with
-    None, only when an allocation fails. The devices' own memory does not count."""
+    `budget` is the most bytes of host memory that the pool holds. With None, buffers are freed only
+    when an allocation fails. The devices' own memory does not count."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
@@ -39,8 +39,8 @@ class BufferPool:
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
     ) -> Buffer:
-        """Returns a buffer of exactly `size` bytes. No other transfer of the cell uses the buffer,
-        nor do the `SETS` - 1 visits before and after this visit."""
+        """Returns a buffer of exactly `size` bytes. No other transfer of the cell uses it, nor do
+        the `SETS` - 1 visits before and after."""
         key = (backend.name, memory, backend.reach(memory, engine), size, visit % SETS)
         if memory not in self._on_host:
             if backend.name not in self._shares_host:
@@ -53,8 +53,8 @@ class BufferPool:
         return buffer
 
     def _unused(self, key: _Key) -> Buffer | None:
-        """Takes an idle buffer out of the pool and returns it, or None if there is no such
-        buffer."""
+        """Returns an unused buffer and removes it from the pool, or returns None if there is
+        none."""
         kept = self._idle.get(key)
         if not kept:
             return None
@@ -78,7 +78,7 @@ class BufferPool:
             return backend.allocate(memory, size, engine)
 
     def take_back(self) -> None:
-        """Takes back all buffers of a cell that has ended."""
+        """Marks all buffers of a cell that has ended as unused."""
         for key, buffer in self._lent:
             self._idle.setdefault(key, []).append(buffer)
             self._idle.move_to_end(key)
@@ -90,8 +90,8 @@ class BufferPool:
             self._free_one(next(iter(self._idle)))
 
     def _trim(self, keep_bytes: int) -> None:
-        """Frees idle buffers of host memory until they hold at most `keep_bytes`. Buffers that were
-        not used for the longest time come first."""
+        """Frees unused buffers of host memory until they take at most `keep_bytes`. Buffers that
+        were not used for the longest time are freed first."""
         for key in tuple(self._idle):
             while self._on_host[key[1]] and key in self._idle:
                 if self._idle_bytes <= keep_bytes:
@@ -116,11 +116,9 @@ class BufferPool:
 
 
 class Staging:
-    """The staging buffers that transfers of a cell share. The object is false if the cell has no
-    staging buffers.
+    """The staging buffers that transfers of a cell share. The object is false if there are none.
 
-    `written` are the buffers that a transfer writes. In the end all of them have the content
-    `pattern`."""
+    `written` are the buffers that a transfer writes. `pattern` is their content in the end."""
 
     def __init__(self, transfers: Sequence[Transfer], size: int) -> None:
         self._transfers = transfers
@@ -137,10 +135,10 @@ class Staging:
     def lend(
         self, pool: BufferPool, backends: Sequence[Backend], visit: int
     ) -> dict[Memory, Buffer]:
-        """Borrows the shared buffers, by memory. The backend of one of the buffer's transfers
-        allocates each buffer. An accelerator's backend is preferred, because host threads can
-        access its buffers, but not vice versa. `backends` has one backend for each transfer of the
-        cell. Raises Unsupported for transfers that cannot share a buffer."""
+        """Borrows the shared buffers, by memory. The backend of an accelerator allocates them if
+        possible, because host threads can access its buffers, but not vice versa. `backends` has
+        one backend for each transfer of the cell. Raises Unsupported for transfers that cannot
+        share a buffer."""
         self._check()
         lent: dict[Memory, Buffer] = {}
         owned = list(zip(self._transfers, backends, strict=True))
@@ -153,12 +151,12 @@ class Staging:
         return lent
 
     def _bytes_of(self, memory: Memory) -> int:
-        """Returns the bytes that the largest transfer of this buffer needs."""
+        """Returns the bytes that the largest transfer of this buffer moves."""
         return max(t.bytes_moved(self._size) for t in self._users if memory in t.memories)
 
     def is_endless(self, transfer: Transfer) -> bool:
-        """Whether a transfer runs until the others end. Host threads that only read or write a
-        staging buffer do. If they run alone, they run for a while."""
+        """Whether a transfer runs until the other transfers end. This is true for host threads that
+        only read or only write a staging buffer."""
         return touches(transfer) and transfer.engine.kind == "cpu" and len(transfer.memories) == 1
 
     def _check(self) -> None:
@@ -172,5 +170,5 @@ class Staging:
 
 
 def touches(transfer: Transfer) -> bool:
-    """Whether an end of the transfer is a staging buffer."""
+    """Whether the transfer begins or ends in a staging buffer."""
     return transfer.source.is_staging or transfer.destination.is_staging

@@ -1,5 +1,5 @@
-"""Takes the samples of one visit to a prepared group of copies. Warms up, chooses the number of
-loops and samples, and computes each sample's figure as the cell's report says."""
+"""Takes the samples of one visit. Warms up, chooses the number of loops and samples, and computes
+the figure of each sample."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ LapTimes = Sequence[Sequence[float]]
 
 
 def sustained(progress: LapTimes, amounts: Sequence[float]) -> tuple[float, ...] | None:
-    """Returns the rate of each copy while all copies run, in units of `amounts` (for all laps) per
-    second. Returns None if the copies never all run at the same time.
+    """Returns the rate of each copy while all copies run, or None if they never run at the same
+    time. `amounts` has what each copy moves in all laps. Rates are amounts per second.
 
     The window lasts from the latest start to the earliest end. For each copy, the laps within the
-    window count, from the start of the first to the end of the last. For a copy without such laps,
-    the parts of laps that overlap the window count. If a copy's overlapping lap takes much longer
-    than its other laps, the copy stands still and does not count as running."""
+    window count. A copy without such laps counts with the parts of laps that overlap the window. A
+    copy that stands still during the window does not count as running."""
     if not progress:
         return None
     begin, end = max(own[0] for own in progress), min(own[-1] for own in progress)
@@ -72,22 +71,21 @@ def _laps_a_second(times: Sequence[float], begin: float, end: float) -> float | 
 
 
 def marks_of(loops: int) -> int:
-    """Returns the number of laps that these loops are cut into, which is the largest allowed
-    divisor."""
+    """Returns the number of laps that this many loops are divided into."""
     return next(laps for laps in range(min(loops, MOST_LAPS), 0, -1) if loops % laps == 0)
 
 
 def marked_loops(loops: int, spread: float) -> int:
-    """Returns the smallest suitable number of loops. It is at least `loops` and can be divided into
-    laps. In the time of the fastest copy, the slowest copy must do several laps. The slowest copy
-    takes `spread` times as long as the fastest."""
+    """Returns the smallest suitable number of loops, at least `loops`. It can be divided into laps,
+    and the slowest copy does several laps while the fastest runs. `spread` is the slowest copy's
+    time divided by the fastest copy's."""
     wanted = max(loops, math.ceil(LAPS_TOGETHER * spread))
     return wanted if wanted <= MOST_LAPS else math.ceil(wanted / MOST_LAPS) * MOST_LAPS
 
 
 class TrackedGroup:
-    """A group that records each copy's progress. One sample is divided into laps, whose ends mark
-    the progress."""
+    """A group of copies whose progress is recorded. Each sample is divided into laps, and the times
+    of their ends are the progress."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -98,7 +96,7 @@ class TrackedGroup:
 
     @property
     def most_loops(self) -> int:
-        """The largest number of loops that can be cut into laps."""
+        """The largest number of loops that can be divided into laps."""
         most = self._group.most_loops
         return most if most <= MOST_LAPS else most // MOST_LAPS * MOST_LAPS
 
@@ -123,8 +121,8 @@ def headline(
 
 
 def definition_of(cell: Cell, timings: Iterable[Timing]) -> Definition | None:
-    """Returns how a total is computed from these timings, the same way for all samples. Returns
-    None if the report is not a total."""
+    """Returns how a total is computed from these timings, or None if the report is not a total. All
+    samples of a cell use the same definition."""
     if not cell.report.is_total:
         return None
     if cell.report is Report.SPAN:
@@ -145,9 +143,9 @@ LEAST_SAMPLES = 2
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """The shape of the samples of a visit. A sample of `loops` loops takes about `seconds`. Up to
-    `laps` samples follow each other behind one gate, and a visit has up to `most` samples. If
-    `rehearsed` is set, a visit begins with one sample that does not count."""
+    """The shape of the samples of a visit. `loops` is the number of loops of a sample, and
+    `seconds` about how long it takes. Up to `laps` samples follow one start signal. A visit has up
+    to `most` samples. `rehearsed` means that the first sample of a visit does not count."""
 
     loops: int
     seconds: float = 0.0
@@ -157,9 +155,9 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
-    """The samples of a visit: the timing of each sample (of `loops` loops), and the number of
-    samples behind each gate. `seconds` is the time that the visit took, and `cpu_seconds` the CPU
-    time of this process in that time, if known."""
+    """The samples of a visit. `timings` has the timing of each sample, and `loops` is the number of
+    loops of a sample. `gates` has the number of samples after each start signal. `seconds` is the
+    time that the visit took. `cpu_seconds` is the CPU time of this process, if known."""
 
     loops: int
     timings: tuple[Timing, ...]
@@ -169,15 +167,15 @@ class TakenSamples(msgspec.Struct, frozen=True):
 
 
 def run_once(group: Group, loops: int) -> Timing:
-    """Takes one sample: arms the group, opens its gate and waits for its end."""
+    """Takes one sample: prepares the group, gives its start signal and waits for its end."""
     group.arm(loops)
     group.open()
     return group.wait()
 
 
 def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
-    """Yields `laps` samples behind one gate. Copies other than the first are timed as a whole, and
-    each lap gets an equal share of their time."""
+    """Yields `laps` samples after one start signal. Only the first copy is timed lap by lap. The
+    times of other copies are divided evenly."""
     if laps == 1:
         yield run_once(group, loops)
         return
@@ -202,8 +200,9 @@ def warm_up(
     busy: SampleSeconds = lambda timing: min(timing.seconds),
     known: Sample | None = None,
 ) -> Sample:
-    """Warms up and returns the shape of the samples. This is the `known` shape of an earlier visit,
-    if there is one. Otherwise the loops are those of the settings, or as many as the pace needs."""
+    """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
+    which is returned unchanged. The number of loops is that of the settings or, without one, as
+    many as the pace needs."""
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
         if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):
@@ -229,8 +228,8 @@ def warm_up(
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
-    """Returns the number of samples in a visit. A fixed number of samples is taken in a single
-    visit. In a run that repeats its plan for a time, each visit takes all of a cell's time."""
+    """Returns the number of samples in a visit. A fixed number of samples is taken in one visit. A
+    run that repeats its plan takes all of a cell's time in each visit."""
     if settings.samples is not None:
         return settings.samples
     share = VISIT_SHARE if settings.soak is None else 1.0
@@ -250,8 +249,8 @@ def take_samples(
     spent: float = 0.0,
     cpu_clock: Callable[[], float] | None = None,
 ) -> TakenSamples:
-    """Takes the samples of a visit, at least one. Further samples begin only within the cell's
-    time, of which earlier visits have used `spent` seconds. `sampled` is called after each gate.
+    """Takes at least one sample of a visit. Further samples begin only within the cell's time, of
+    which earlier visits have used `spent` seconds. `sampled` is called after each start signal.
     `cpu_clock` returns the CPU time of this process."""
     wanted = samples_a_visit(sample, settings)
     if sample.rehearsed:

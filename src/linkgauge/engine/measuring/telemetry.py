@@ -32,8 +32,7 @@ _N = TypeVar("_N", int, float)
 
 
 def devices_of(transfers: Iterable[Transfer], backends: Iterable[Backend]) -> TelemetrySources:
-    """Returns the devices of these transfers whose backends provide telemetry, each with its
-    backend."""
+    """Returns the devices of these transfers that report telemetry, each with its backend."""
     return {
         place.place: backend
         for transfer, backend in zip(transfers, backends, strict=True)
@@ -93,7 +92,7 @@ class Sensing:
 
 
 def _fold(memory: str, taken: Sequence[tuple[float, Mapping[str, Telemetry]]]) -> Reading:
-    """Returns a summary of a device's readings at several moments."""
+    """Returns a summary of a device's readings."""
     known = [(at, senses[memory]) for at, senses in taken if memory in senses]
     if not known:
         return Reading(memory=memory, count=0)

@@ -21,8 +21,8 @@ late."""
 
 
 class Offset(msgspec.Struct, frozen=True):
-    """How far a rank's monotonic clock is ahead of rank 0's clock, in seconds. `unsure` is the
-    largest error of `ahead`."""
+    """The offset of a rank's clock. `ahead` is how many seconds its monotonic clock is ahead of
+    rank 0's clock. `unsure` is the largest error of `ahead`."""
 
     ahead: float
     unsure: float
@@ -30,8 +30,8 @@ class Offset(msgspec.Struct, frozen=True):
 
 def compare(links: Links, rank: int) -> Offset:
     """Returns an estimate of a rank's offset, by Cristian's algorithm. It assumes that the rank
-    read its clock in the middle between question and answer. The error is at most half of the time
-    between them (F. Cristian, Probabilistic clock synchronization, 1989)."""
+    read its clock halfway between question and answer. The error is at most half of the time
+    between question and answer (F. Cristian, Probabilistic clock synchronization, 1989)."""
     found: list[Offset] = []
     for _ in range(EXCHANGES):
         asked = time.monotonic()
@@ -42,8 +42,8 @@ def compare(links: Links, rank: int) -> Offset:
 
 
 class Clocks:
-    """The clock offsets of ranks, which are measured again when they are too old. When members
-    start together, rank 0 announces the start `lead` seconds ahead."""
+    """The clock offsets of ranks. Old offsets are measured again. `lead` is how many seconds ahead
+    rank 0 announces a common start."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -51,14 +51,14 @@ class Clocks:
         self._known: dict[int, tuple[float, Offset]] = {}
 
     def ahead(self, ranks: Collection[int]) -> dict[int, float]:
-        """Returns, for each rank, how many seconds its clock is ahead of rank 0's clock. Returns 0
-        for all ranks if they are on one machine."""
+        """Returns how many seconds each rank's clock is ahead of rank 0's clock. Returns 0 for all
+        ranks if they are on one machine."""
         if len({self._links.ranks[rank].host for rank in (0, *ranks)}) == 1:
             return dict.fromkeys(ranks, 0.0)
         return {rank: self.of(rank).ahead for rank in ranks}
 
     def was_late(self) -> None:
-        """Doubles the lead of the next start, up to a limit."""
+        """Makes rank 0 announce the next starts twice as early, up to a limit."""
         self.lead = min(2 * self.lead, MOST_LEAD_SECONDS)
 
     def of(self, rank: int) -> Offset:

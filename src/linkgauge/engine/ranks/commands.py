@@ -1,5 +1,5 @@
 """Messages between rank 0, which controls a run, and the member in every rank. Each command has one
-answer, in the order of the commands. Commands without an answer say so."""
+answer, in the order of the commands, unless the command says otherwise."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PROTOCOL = 3
 
 
 class Card(msgspec.Struct, frozen=True, tag=True):
-    """The first message of a member: its identity, and the CPUs that it may use. `token` proves
-    that the member belongs to this launch."""
+    """The first message of a member. It states who the member is and which CPUs it may use. `token`
+    proves that the member belongs to this launch."""
 
     rank: int
     host: str
@@ -32,15 +32,15 @@ class Card(msgspec.Struct, frozen=True, tag=True):
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0's identity and the path of the run's journal. A member needs them if it has to record
-    the loss of rank 0. No answer."""
+    """States who rank 0 is, and the path of the run's journal. A member needs them if it has to
+    record the loss of rank 0. There is no answer."""
 
     first: Rank
     journal: str | None = None
 
 
 class ShowProgress(msgspec.Struct, frozen=True, tag=True):
-    """Says in words what the run does from now on. No answer."""
+    """States what the run does from now on, in words. There is no answer."""
 
     words: str
 
@@ -57,9 +57,9 @@ class Open(msgspec.Struct, frozen=True, tag=True):
 
 
 class Present(msgspec.Struct, frozen=True):
-    """The member's device, or the `problem` that leaves it without a device. `nics` are the network
-    interfaces that it measures with. `gpu` is the GPU that it also opened, and `lacks_gpu` says why
-    there is no GPU."""
+    """The answer to `Open`. `device` is the member's device, and `problem` says why it has none.
+    `nics` are the network interfaces that it measures with. `gpu` is the GPU that it also opened,
+    and `lacks_gpu` says why there is none."""
 
     device: Device | None
     problem: str | None = None
@@ -69,7 +69,7 @@ class Present(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True, tag=True):
-    """Asks the member to keep other runs from measuring its device."""
+    """Asks the member to reserve its device, so that no other run measures it."""
 
 
 class ReadAccelerators(msgspec.Struct, frozen=True, tag=True):
@@ -81,26 +81,26 @@ class ReadClock(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ping(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a sign of life. The receiver answers at once with `Pong`, whatever else it does. A
+    """Asks for a sign of life. The receiver answers `Pong` at once, even during other work. A
     member also sends a `Ping` if it has heard nothing from rank 0 for too long."""
 
 
 class Pong(msgspec.Struct, frozen=True, tag=True):
-    """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. No answer."""
+    """A sign of life, which answers `Ping`. Rank 0 also sends it without being asked. There is no
+    answer."""
 
 
 class EndRun(msgspec.Struct, frozen=True, tag="End"):
-    """Ends the run. The members leave, in an orderly way unless a rank was `lost`. No answer. The
-    message always keeps the same tag, so that ranks of other versions understand it."""
+    """Ends the run. The members leave, in an orderly way unless a rank was `lost`. There is no
+    answer. The message always keeps the same tag, so that ranks of other versions understand it."""
 
     lost: bool = False
 
 
 class TakePart(msgspec.Struct, frozen=True, tag=True):
-    """Asks a rank to measure its part of this work at the same time as the other `parties`.
+    """Asks a rank to measure its part of this work at the same time as the other `parties` (ranks).
     `shared` names memories of devices that several ranks use. `anew` discards what earlier visits
-    of these cells determined. The answer is the results. Only the first party always sends them;
-    another party may send none."""
+    of these cells determined. The answer is the results. Only the first party has to send them."""
 
     work: Measure
     parties: tuple[int, ...]
@@ -109,17 +109,17 @@ class TakePart(msgspec.Struct, frozen=True, tag=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What one rank contributes to a meeting: a value, or the reason why there is none."""
+    """One rank's contribution to a meeting: a value, or the reason why there is none."""
 
     value: msgspec.Raw
     reason: Reason | None = None
 
 
 class Meet(msgspec.Struct, frozen=True, tag=True):
-    """The message that a party sends to rank 0 at a meeting. Rank 0 answers all parties with `Met`
-    or `PartyLeft`. Each party moves at most `moved` bytes before its next message. With `start`,
-    the answer says when to begin. `late` says that the previous start time had already passed when
-    the answer arrived."""
+    """The message of a party to rank 0 at a meeting. Rank 0 answers `Met` or `PartyLeft` to all
+    parties. `moved` is the most bytes that a party moves before its next message. With `start`, the
+    answer says when to begin. `late` says that the previous start time had already passed when its
+    message arrived."""
 
     said: Said
     moved: int = 0
@@ -128,8 +128,9 @@ class Meet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Met(msgspec.Struct, frozen=True, tag=True):
-    """Rank 0's answer at a meeting: the values of all ranks, by rank. `at` is the starting time by
-    rank 0's clock. `ahead` is how many seconds the receiver's clock is ahead of rank 0's."""
+    """Rank 0's answer at a meeting. `said` has the values of all ranks, by rank. `at` is the time
+    to start, by rank 0's clock. `ahead` is how many seconds the receiver's clock is ahead of rank
+    0's."""
 
     said: Mapping[int, Said]
     at: float | None = None

@@ -1,8 +1,9 @@
 """Lets the ranks of a launch find each other. Rank 0 listens; the other ranks connect and introduce
 themselves.
 
-On one machine, the ranks meet by a name and do not need MPI. On several machines, MPI sends rank
-0's address to the other ranks, unless the launcher gave the address to all ranks."""
+On one machine, the ranks find each other by the name of a socket and do not need MPI. On several
+machines, MPI sends rank 0's address to the other ranks, unless the launcher gave the address to all
+ranks."""
 
 from __future__ import annotations
 
@@ -57,8 +58,7 @@ less."""
 
 
 def join_seconds(launch: Launch, limit: float | None) -> float:
-    """Returns the seconds within which all ranks must appear. A shorter `limit` for answers does
-    not shorten this time."""
+    """Returns the seconds within which all ranks must appear. They are at least `limit`."""
     return max(limit or 0.0, JOIN_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow)
 
 
@@ -70,8 +70,8 @@ def card_of(launch: Launch, token: bytes = b"") -> Card:
 def serve_as_rank(
     launch: Launch, limit: float | None, left: Callable[[Agent, str | None], None]
 ) -> Agent:
-    """Joins rank 0, and serves it until the run is over. For `left`, see `Agent`. Raises RankLost
-    if rank 0 never appears."""
+    """Joins rank 0, and serves it until the run is over. `left` is called if a rank is lost. Raises
+    RankLost if rank 0 never appears."""
     seconds = join_seconds(launch, limit)
     processes = Processes(launch)
     token = b""
@@ -100,7 +100,7 @@ def serve_as_rank(
 
 
 def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[str, int, bytes]:
-    """Sends rank 0's address to all ranks by MPI, and returns the address."""
+    """Sends rank 0's address to all ranks by MPI. Returns the address in every rank."""
     mpi = world(launch)
     with mpi_errors("MPI_Bcast"):
         told: tuple[str, int, bytes] = mpi.COMM_WORLD.bcast(address, root=0)
@@ -108,8 +108,8 @@ def _exchanged(launch: Launch, address: tuple[str, int, bytes] | None) -> tuple[
 
 
 class Gathering:
-    """Rank 0's side of the gathering. It has rank 0's own member in a thread, and links to the
-    members of all ranks."""
+    """Gathers all ranks, on rank 0. It has links to the members of all ranks. Rank 0's own member
+    runs in a thread."""
 
     def __init__(self, launch: Launch, limit: float | None) -> None:
         self._launch = launch
@@ -146,7 +146,7 @@ class Gathering:
         self.links.show_life()
 
     def _serve(self, end: socket.socket, address: tuple[str, int, bytes] | None) -> None:
-        """Takes part in sending rank 0's address, and then runs rank 0's own member."""
+        """Helps to send rank 0's address, and then runs rank 0's own member."""
         with end:
             try:
                 if address is not None:
@@ -196,7 +196,7 @@ class Gathering:
             raise RankLost(_absent(self._launch, missing[0], how), "timeout")
 
     def _hear(self, rank: int) -> None:
-        """Reads from a rank that has joined, and answers if the rank asks for a sign of life.
+        """Reads a message from a rank that has joined, and answers a request for a sign of life.
         Raises RankLost if the rank has ended."""
         channel = self._channels[rank]
         try:
@@ -212,8 +212,8 @@ class Gathering:
             channel.send(encode(Pong()))
 
     def _send_away(self) -> None:
-        """Reports to the ranks that the run will not take place, so that they do not wait for rank
-        0. This includes ranks that connect within the next seconds."""
+        """Informs the ranks that the run will not take place, so that they do not wait for rank 0.
+        Ranks that connect within the next seconds are informed, too."""
         for rank in set(self._channels) - {0}:  # the member of this process ends with it
             _send_end(self._channels[rank])
         deadline = time.monotonic() + LATE_SECONDS
@@ -279,8 +279,8 @@ class Gathering:
         return crowd if crowd.ranks > crowd.cpus else None
 
     def close(self, patience: float = LEAVE_SECONDS) -> None:
-        """Ends all members, and waits at most `patience` seconds for the member of this process. If
-        the run was broken off, waits only for a moment, because a call may never return."""
+        """Ends all members. Waits at most `patience` seconds for the member of this process, or
+        only for a moment if the run was broken off."""
         deadline = time.monotonic() + patience
         self.links.close()
         self._thread.join(MOMENT_SECONDS if self.links.is_over else patience)
@@ -295,8 +295,8 @@ def _send_end(channel: Channel) -> None:
 
 
 def _dismiss(late: Channel, deadline: float) -> bool:
-    """Reports to a late process that the run will not take place. Returns whether the process had
-    introduced itself."""
+    """Informs a process that connected late that the run will not take place. Returns whether the
+    process had introduced itself."""
     said = False
     with suppress(EOFError, OSError):
         said = bool(late.receive(deadline, CARD_BYTES))
@@ -305,7 +305,7 @@ def _dismiss(late: Channel, deadline: float) -> bool:
 
 
 def _absent(launch: Launch, rank: int, how: str) -> LostRank:
-    """Describes a rank that never appeared. Its machine is known if all ranks are on one
+    """Describes a rank that never appeared. Its machine is known only if all ranks are on one
     machine."""
     host = host_name() if launch.on_one_machine else None
     return LostRank(rank, how, JOINING, host)

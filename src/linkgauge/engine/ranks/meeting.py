@@ -1,5 +1,5 @@
-"""Meetings of the ranks of a cell. Each rank sends a value, rank 0 gathers the values, and all
-ranks continue with all values."""
+"""Exchanges values between the ranks of a cell. Each rank sends a value, rank 0 gathers the values,
+and all ranks continue with all values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _T = TypeVar("_T")
 
 
 class Meeting:
-    """One rank's side of the meetings of a cell. `parties` are the ranks that measure the cell.
-    `meet` sends a value to rank 0 and returns the answer."""
+    """One rank's side of meetings with the other ranks of a cell. `parties` are these ranks. `meet`
+    sends a value to rank 0 and returns the answer."""
 
     def __init__(
         self,
@@ -46,10 +46,11 @@ class Meeting:
         start: bool = False,
         late: bool = False,
     ) -> Mapping[int, _T]:
-        """Sends the value `found` to all ranks, and returns the values of all ranks (of type
-        `kind`) by rank. `moved` bytes are moved before the next meeting. If any rank gave a
-        `reason`, raises the first such error in all ranks. Raises BackendError if another rank has
-        left the cell. With `start`, the ranks agree on a starting time."""
+        """Sends the value `found` to all ranks, and returns the values of all ranks by rank. `kind`
+        is the type of the values. `reason` is the rank's error, if any. If any rank has one, the
+        first error is raised in all ranks. `moved` is the most bytes moved before the next meeting.
+        `start` makes the ranks agree on a starting time. `late` says whether the last start was
+        late. Raises BackendError if another rank has left the cell."""
         assert self._meet is not None  # noqa: S101
         answer = self._meet(Meet(Said(msgspec.Raw(encode(found)), reason), moved, start, late))
         if isinstance(answer, PartyLeft):
@@ -62,7 +63,7 @@ class Meeting:
 
 
 class Meetings:
-    """Rank 0's side of the meetings."""
+    """Rank 0's side of meetings."""
 
     def __init__(self, links: Links) -> None:
         self._links = links
@@ -71,8 +72,8 @@ class Meetings:
     def carry_out(
         self, part: TakePart, moved: int
     ) -> tuple[dict[int, Done | Refused], frozenset[int]]:
-        """Returns the last answer of each party. Also returns the parties that rank 0 released
-        because another party had left the cell. Raises RankLost if a rank is gone."""
+        """Makes the parties measure their part. Returns the last answer of each party, and the
+        parties that had to stop because another party left. Raises RankLost if a rank is gone."""
         answers: dict[int, Done | Refused] = {}
         parted: set[int] = set()
         commands: Mapping[int, object] = dict.fromkeys(part.parties, part)

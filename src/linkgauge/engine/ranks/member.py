@@ -1,5 +1,4 @@
-"""The work of every rank but rank 0: it takes part in rank 0's run and, if rank 0 is lost, records
-the loss."""
+"""Takes part in rank 0's run, as every other rank does. If rank 0 is lost, records the loss."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ def take_part(launch: Launch, request: RunRequest) -> int:
         signal.signal(number, signal.SIG_IGN)
 
     def left(agent: Agent, how: str | None) -> None:
-        """Records the loss of rank 0, if it is lost, and ends this process, whatever the process is
-        doing."""
+        """Ends this process at once, after a rank was lost. Records the loss first if it is that of
+        rank 0."""
         code = LOST_EXIT
         try:
             if how is not None:
@@ -72,8 +71,7 @@ def _of_first(launch: Launch, request: RunRequest, agent: Agent, how: str) -> in
 
 
 def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: LostRank) -> int:
-    """Records and reports the loss of rank 0, in one rank of each machine. Returns the exit
-    code."""
+    """Prints and records the loss of rank 0, in one rank of each machine. Returns the exit code."""
     mark = is_first(launch)
     if mark is None:
         time.sleep(RECORDING_SECONDS)
@@ -95,9 +93,8 @@ def _write_down(launch: Launch, request: RunRequest, kept: str | None, lost: Los
 
 
 def _silent(launch: Launch, lost: LostRank) -> int | None:
-    """Returns the process id of a silent rank 0 if it is on this machine, else None. On another
-    machine or in another container, the number means another process. If ranks connect over a
-    network, the network may be the cause of the silence. The process must then also be stopped."""
+    """Returns the process id of a silent rank 0 if it is on this machine, else None. The process
+    must be stopped, because the network alone may be the cause of the silence."""
     if lost.how == ENDED or lost.process is None:
         return None
     processes = Processes(launch)
@@ -107,8 +104,8 @@ def _silent(launch: Launch, lost: LostRank) -> int | None:
 
 
 def _await_others(launch: Launch) -> None:
-    """Gives the other ranks some seconds to end by themselves, because a launcher may kill all
-    ranks once rank 0 is dead."""
+    """Waits some seconds for the other ranks to end, because a launcher may kill all ranks once
+    rank 0 is dead."""
     processes, deadline = Processes(launch), time.monotonic() + LEAVE_SECONDS
     while processes.living().keys() - {0, launch.rank} and time.monotonic() < deadline:
         time.sleep(AGAIN_SECONDS)

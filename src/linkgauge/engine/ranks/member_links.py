@@ -2,8 +2,8 @@
 gone.
 
 While rank 0 waits for an answer, it watches all links and notices the end of any rank. If a rank
-does not answer in time, rank 0 asks for a sign of life. A member gives a sign whatever it is doing.
-A member that gives none is the lost rank, and not the ranks that wait for it.
+does not answer in time, rank 0 asks for a sign of life. A member gives a sign even during other
+work, so a member that gives none is lost.
 
 The members watch rank 0 in the same way. While rank 0 waits for answers, it gives a sign of life to
 a member that asks. Measurements run only while rank 0 waits. At all other times rank 0 gives signs
@@ -47,9 +47,9 @@ _A = TypeVar("_A")
 
 
 class Links:
-    """Rank 0's links to all ranks. `ranks` has the ranks by number, `doing` says in words what the
-    run does, and `lost` is the rank that ended the run. With `goes_on`, the loss of another rank
-    than 0 does not end the run: only questions to a rank in `gone` fail."""
+    """Rank 0's links to all ranks. `ranks` has the ranks by number. `doing` says in words what the
+    run does. `lost` is the rank that ended the run. `goes_on` lets the run continue if another rank
+    than 0 is lost. Questions to a rank in `gone` then fail."""
 
     goes_on = False
 
@@ -85,15 +85,15 @@ class Links:
 
     @doing.setter
     def doing(self, words: str) -> None:
-        """Sets what the run does, in words. All ranks receive the words, because any of them may
-        have to record a loss."""
+        """Sets what the run does, in words, and sends the words to all ranks. A rank needs them if
+        it has to record a loss."""
         if words != self._doing:
             self._doing = words
             self.tell(ShowProgress(words))
 
     @property
     def is_over(self) -> bool:
-        """Whether the links cannot be used any more, because a rank is lost or a question was
+        """Whether the links can no longer be used. This is so if a rank is lost or a question was
         broken off."""
         return self._broken_off or self.lost is not None
 
@@ -126,9 +126,9 @@ class Links:
     def round(
         self, commands: Mapping[int, object], moved: int = 0
     ) -> dict[int, Done | Refused | Meet]:
-        """Sends each rank its own command and returns the next message of each rank that is not
-        gone. The commands move `moved` bytes. Raises RankLost if the loss of a rank ends the
-        run."""
+        """Sends each rank its own command, and returns the next message of each rank. Ranks that
+        are gone are left out. `moved` is the number of bytes that the commands move. Raises
+        RankLost if the loss of a rank ends the run."""
         with self._speaking:
             try:
                 # The member of this process last: it would keep the others from being asked.
@@ -143,8 +143,8 @@ class Links:
         return dict(sorted(replies.items()))
 
     def show_life(self) -> None:
-        """Starts a thread that sends signs of life to all members at short intervals, except while
-        rank 0 waits for answers."""
+        """Starts a thread that regularly sends signs of life to all members while rank 0 waits for
+        no answer."""
         threading.Thread(target=self._show_life, daemon=True).start()
 
     def _show_life(self) -> None:
@@ -156,8 +156,8 @@ class Links:
                     self._speaking.release()
 
     def _give_signs(self) -> None:
-        """Sends a sign of life to all other ranks, except to ranks that do not read their
-        messages."""
+        """Sends a sign of life to all other ranks. Ranks that do not read their messages are left
+        out."""
         self._next_signs = time.monotonic() + BEAT_SECONDS
         for rank, channel in self.channels.items():
             with suppress(OSError):  # who is gone is noticed at the next question
@@ -175,8 +175,8 @@ class Links:
         return {rank for rank in ranks if rank not in self.gone}
 
     def tell(self, command: Told | ShowProgress) -> None:
-        """Sends a command without an answer to all ranks. If a rank is lost, the next question
-        notices it."""
+        """Sends a command without an answer to all ranks. A lost rank is noticed only at the next
+        question."""
         with self._speaking:
             for rank in self.all:
                 with suppress(OSError):
@@ -189,8 +189,8 @@ class Links:
             self._lose(rank, "ended")
 
     def _gather(self, waiting: set[int], seconds: float) -> dict[int, Done | Refused | Meet]:
-        """Returns one answer from each rank that is not gone, within this many seconds. Ranks that
-        wait for a lost rank get some more time."""
+        """Returns one answer from each rank, within this many seconds. Ranks that are gone are left
+        out. Ranks that wait for a lost rank get some more time."""
         replies: dict[int, Done | Refused | Meet] = {}
         alive: set[int] = set()
         deadline, asked = time.monotonic() + seconds, False
@@ -226,8 +226,8 @@ class Links:
                 self.phase, self.doing = said.phase, DOING[said.phase]
 
     def _lose_late(self, waiting: set[int], alive: set[int], seconds: float) -> None:
-        """Declares late ranks lost: those without a sign of life or, if all gave a sign, those
-        without an answer."""
+        """Declares ranks lost that did not answer in time. If some gave no sign of life, only these
+        are lost."""
         late = sorted(waiting - alive) or sorted(waiting)
         how = NO_SIGN if waiting - alive else "is stuck"
         for rank in late if self.goes_on else late[:1]:
@@ -243,7 +243,8 @@ class Links:
     def _receive(
         self, rank: int, deadline: float
     ) -> Done | Refused | Meet | Heartbeat | Ping | Pong | None:
-        """Returns a message of a rank, or None if the rank is gone and the run continues."""
+        """Returns a message from a rank. Returns None if the rank is gone and the run continues
+        without it."""
         how: str
         kind: OutcomeKind
         try:
@@ -276,13 +277,14 @@ class Links:
         channel.close(0.0)
 
     def refusal(self, rank: int, reason: Reason) -> LinkgaugeError:
-        """Returns the error that the member raised."""
+        """Returns the error for the `reason` that a rank gave for its refusal."""
         if reason.kind in ("set-aside", "interrupted"):
             reason = Reason(reason.kind, f"{self.ranks[rank]}: {reason.text}")
         return error_of(reason, f"rank {rank}")
 
     def close(self) -> None:
-        """Ends all members. The member of this process is last, because it waits for the others."""
+        """Ends all members. The member of this process ends last, because it waits for the
+        others."""
         self._closed.set()
         with self._speaking:
             for rank in reversed(self.all):
@@ -290,8 +292,8 @@ class Links:
                     self.channels[rank].send(encode(EndRun(self.is_over)))
 
     def await_ends(self, seconds: float) -> None:
-        """Waits at most this many seconds until the other ranks have ended. A launcher kills the
-        remaining ranks when rank 0 ends."""
+        """Waits at most this many seconds for the other ranks to end, because a launcher kills them
+        when rank 0 ends."""
         deadline = time.monotonic() + seconds
         left = set(self.all) - {0}
         with suppress(KeyError):  # that of this process has ended

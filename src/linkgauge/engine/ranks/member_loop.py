@@ -1,7 +1,7 @@
 """The loop of a member: it reads commands of rank 0, carries them out, and answers.
 
-A separate thread reads. Whatever the member is doing, it can therefore give signs of life and
-notice that rank 0 has ended or is silent."""
+A separate thread reads the commands. The member can therefore give signs of life during other work,
+and notice that rank 0 has ended or is silent."""
 
 from __future__ import annotations
 
@@ -40,11 +40,9 @@ ENDED = "ended"
 
 
 class Agent:
-    """Serves rank 0 over a channel. The reading thread calls `left` if a rank is lost and this
-    process must end. The argument is `ENDED` or a similar phrase if rank 0 ended without a message
-    or is silent. It is None if rank 0 reports the loss of another rank. `patience` says how long
-    rank 0 may be silent until its settings are known, if rank 0 is another process. `introduction`
-    is rank 0's first message. `doing` says in words what the run does."""
+    """Serves rank 0 over a channel. `left` is called if a rank is lost and this process must end.
+    Its argument says how rank 0 was lost; it is None if another rank was lost. `introduction` is
+    rank 0's first message. `doing` says in words what the run does."""
 
     def __init__(
         self,
@@ -76,8 +74,8 @@ class Agent:
                 carry_out(command, self._carry_out, self._send)
 
     def _next(self) -> Command | None:
-        """Returns the next command. While waiting, advances communication that other ranks may
-        depend on, most often at first."""
+        """Returns the next command. While waiting, keeps communication going that other ranks may
+        depend on."""
         if self._opened is None or not self._own.others_wait:
             return self._commands.get()
         pause = LEAST_PAUSE
@@ -137,8 +135,7 @@ class Agent:
         return self._channel.receive(time.monotonic() + self._silence)
 
     def _ask_for_sign(self) -> None:
-        """Asks rank 0 for a sign of life. Never blocks: if rank 0 reads nothing, a sender that
-        blocks could not end."""
+        """Asks rank 0 for a sign of life. Never blocks, because rank 0 may no longer read."""
         if self._sending.acquire(blocking=False):
             try:
                 if self._channel.has_room:
@@ -190,7 +187,7 @@ class Agent:
         return Present(device, nics=tuple(own.nics), gpu=own.gpu, lacks_gpu=own.lacks_gpu)
 
     def _span(self, command: messages.Open, own: RankBackend) -> None:
-        """Prepares this rank to measure whole cells with the other ranks."""
+        """Opens a backend for cells of several ranks, with which this rank measures its part."""
         kind = SpanningBackend if command.settings.simulation is None else SimSpanningBackend
         span = kind(command.backend, own, self._launch.rank, command.hosts)
         worker = LocalWorker(command.settings, self._enter)
@@ -202,8 +199,8 @@ class Agent:
         self._made.callback(worker.release)
 
     def measure(self, part: messages.TakePart) -> tuple[CellResult, ...]:
-        """Measures this rank's part of the cells. Only the first of all parties returns the
-        results. Any other party returns them only if a cell did not pass."""
+        """Measures this rank's part of the cells. The first of all parties returns the results.
+        Other parties return them only if a cell did not pass."""
         (span, worker), cells = self._open, part.work.cells
         span.meeting = Meeting(self._launch.rank, part.parties, self.meet)
         span.shared, span.failed = frozenset(part.shared), None
@@ -214,8 +211,7 @@ class Agent:
         return found if self._leads or any(cell.status != "pass" for cell in found) else ()
 
     def meet(self, said: messages.Meet) -> messages.Met | messages.PartyLeft:
-        """Sends a value to rank 0, and returns the answer that rank 0 gives after all ranks have
-        sent theirs."""
+        """Sends a value to rank 0, and returns rank 0's answer once all ranks have sent theirs."""
         self._send(encode(said))
         answer = self._next()
         if answer is None:
@@ -226,12 +222,12 @@ class Agent:
         return answer
 
     def _enter(self, phase: Phase) -> None:
-        """Reports that a phase of a cell begins. Only the first of the cell's ranks reports."""
+        """Reports that a phase of a cell begins. Only the first of the cell's ranks does so."""
         if self._leads:
             self._signs.enter(phase)
 
     def hold(self) -> None:
-        """Raises DeviceBusy if another run holds the member's device."""
+        """Reserves this rank's device. Raises DeviceBusy if another run holds it."""
         device = self._own.gpu or self._own.devices()[0]
         key = device.pci or device.uuid
         if key:

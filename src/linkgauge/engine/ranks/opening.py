@@ -22,8 +22,8 @@ from linkgauge.model.settings import Settings
 @contextmanager
 def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
     """Opens a session like `engine.session.opened`. If the benchmarks are between processes, the
-    session is of all ranks of the launch. Only rank 0 gets the session. Any other rank takes part
-    and leaves by SystemExit.
+    session is of all ranks of the launch. Only rank 0 gets the session. Other ranks take part in
+    the run and end with SystemExit.
 
     Raises InputError if the request does not fit the launch, and RankLost if a rank does not take
     part."""
@@ -61,9 +61,9 @@ def _check(request: RunRequest) -> None:
 def resuming(
     folder: Path, observer: Observer, *, limit: float | None, wait: bool
 ) -> Iterator[tuple[Opening, int]]:
-    """Yields the function that opens workers for `engine.kept.resume.go_on`, and the number of
-    processes. This is one process, or all ranks of the launch, which must appear within `limit`
-    seconds. Rank 0 has the folder. Any other rank takes part and leaves by SystemExit. Raises
+    """Yields a function that opens workers for `engine.kept.resume.go_on`, and the number of
+    processes. These are one process, or all ranks of the launch. All ranks must appear within
+    `limit` seconds. Ranks other than 0 take part in the run and end with SystemExit. Raises
     RankLost if a rank does not appear."""
     launch = launched()
     if launch.size == 1:

@@ -24,15 +24,15 @@ SHARE = "ranks share a GPU: NCCL needs one for each"
 
 
 class Tokens:
-    """The tokens of all groups in which this rank is the first. A group needs a token to form a
-    communicator. Each token is made once per run, because backends keep communicators."""
+    """Creates the tokens with which groups of ranks form communicators. The first rank of a group
+    creates its token, once per run."""
 
     def __init__(self, own: RankBackend) -> None:
         self._own = own
         self._of: dict[Group, bytes] = {}
 
     def of(self, groups: Iterable[Group], rank: int) -> dict[str, bytes]:
-        """Returns the tokens of the groups in which this rank is the first, by the group as
+        """Returns the tokens of the groups whose first rank is this rank. The key is the group as
         text."""
         own = [group for group in groups if group[0] == rank]
         for group in own:
@@ -46,9 +46,9 @@ class Tokens:
 
 
 class EngineReach(msgspec.Struct, frozen=True):
-    """What one rank knows of copies that leave its machine, by the index of the copy. `apart` says
+    """What one rank knows of copies between machines. Keys are the indices of copies. `apart` says
     why the rank's engine does not reach both memories. `refused` says why NCCL cannot carry out a
-    copy from or to the rank's memory."""
+    copy."""
 
     apart: Mapping[int, str]
     refused: Mapping[int, str]
@@ -61,8 +61,8 @@ def reached(
     hosts: Sequence[str],
     shared: Collection[str],
 ) -> EngineReach:
-    """Returns the reach of one rank's engines. `shared` names memories of devices that several
-    ranks use."""
+    """Returns which copies this rank's engines do not reach, and which NCCL cannot carry out.
+    `shared` names memories of devices that several ranks use."""
     own = {
         place: copy
         for place, copy in enumerate(copies)
@@ -82,8 +82,9 @@ def reached(
 def passed(
     copies: Sequence[Copy], operation: OperationName, found: Iterable[EngineReach]
 ) -> dict[int, Group]:
-    """Returns the copies that NCCL carries out: for each index, the rank of the source and of the
-    destination. If nothing can carry out a copy, raises Unsupported with the reasons."""
+    """Returns the copies that NCCL carries out. The key is the index of the copy. The value is the
+    ranks of its source and destination. Raises Unsupported if a copy cannot be carried out at
+    all."""
     known = list(found)
     apart = {
         pair: why
@@ -110,13 +111,13 @@ def passed(
 
 
 def leaves(transfer: Transfer, hosts: Sequence[str]) -> bool:
-    """Whether a transfer uses memory of another machine than the engine's."""
+    """Whether a transfer uses memory on another machine than that of its engine."""
     return any(crosses(hosts, memory, transfer.engine) for memory in transfer.memories)
 
 
 def _pairs(transfer: Transfer) -> Iterator[tuple[int, int]]:
-    """Yields pairs of the rank that carries out a transfer and each other rank whose memory the
-    transfer uses."""
+    """Yields pairs of ranks: the rank that carries out the transfer, and a rank whose memory it
+    uses."""
     owner = transfer.engine.owner.rank or 0
     for memory in transfer.memories:
         if (memory.rank or 0) != owner:

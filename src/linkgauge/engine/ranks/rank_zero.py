@@ -25,7 +25,7 @@ from .worker import ClusterWorker
 
 
 class RankSession(Session):
-    """A session of all ranks of a launch, on rank 0."""
+    """Rank 0's session, which measures with all ranks of a launch."""
 
     def __init__(self, request: RunRequest, worker: ClusterWorker) -> None:
         super().__init__(request, worker)
@@ -56,7 +56,7 @@ def opened_by_rank_zero(launch: Launch, request: RunRequest) -> Iterator[RankSes
 
 @contextmanager
 def _keeping_losses(request: RunRequest) -> Iterator[None]:
-    """Writes a journal if a rank is lost before the run has one."""
+    """Writes a journal if a rank is lost within this block, before the run has a journal."""
     try:
         yield
     except RankLost as ended:
@@ -68,9 +68,8 @@ def _keeping_losses(request: RunRequest) -> Iterator[None]:
 def gathered_to_go_on(
     launch: Launch, folder: Path, observer: Observer, *, limit: float | None, wait: bool
 ) -> Iterator[Opening]:
-    """Gathers the ranks and yields the function that opens workers to resume the run in this
-    folder. The ranks end with rank 0 in any case. Raises RankLost if a rank does not appear within
-    `limit` seconds."""
+    """Gathers the ranks, and yields a function that opens workers to resume the run in this folder.
+    All ranks end with rank 0. Raises RankLost if a rank does not appear within `limit` seconds."""
     with closing(Gathering(launch, limit)) as gathering:
 
         @contextmanager

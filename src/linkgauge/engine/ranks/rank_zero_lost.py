@@ -62,8 +62,8 @@ def keep_loss(request: RunRequest, lost: LostRank) -> Path | None:
 
 @contextmanager
 def stopped(process: int | None) -> Iterator[bool]:
-    """Stops a silent rank 0 while this block runs, and kills it afterwards. Rank 0 then cannot
-    write after the end of its run. Yields whether there is such a process."""
+    """Stops a silent rank 0 while this block runs, and kills it afterwards, so that it cannot write
+    any more. Yields whether it was stopped."""
     try:
         held = None if process is None else os.pidfd_open(process)
     except OSError:  # it has ended, or this kernel has no such handles
@@ -85,9 +85,8 @@ def _send(held: int, number: signal.Signals) -> None:
 
 
 def add_loss(journal: Path, lost: LostRank, *, by_force: bool = False) -> None:
-    """Ends the journal that rank 0 has left, with a record of the loss. `by_force` ignores the lock
-    of a stopped rank 0. Raises InputError if there is no journal, as on a machine that does not
-    share rank 0's files."""
+    """Adds the loss to the journal that rank 0 has left, and ends the journal. `by_force` ignores
+    the lock of a stopped rank 0. Raises InputError if there is no journal."""
     deadline = time.monotonic() + LOCKED_SECONDS
     while True:
         try:

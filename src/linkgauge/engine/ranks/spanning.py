@@ -34,9 +34,9 @@ _T = TypeVar("_T")
 
 
 class SpanningBackend:
-    """A backend over several ranks. `own` is the backend that this rank measures with, and `hosts`
-    are the machines of all ranks, by number. Each cell has a new `meeting`. `shared` names memories
-    of devices that several ranks use."""
+    """A backend over several ranks. `own` is the backend that this rank measures with. `hosts` has
+    the machine of each rank. Each cell has a new `meeting`. `shared` names memories of devices that
+    several ranks use."""
 
     def __init__(self, name: str, own: RankBackend, rank: int, hosts: Sequence[str]) -> None:
         self.name, self.own, self.rank, self.hosts = name, own, rank, hosts
@@ -50,7 +50,7 @@ class SpanningBackend:
 
     @property
     def simulates(self) -> bool:
-        """Whether each rank simulates the whole machine. Every memory is then available in this
+        """Whether the machine is simulated, so that each rank has every memory in its own
         process."""
         return self.name == SIMULATED
 
@@ -61,8 +61,8 @@ class SpanningBackend:
         return self.own.devices()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns why this rank refuses the transfer. Returns None for another rank's transfer,
-        because that rank decides."""
+        """Returns why this rank cannot carry out the transfer. Returns None if it can, or if
+        another rank carries out the transfer."""
         mine = (transfer.engine.owner.rank or 0) == self.rank
         return self.own.refusal(transfer) if mine else None
 
@@ -84,7 +84,7 @@ class SpanningBackend:
         return buffer
 
     def allocate_windows(self, buffers: Sequence[SpannedBuffer]) -> None:
-        """Allocates the MPI windows of these buffers. All ranks of the cell do this at the same
+        """Allocates MPI windows for these buffers. All ranks of the cell must do this at the same
         time and in the same order."""
         for buffer, here in zip(
             buffers, self.own.windows(buffers, self.meeting.parties), strict=True
@@ -106,8 +106,8 @@ class SpanningBackend:
             self.attempt(lambda: self.own.fill(held(buffer), size, pattern, seed, inverted))
 
     def attempt(self, action: Callable[[], object]) -> None:
-        """Runs an action and keeps its error, which the next meeting raises. Further actions are
-        then skipped."""
+        """Runs an action, and keeps its error for the next meeting. After an error, further actions
+        are skipped."""
         if self.failed is None:
             try:
                 action()
@@ -146,7 +146,7 @@ class SpanningBackend:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Adds the name of this rank to errors that the block raises."""
+        """Adds the name of this rank to errors raised in this block."""
         try:
             yield
         except LinkgaugeError as error:
@@ -155,10 +155,10 @@ class SpanningBackend:
     def together(
         self, action: Callable[[], _T], kind: type[_T], moved: int = 0, late: bool | None = None
     ) -> Mapping[int, _T]:
-        """Runs an action in each rank of the cell, and returns the values by rank. If any rank has
-        an error, raises the first error in all ranks. `moved` bytes are moved before the ranks meet
-        again. `late` says whether the last start was late. Unless it is None, the ranks agree on
-        the next start."""
+        """Runs an action in each rank of the cell, and returns the results by rank. If any rank has
+        an error, the first error is raised in all ranks. `moved` is the most bytes moved before the
+        ranks meet again. `late` says whether the last start was late. If `late` is not None, the
+        ranks agree on the next start."""
         failed, self.failed = self.failed, None
         if len(self.meeting.parties) == 1:
             with self.named():
@@ -187,7 +187,7 @@ class SpanningBackend:
         return of_rank
 
     def has_time(self, now: float) -> None:
-        """Sets the time that `clock` returns next, without asking the first rank."""
+        """Sets the time that `clock` returns next."""
         self._now = now
 
 

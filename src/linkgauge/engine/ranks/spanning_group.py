@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class SpanningGroup(Gated):
-    """Copies of several ranks. If several ranks have work, they start together by compared clocks.
-    A single rank starts at once. A copy that two ranks pass on is the work of both."""
+    """Copies of several ranks. They start together by compared clocks, or at once if only one rank
+    has work. Copies that two ranks pass on are the work of both."""
 
     def __init__(
         self, backend: SpanningBackend, copies: Sequence[Copy], operation: OperationName
@@ -65,8 +65,8 @@ class SpanningGroup(Gated):
         self.pace = common_pace([pace for pace, _ in prepared.values() if pace is not None])
 
     def _lend(self) -> None:
-        """Exchanges the handles of all buffers between the ranks. Also makes the allocations that
-        need all ranks."""
+        """Exchanges the handles of all buffers between the ranks. Allocates buffers that need all
+        ranks."""
         backend = self._backend
         if backend.simulates:
             return
@@ -82,7 +82,7 @@ class SpanningGroup(Gated):
             backend.together(partial(backend.allocate_windows, windows), type(None), self._moved)
 
     def _founding(self, operation: OperationName) -> Mapping[int, passages.Group]:
-        """Returns the ranks that form each communicator. The key is the index of the copy or, in a
+        """Returns the ranks of each communicator to form. The key is the index of the copy or, in a
         collective, of the group."""
         backend, copies = self._backend, self._copies
         if isinstance(operation, Collective):
@@ -100,8 +100,8 @@ class SpanningGroup(Gated):
     def _prepare(
         self, operation: OperationName, groups: Mapping[int, passages.Group]
     ) -> Mapping[int, tuple[Pace | None, int]]:
-        """Prepares each rank's part. Returns, by rank, the pace (None for a rank that times
-        nothing) and the largest number of loops."""
+        """Prepares this rank's part. Returns the pace and the largest number of loops of every
+        rank. The pace is None for a rank that times nothing."""
         backend = self._backend
         tokens: tuple[bytes, ...] = ()
         if groups:
@@ -163,7 +163,7 @@ class SpanningGroup(Gated):
 
 
 class SpanningCollective(SpanningGroup):
-    """A collective between processes. Each copy represents the part of one rank."""
+    """A collective between processes. Each of its copies is the part of one rank."""
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
         def own() -> tuple[float, ...]:

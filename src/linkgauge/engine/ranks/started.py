@@ -33,7 +33,7 @@ _MARKS = (b"RANK", b"PROCID")
 
 
 class Processes:
-    """The processes of this launch on this machine, watched from now on."""
+    """The processes of this launch on this machine, watched from the object's creation on."""
 
     def __init__(self, launch: Launch, root: Root = ROOT) -> None:
         self._launch = launch
@@ -46,9 +46,9 @@ class Processes:
         self._started = self._next + STARTED_SECONDS * Patience.shared(ranks_per_cpu(launch)).slow
 
     def ended(self, missing: Collection[int]) -> LostRank | None:
-        """Returns a missing rank that has ended, or None. Two checks in succession must find no
-        process of the rank, because a launcher may run a script before a rank. Calls within a short
-        interval of the last check return None."""
+        """Returns a missing rank that has ended, or None. Two checks in a row must find no process
+        of the rank, because a launcher may run a script before a rank. A call right after a check
+        returns None."""
         if time.monotonic() < self._next:
             return None
         living = self.living()
@@ -66,7 +66,7 @@ class Processes:
         return LostRank(rank, "ended", JOINING, host_name(), self._seen.get(rank))
 
     def living(self) -> dict[int, int]:
-        """Returns a process of each rank that has one, by rank."""
+        """Returns the process of each rank that has one, by rank."""
         found: dict[int, int] = {}
         for process in self._numbers():
             if (rank := self.rank_of(process)) is not None:
@@ -108,5 +108,5 @@ class Processes:
 
 
 def _anyone(launch: Launch) -> Launch:
-    """Returns the launch without rank numbers. It is then equal in all ranks on this machine."""
+    """Returns the launch without rank numbers, so that it is equal in all ranks on this machine."""
     return launch._replace(rank=0, local_rank=0)

@@ -1,4 +1,4 @@
-"""Measures how far apart ranks start, and combines the timings of ranks."""
+"""Measures how long after each other ranks start, and combines the timings of ranks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ figure names the largest share that is exceeded."""
 
 
 class RankTiming(NamedTuple):
-    """The timing of a rank's copies. `opened` is when the rank's gate opened, on the clock by which
-    ranks agree on starts. `now` is the present time."""
+    """The timing of a rank's copies. `opened` is the time of the rank's start signal, on the clock
+    by which ranks agree on starts. `now` is the present time."""
 
     opened: float
     timing: Timing
@@ -25,9 +25,8 @@ class RankTiming(NamedTuple):
 
 
 class Starts:
-    """The starts of copies. `places` are the ranks that time copies. `awaits_all` is true if a rank
-    that times nothing delays the other ranks when it starts late. It is false for copies that NCCL
-    passes on after a warm-up, for flags, and for copies that engines carry out alone."""
+    """Records the starts of copies and combines their timings. `places` has the rank that times
+    each copy. `awaits_all` means that all ranks have to start, not only those that time a copy."""
 
     def __init__(self, places: Sequence[int], *, awaits_all: bool) -> None:
         self._places, self._awaits_all = places, awaits_all
@@ -58,8 +57,7 @@ class Starts:
         return Timing(tuple(seconds), span, tuple(checksums), tuple(progress))
 
     def _judge(self, loops: int, ended: Mapping[int, RankTiming]) -> None:
-        """Records how far apart the ranks started: the opening of their gates and the begin of
-        their copies."""
+        """Records how long after each other the ranks started."""
         starts = [
             one.opened + min((times[0] for times in one.timing.progress), default=0.0)
             for one in ended.values()
@@ -72,7 +70,7 @@ class Starts:
             self._apart = loops, max(apart, before) if loops == most else apart
 
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks on the starts, for the reader of the figure."""
+        """Returns a remark if the ranks started too long after each other."""
         passed = next((share for share in APART if self._apart[1] > share), None)
         if passed is None:
             return ()

@@ -1,5 +1,5 @@
-"""Measures a run of several ranks. Each rank has a worker of its own, and the ranks that a cell
-concerns measure the cell together.
+"""Measures a run of several ranks. Each rank has a worker, and the ranks of a cell measure it
+together.
 
 Unlike a supervisor, rank 0 cannot replace a member that crashes or hangs. The loss of a rank ends
 the run, as in MPI."""
@@ -63,8 +63,8 @@ class ClusterWorker:
         ranks."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """Surveys all ranks with their devices. The devices are of one backend, which all ranks
-        have."""
+        """Opens a device in each rank, and returns the machine with all of them. All devices are of
+        one backend."""
         if self._machine is None:
             self.links.doing = "opening devices"
             self._machine = self._survey(accelerators)
@@ -136,8 +136,8 @@ class ClusterWorker:
         return self.links.ask(self.links.all, asked, Present)
 
     def _devices(self, backend: str, *, with_gpus: bool = False) -> dict[int, Present]:
-        """Returns the device of each rank for this backend. Raises InputError if a rank has
-        none."""
+        """Opens a device of this backend in each rank, and returns the devices. Raises InputError
+        if a rank has none."""
         found = dict(sorted(self._ask_for(backend, with_gpus=with_gpus).items()))
         for rank, present in found.items():
             if present.device is None:
@@ -154,7 +154,7 @@ class ClusterWorker:
     def hold(self, *, wait: bool, tell: Callable[[str], None]) -> None:
         """Makes the first rank of each device hold the device until the run is over. Raises
         DeviceBusy if another run measures the device. With `wait`, reports the other run once and
-        waits."""
+        waits for it to end."""
         first: dict[tuple[str, str], int] = {}
         for device in self.survey(()).all_devices:
             number = parse_memory(device.memory).rank or 0
@@ -165,8 +165,8 @@ class ClusterWorker:
             self._hold(number, tell if wait else None)
 
     def _hold(self, number: int, tell: Callable[[str], None] | None) -> None:
-        """Makes one rank hold its device. With `tell`, waits for other runs and reports them
-        once."""
+        """Makes one rank reserve its device. With `tell`, reports other runs once and waits for
+        them to end."""
         reported = False
         while True:
             try:
@@ -180,15 +180,15 @@ class ClusterWorker:
                 time.sleep(AGAIN_SECONDS)
 
     def keep(self, journal: Path) -> None:
-        """Sends the journal's path to all ranks, because one of them may have to record the loss of
+        """Sends the journal's path to all ranks. A rank needs it if it has to record the loss of
         rank 0."""
         self.links.tell(Told(self.links.ranks[0], str(journal.resolve())))
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Measures cells. If a rank is lost meanwhile, returns the cells as failed. The next call
-        then raises RankLost."""
+        """Measures cells. If a rank is lost meanwhile, the cells fail, and the next call raises
+        RankLost."""
         if self.links.lost is not None:
             raise self.links.lost
         return beside_unable(
@@ -196,7 +196,7 @@ class ClusterWorker:
         )
 
     def _measure(self, work: Measure) -> tuple[CellResult, ...]:
-        """Measures cells by the ranks that take part in them."""
+        """Measures cells with the ranks that take part in them."""
         key = tuple(cell.number for cell in work.cells), work.size
         parties = self._parties(work.cells)
         part = TakePart(work, parties, tuple(self._shared), key in self._unlike)
@@ -219,17 +219,15 @@ class ClusterWorker:
         return next(of for rank, of in found.items() if of and rank not in told)
 
     def _parties(self, cells: Sequence[PlannedCell]) -> tuple[int, ...]:
-        """Returns the ranks that take part in measuring cells: the ranks of their memories and
-        engines. If each rank simulates the whole machine, or in a broadcast, these are all
-        ranks."""
+        """Returns the ranks that take part in measuring cells. These are the ranks of their
+        memories and engines. In a broadcast and on a simulated machine, these are all ranks."""
         if self._backend == SIMULATED or any(named(cell.operation).from_one for cell in cells):
             return self.links.all
         places = {m for cell in cells for t in cell.transfers for m in _places(t)}
         return tuple(sorted({memory.rank or 0 for memory in places}))
 
     def _check(self, cell: PlannedCell) -> None:
-        """Raises Unsupported for problems that only show when all ranks are known, and RankLost if
-        a rank is gone."""
+        """Raises Unsupported if a rank cannot measure the cell, and RankLost if a rank is gone."""
         for transfer in cell.transfers:
             kind = transfer.engine.kind
             if kind in NIC_ENGINES and self._backend != NETWORK:
@@ -247,7 +245,7 @@ class ClusterWorker:
         raise InputError("--tune works with one process only: run it first, without a launcher")
 
     def keep_output(self, folder: Path) -> None:
-        """Does nothing, because ranks print to wherever their launcher shows it."""
+        """Does nothing, because a launcher shows what ranks print."""
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
         raise InputError(f"--{profiler} works with one process only: run it without a launcher")

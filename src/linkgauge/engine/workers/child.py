@@ -15,7 +15,8 @@ _decode = decoder(messages.Command)
 
 
 def serve(channel: Channel) -> None:
-    """Serves the controller. Raises EOFError or OSError once the controller is gone."""
+    """Runs the commands of the controller. Raises EOFError or OSError once the controller is
+    gone."""
     start = _decode(channel.receive())
     if not isinstance(start, messages.Start):
         raise TypeError(f"expected Start, got {start!r}")

@@ -1,6 +1,5 @@
-"""Messages from the controller to the processes that measure (of this machine, or of several
-ranks), and a worker's reports of its state. Messages carry complete values and are never sent while
-a clock runs."""
+"""Messages from the controller to the processes that measure, and the workers' reports of their
+state. Messages carry complete values and are never sent while a clock runs."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ from linkgauge.model.transfer import Cell
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message to a worker. It names the accelerator backend to open in addition to the
-    host. No answer."""
+    """The first message to a worker. It names the accelerator backend to open besides the host's
+    backend. There is no answer."""
 
     accelerator: str | None
     settings: Settings
@@ -40,8 +39,8 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 
 class Visit(msgspec.Struct, frozen=True):
     """A visit of cells. `number` is the number of the visit, from 0. `taken` is the number of
-    earlier samples, and `spent` are the seconds used up for them. Simulated faults count the cells
-    of a round from `passed`, the number of cells in earlier rounds."""
+    samples in earlier visits, and `spent` the seconds of earlier visits. `passed` is the number of
+    cells in earlier rounds. Simulated faults count cells from this number on."""
 
     number: int = 0
     taken: int = 0
@@ -63,23 +62,23 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Tune(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a search for the settings with which a device copies fastest. The answer says
-    whether there was anything to search."""
+    """Asks for a search for a device's fastest settings. The answer says whether there was anything
+    to search."""
 
     device: str
     peer: str | None
 
 
 class Release(msgspec.Struct, frozen=True, tag=True):
-    """Asks to free the buffers kept for later cells, because another worker needs memory. No
-    answer."""
+    """Asks to free the buffers kept for later cells, because another worker needs memory. There is
+    no answer."""
 
 
 Command = Start | Survey | ReadInventory | Measure | Tune | Release
 
 
 class Trying(msgspec.Struct, frozen=True, tag=True):
-    """A message that `Tune` causes before its answer. It has the settings that are being tried."""
+    """Reports the settings that are being tried, before the answer to `Tune`."""
 
     tried: Tried
 
@@ -133,9 +132,9 @@ def beside_unable(
     check: Callable[[PlannedCell], CellResult | None],
     measure: Callable[[tuple[PlannedCell, ...]], Iterable[CellResult]],
 ) -> tuple[CellResult, ...]:
-    """Returns the results of all cells, in order. A cell that the plan skips or that `check`
-    refuses gets the result of that. `measure` measures the other cells. If a cell is refused that
-    must run at the same time as others, the others are refused, too."""
+    """Returns the results of all cells, in order. Cells that the plan skips or that `check` refuses
+    get that result. `measure` measures the other cells. If `check` refuses a cell that must run at
+    the same time as the others, all cells are refused."""
     results: dict[PlannedCell, CellResult] = {}
     for cell in cells:
         try:
@@ -168,7 +167,7 @@ def failed(planned: PlannedCell, phase: Phase, error: LinkgaugeError) -> CellRes
 
 
 def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
-    """Adds the lost rank to the cell if the error is the loss of a rank."""
+    """Returns the cell with the number of the lost rank, if the error is the loss of a rank."""
     return replace(cell, lost=error.lost.number) if isinstance(error, RankLost) else cell
 
 
@@ -176,7 +175,7 @@ def _of_rank(cell: CellResult, error: LinkgaugeError) -> CellResult:
 
 
 class Workers(Protocol):
-    """The interface of what measures for a session. `Supervisor` implements it and documents the
+    """The interface with which a session measures. `Supervisor` implements it and documents the
     methods."""
 
     def survey(self, accelerators: Sequence[str]) -> Machine: ...
@@ -199,10 +198,10 @@ controller."""
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag=True):
-    """The state of a worker. `phase` is its phase, `begun` is when the cell began, and `since` is
-    its last sign of life: the start of a phase or the end of a sample. Times are seconds of the
-    monotonic clock, which all processes share. `warm_up` is the duration of the warm-up, and
-    `longest` that of the longest sample so far; 0 until known."""
+    """The state of a worker. `phase` is its current phase. `begun` is when the cell began. `since`
+    is when the phase or the current sample began. Times are seconds of the monotonic clock, which
+    all processes share. `warm_up` is the duration of the warm-up, and `longest` that of the longest
+    sample; 0 until known."""
 
     phase: Phase = "plan"
     begun: float = 0.0
@@ -212,7 +211,7 @@ class Heartbeat(msgspec.Struct, frozen=True, tag=True):
 
 
 class Signs:
-    """Tracks the state of a worker and reports it through `send`."""
+    """Keeps the state of a worker and reports it through `send`."""
 
     def __init__(self, send: Callable[[Heartbeat], None]) -> None:
         self._send = send

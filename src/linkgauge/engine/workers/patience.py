@@ -1,5 +1,4 @@
-"""Deadlines: how long one process waits for another before the other counts as lost. They apply to
-workers and ranks."""
+"""Deadlines after which another process counts as lost. They apply to workers and ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ per CPU."""
 
 
 class Patience(NamedTuple):
-    """Deadlines in seconds. Everything is assumed to take `slow` times as long as usual. `limit`
+    """Deadlines in seconds. `slow` is how many times as long as usual everything may take. `limit`
     replaces the usual time for an answer."""
 
     slow: float = 1.0
@@ -35,17 +34,17 @@ class Patience(NamedTuple):
         return cls(min(max(ranks_per_cpu, 1.0), MOST_RANKS_PER_CPU), limit)
 
     def of_start(self, moved: int, more: float = 0.0) -> float:
-        """Returns the seconds within which work must have warmed up. The work moves `moved` bytes
-        and may take `more` additional seconds."""
+        """Returns the seconds within which work must have warmed up. The work moves `moved` bytes.
+        `more` is additional seconds that it may take."""
         return self.slow * (ANSWER_SECONDS + more + moved / RATE)
 
     def of_answer(self, moved: int = 0) -> float:
-        """Returns the seconds that a rank may be silent while it moves `moved` bytes."""
+        """Returns the seconds that a rank may take to answer while it moves `moved` bytes."""
         return self.of_start(moved) if self.limit is None else self.limit
 
     def of_step(self, longest: float) -> float:
-        """Returns the seconds that a phase or sample may take, if the longest so far took `longest`
-        seconds."""
+        """Returns the seconds that a phase or sample may take. `longest` is the longest time so
+        far."""
         return self.slow * max(LEAST_SECONDS, TIMES_LONGEST * longest)
 
     @property
@@ -55,5 +54,5 @@ class Patience(NamedTuple):
 
     @property
     def of_settling(self) -> float:
-        """The seconds within which ranks that wait for a lost rank must answer."""
+        """The seconds that ranks get to answer after they waited for a lost rank."""
         return SETTLE_SECONDS if self.limit is None else self.limit + SIGN_SECONDS

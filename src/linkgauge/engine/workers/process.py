@@ -34,7 +34,7 @@ class Output:
         self.folder: Path | None = None
 
     def keep(self) -> None:
-        """Writes what workers have printed since the last call. The workers must have ended."""
+        """Writes out what workers have printed since the last call. The workers must have ended."""
         size = os.fstat(self.descriptor).st_size
         content = os.pread(self.descriptor, size - self._kept, self._kept)
         self._kept += len(content)
@@ -54,8 +54,8 @@ _A = TypeVar("_A")
 
 
 class WorkerProcess(Process):
-    """A process with the host backend and at most one accelerator backend. It loads its modules
-    before it has work. `begin` says what to open."""
+    """A process with the host's backend and at most one accelerator backend. It loads its modules
+    before it has work. `begin` names the accelerator to open."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -93,9 +93,9 @@ class WorkerProcess(Process):
         left: Callable[[Heartbeat], float] | None = None,
         heard: Callable[[Tried], None] = lambda tried: None,
     ) -> _A:
-        """Returns the answer, as `answer` does. `left` returns the seconds that a worker in this
-        state has left. Time in which the worker waited for a CPU does not count. `heard` receives
-        each `Tried` before the answer."""
+        """Returns the worker's answer to the last command, as `answer` does. `left` returns the
+        seconds that a worker in a given state may still take. Time in which the worker waited for a
+        CPU does not count. `heard` receives each `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -107,16 +107,15 @@ class WorkerProcess(Process):
         return self.answer(kind, until, hear)
 
     def _starved(self) -> float:
-        """Returns the seconds that a thread of the worker has waited for a CPU since the last
-        command."""
+        """Returns how many seconds the worker has waited for a CPU since the last command."""
         waits = waits_for_cpu(self._pid)
         since = (wait - self._waited.get(thread, 0.0) for thread, wait in waits.items())
         return min(max(since, default=0.0), STARVED)
 
 
 def waits_for_cpu(process: int, root: Root = ROOT) -> dict[str, float]:
-    """Returns the seconds that each thread of a process was ready to run while others ran. Empty if
-    the kernel does not record this (Documentation/scheduler/sched-stats.rst)."""
+    """Returns how many seconds each thread of a process has waited for a CPU. The result is empty
+    if the kernel does not record it (Documentation/scheduler/sched-stats.rst)."""
     tasks = f"proc/{process}/task"
     texts = {
         thread: read_text(root, f"{tasks}/{thread}/schedstat") for thread in names_in(root, tasks)

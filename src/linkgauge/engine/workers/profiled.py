@@ -59,8 +59,8 @@ def find(profiler: Profiler) -> str:
 
 
 def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...]:
-    """Returns the arguments to put before a command to profile it. `report` is the path of the file
-    to write, without its suffix."""
+    """Returns the arguments that make a command run under a profiler. They go before the command.
+    `report` is the path of the profiler's file, without its suffix."""
     path = str(report).replace("%", "%%")  # both expand %h, %p and the like
     if profiler == "nsys":
         # Not --trace-fork-before-exec: NVIDIA warns of deadlocks, and a worker is no such child.
@@ -72,7 +72,8 @@ def command_of(profiler: Profiler, program: str, report: Path) -> tuple[str, ...
 
 
 class ProfilerReport(NamedTuple):
-    """The files of one worker's profiler. The report is at `path` plus the profiler's suffix."""
+    """The files that a profiler writes about one worker. The report is at `path` plus the
+    profiler's suffix."""
 
     path: Path
 
@@ -132,10 +133,9 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class ProfiledProcess(WorkerProcess):
-    """A worker that a profiler starts. The worker connects to the controller by an address, because
-    a profiler may not pass on open files. Profiler and worker have a session of their own. Ctrl-C
-    in a terminal therefore does not reach the profiler, which ends after its worker. Their output
-    goes to the report's log.
+    """A worker that runs under a profiler. It connects to the controller by an address, because a
+    profiler may not pass on open files. Ctrl-C in a terminal does not reach the profiler, which
+    ends after its worker. The output of both goes to the report's log.
 
     Raises ProcessLost if the profiler does not start a worker."""
 
@@ -207,8 +207,8 @@ class ProfiledProcess(WorkerProcess):
         self._end()
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Gives a busy worker `patience` seconds to finish. Killing it would lose what the profiler
-        has not yet fetched."""
+        """Waits up to `patience` seconds for a busy worker to finish. If it were killed, the
+        profiler would lose data."""
         self._end(patience)
 
     def _end(self, patience: float = PATIENCE) -> int:
@@ -222,8 +222,8 @@ class ProfiledProcess(WorkerProcess):
             raise
 
     def _kill_worker(self, profiler: subprocess.Popen[bytes]) -> None:
-        """Kills the worker if its profiler still runs. Otherwise, the process id may belong to
-        another process."""
+        """Kills the worker if its profiler still runs. After the profiler's end, the process id may
+        belong to another process."""
         if self._worker is not None and profiler.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self._worker, signal.SIGKILL)

@@ -61,8 +61,8 @@ FAILURES = 3
 
 
 class Supervisor:
-    """Measures like a `LocalWorker`, but in other processes, with these settings. `first` is a
-    process that was started ahead, so that it loads early."""
+    """Measures in worker processes, with these settings. `first` is a process that is already
+    started, so that it loads early."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class Supervisor:
     def _ask_each(
         self, names: Sequence[str | None], command: Command, kind: type[_A]
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
-        """Asks the workers of these backends about the machine. Yields the answer or the error of
-        each."""
+        """Sends a command to the workers of these backends. Yields the answer or the error of each
+        backend."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
         for name in names:  # all at once: they take seconds to open
@@ -172,7 +172,7 @@ class Supervisor:
         return tuple(map(self._note, cells, results))
 
     def _note(self, cell: PlannedCell, result: CellResult) -> CellResult:
-        """Counts consecutive failures of the cell's devices, and sets aside a device with too many.
+        """Counts failures of the cell's devices in a row, and sets aside a device with too many.
         Returns the result."""
         failed = result.status in ("error", "timeout")
         if not failed and not self._failed:
@@ -227,9 +227,9 @@ class Supervisor:
         self._output.folder = folder
 
     def profile(self, profiler: Profiler, folder: Path) -> None:
-        """Runs all later workers under this profiler, which writes its files to the folder. Starts
-        one worker at once, which measures the first cell. Raises InputError if the profiler is not
-        installed, and BackendError if no worker starts under it."""
+        """Runs all further workers under this profiler, which writes its files to the folder.
+        Starts one worker at once. Raises InputError if the profiler is not installed, and
+        BackendError if no worker starts under it."""
         from .profiled import Reports
 
         self.close()
@@ -253,8 +253,8 @@ class Supervisor:
 
     def _worker_for(self, cell: PlannedCell) -> str | None:
         """Returns the accelerator backend that the cell needs, or None if it needs only the host.
-        For a cell with two accelerator backends, returns one of them. Its worker reports that they
-        cannot run in one cell."""
+        If the cell has two accelerator backends, returns one of them, whose worker then refuses the
+        cell."""
         if self._settings.simulation is not None:
             return SIMULATED
         owners = {transfer.engine.owner.backend for transfer in cell.transfers} - {"host"}
@@ -275,7 +275,7 @@ class Supervisor:
 
 
 class _Watch:
-    """The time that a cell may still take, which depends on its progress."""
+    """Watches how long a cell may still take, from its progress."""
 
     def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
         self._settings = settings
@@ -291,7 +291,7 @@ class _Watch:
         return self._patience.of_start(moved, WORK_SETUP_SECONDS if works else 0.0)
 
     def left(self, at: Heartbeat) -> float:
-        """Returns the seconds until the deadline of a cell in this state."""
+        """Returns the seconds until the deadline of a cell whose worker is in this state."""
         return self._deadline(at) - time.monotonic()
 
     def _deadline(self, at: Heartbeat) -> float:
@@ -310,7 +310,8 @@ class _Watch:
         return at.since + self._patience.of_step(longest) + self._settings.max_time
 
     def verdict(self, cell: PlannedCell, lost: ProcessLost, at: Heartbeat) -> CellResult:
-        """Returns the result of a cell whose worker was lost in this state."""
+        """Returns the result of a cell whose worker was lost. `at` is the last known state of the
+        worker."""
         if lost.kind != "timeout":
             return failed(cell, at.phase, lost)
         took = time.monotonic() - (at.begun or self._asked)
@@ -324,7 +325,7 @@ def _devices(cell: PlannedCell) -> list[str]:
 
 
 def _merge(inventories: Sequence[Inventory]) -> Inventory:
-    """Merges the host, as the first worker read it, with the accelerators of all workers."""
+    """Returns one inventory from those of all workers. The host is that of the first."""
     read = next((one for one in inventories if one.host != HostDetails()), inventories[0])
     return msgspec.structs.replace(
         read,

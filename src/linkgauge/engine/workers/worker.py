@@ -45,7 +45,7 @@ POOL_SHARE = 0.5
 
 
 class LocalWorker:
-    """A worker in this process, with these settings. `on_phase` is called as each phase of a cell
+    """Measures in this process, with these settings. `on_phase` is called as each phase of a cell
     begins, and after each sample."""
 
     def __init__(
@@ -65,8 +65,8 @@ class LocalWorker:
         self._neighbours = BackgroundLoad() if settings.simulation is None else None
 
     def survey(self, accelerators: Sequence[str]) -> Machine:
-        """Returns the host, the devices of these backends, and the reason for each backend without
-        devices."""
+        """Returns the machine: the host and the devices of these backends. Backends without devices
+        are listed with the reason."""
         # Load everything needed before a run begins.
         self._backend("host")
         devices: dict[str, tuple[Device, ...]] = {}
@@ -88,8 +88,8 @@ class LocalWorker:
         )
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
-        """Returns the facts about the machine that a survey leaves out, with the devices of these
-        backends. Never raises: for facts that could not be read, it returns a reason."""
+        """Returns the facts about the machine that a survey leaves out. Never raises: facts that
+        could not be read are listed with the reason."""
         if self._simulated is not None:
             return self._simulated.look()
         here = read_inventory()
@@ -108,14 +108,14 @@ class LocalWorker:
         )
 
     def measure_with(self, backend: Backend, pool: BufferPool | None = None) -> None:
-        """Makes one backend carry out all transfers from now on, with this pool of buffers, if
-        given."""
+        """Makes one backend carry out all further transfers. `pool` replaces the pool of buffers,
+        if given."""
         self._only = backend
         if pool is not None:
             self._pool = pool
 
     def forget(self, cells: Sequence[PlannedCell], size: int) -> None:
-        """Forgets what earlier visits of these cells determined."""
+        """Discards what earlier visits of these cells determined."""
         self._known.pop((tuple(cell.number for cell in cells), size), None)
 
     def _backend(self, name: str) -> Backend:
@@ -127,9 +127,8 @@ class LocalWorker:
 
     @property
     def _engines(self) -> EngineSettings:
-        """The engine settings for this process. Under a profiler nothing is searched, because
-        results would be remembered. Any profiler but Nsight Systems may also make each kernel
-        launch wait for the device."""
+        """The engine settings for this process. Under a profiler, nothing is searched, and kernel
+        launches may have to wait for the device."""
         engines, profiler = self._settings.engines, profiled_by(self._settings)
         if profiler is None:
             return engines
@@ -137,8 +136,7 @@ class LocalWorker:
 
     @cached_property
     def host(self) -> Host:
-        """The description of the host. It is read when first needed, because a worker that replaces
-        another is not asked for a survey."""
+        """The description of the host, which is read when it is first needed."""
         return read_host() if self._simulated is None else self._simulated.host()
 
     @cached_property
@@ -160,8 +158,8 @@ class LocalWorker:
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
-        """Visits these cells at the same time: one cell, or the cells of a round. Returns their
-        results in order. Errors of a cell are not raised. They become its result."""
+        """Measures these cells in one visit, all at the same time. Returns their results in order.
+        Errors of a cell are not raised. They become its result."""
         made: dict[PlannedCell, Measurement] = {}
 
         def make(
@@ -188,7 +186,7 @@ class LocalWorker:
         return beside_unable(cells, make, measure)
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
-        """Returns the cells of a visit that has ended, with the load of other processes added."""
+        """Returns the cells of a visit that has ended, with the load by other processes added."""
         load = self._neighbours.end() if self._neighbours is not None and self.leads else None
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
@@ -203,9 +201,8 @@ class LocalWorker:
         return backends
 
     def tune(self, device: str, peer: str | None, on_trial: Callable[[Tried], None]) -> bool:
-        """Searches and remembers the settings with which a device copies fastest. `peer` is a
-        second device, for the paths between devices. Returns false if the backend has nothing to
-        search."""
+        """Searches a device's fastest settings and remembers them. `peer` is a second device, for
+        the paths between devices. Returns false if the backend has nothing to search."""
         place = parse_memory(device)
         backend = self._backend(place.backend)
         if not isinstance(backend, Tuner):
@@ -229,9 +226,8 @@ class LocalWorker:
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
-    """Returns the backend of each transfer, chosen by the transfer's engine. Host threads may run
-    together with the engines of one accelerator backend. Raises Unsupported for two accelerator
-    backends, because their APIs are unaware of each other."""
+    """Returns the backend of each transfer, which is that of its engine. Raises Unsupported for two
+    accelerator backends, because their APIs are unaware of each other."""
     names = [transfer.engine.owner.backend for transfer in transfers]
     accelerators = sorted(set(names) - {"host"})
     if len(accelerators) > 1:

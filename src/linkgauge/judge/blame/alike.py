@@ -25,8 +25,8 @@ Classes = Sequence[tuple[Sequence[_T], Sequence[_T]]]
 
 
 class Excess(NamedTuple):
-    """The ratio of a part's value to the value of its peers. `p` is the probability that chance
-    alone gives such a ratio or a larger one."""
+    """How much a value of a part exceeds that of its peers. `ratio` is the part's value divided by
+    its peers'. `p` is the probability that chance alone gives such a ratio or a larger one."""
 
     ratio: float
     p: float
@@ -35,8 +35,8 @@ class Excess(NamedTuple):
 def classes(
     inside: Iterable[tuple[Hashable, _T]], outside: Iterable[tuple[Hashable, _T]]
 ) -> Classes[_T]:
-    """Groups values by the kind of their cells. Each class has the values of cells that touch a
-    part, and the values of the other cells."""
+    """Groups values by the kind of their cells. `inside` are the values of cells that touch a part,
+    and `outside` those of other cells. Kinds without values on both sides are left out."""
     found: defaultdict[Hashable, tuple[list[_T], list[_T]]] = defaultdict(lambda: ([], []))
     for place, members in enumerate((inside, outside)):
         for kind, each in members:
@@ -45,14 +45,14 @@ def classes(
 
 
 def said_of(of: Classes[_T], said: Callable[[_T], _U]) -> Classes[_U]:
-    """Returns the classes with a function applied to each value."""
+    """Returns the classes with the function `said` applied to each value."""
     return [([*map(said, one)], [*map(said, other)]) for one, other in of]
 
 
 def more_scatter(of: Classes[float]) -> Excess | None:
-    """Returns how much more the part's cells scatter than the others: the ratio of their standard
-    deviations (geometric means), with its probability. Student's t tests by least squares whether
-    the part adds the same amount to the logarithms in every class. None for too few cells."""
+    """Returns the ratio of the scatter of a part's cells to that of other cells, or None for too
+    few cells. Scatter is the standard deviation of a cell's samples (geometric mean over cells).
+    The probability is from Student's t on the logarithms, over all classes."""
     gained = weights = left = 0.0
     count = -1 - len(of)
     gains = []
@@ -79,8 +79,8 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def more_often(of: Classes[bool]) -> float:
-    """Returns the probability that chance alone affects at least this many of the part's cells. The
-    number of affected cells in each class is given (Fisher's exact test over classes)."""
+    """Returns the probability that chance alone affects so many of a part's cells. Each value says
+    whether a cell is affected. The test is Fisher's exact test, over all classes together."""
     chances = [1.0]
     shown = 0
     for touching, others in of:
@@ -94,11 +94,10 @@ def more_often(of: Classes[bool]) -> float:
 
 
 def more_events(of: Classes[tuple[int, int]]) -> float:
-    """Returns the probability that chance alone gives the part's cells at least this many events.
-    Each value is a pair: the events and the samples of a cell. An event is assumed to be equally
-    likely in all samples of a class. The result is Chernoff's bound, which is exact if all events
-    are the part's. Events that come in bursts count less: their numbers are divided by their
-    dispersion."""
+    """Returns the probability that chance alone gives a part's cells so many events. Each value is
+    a pair: the events and the samples of a cell. Within a class, all samples are assumed to be
+    equally likely to have an event. The result is an upper bound (Chernoff's). Events that come in
+    bursts count less: their numbers are divided by their dispersion."""
     burst = _dispersion([side for both in of for side in both])
     sums = [
         (sum(n for n, _ in (*touching, *others)) / burst, _share(touching, others))
@@ -138,7 +137,7 @@ def _dispersion(sides: Iterable[Sequence[tuple[int, int]]]) -> float:
 
 
 def _summed(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """Returns the probabilities of 0, 1, 2 … for the sum of two independent counts."""
+    """Returns the probabilities of the values 0, 1, 2 … for the sum of two independent counts."""
     found = [0.0] * (len(one) + len(other) - 1)
     for at, chance in enumerate(one):
         for beside, more in enumerate(other):

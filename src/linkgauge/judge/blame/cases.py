@@ -18,6 +18,7 @@ from linkgauge.model.cell_id import sheet_id, spoken
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.hardware.part import Kind, Part
 from linkgauge.model.hardware.wiring import Touched, Wiring
+from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.exchanges import pairs_of
 from linkgauge.model.transfer import Report, Transfer
@@ -25,11 +26,12 @@ from linkgauge.model.units import BANDWIDTH
 
 
 class Case(msgspec.Struct, frozen=True, eq=False):
-    """A cell, prepared for the search for causes. `number` is its position in the whole run.
-    `touched` are the parts that the cell touches. `timed` are the parts that may slow its figure:
-    those of the first transfer if only the first of several is reported. `alike` is equal for cells
-    whose figures should be equal; None if there are no such cells, as in a sweep. `kind` is equal
-    for cells that do the same over paths of the same kinds, so that their figures vary alike."""
+    """A measured cell, prepared for the search for causes. `number` is its position in the whole
+    run. `touched` are the parts that its transfers use. `timed` are the parts that may slow its
+    figure: those of the first transfer, if the figure is that of the first transfer. `alike` is
+    equal for cells whose figures should be equal. It is None if there are no such cells, as in a
+    sweep. `kind` is equal for cells that do the same over paths of the same kinds, and that
+    therefore vary in the same way."""
 
     number: int
     result: Result
@@ -41,8 +43,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def peers(self) -> tuple[str, ...] | None:
-        """Returns a key that is equal for cells whose figures should be equal. None for a cell that
-        reports the first of more than two transfers: its figure rises if the others are slow."""
+        """Returns a key that is equal for cells whose figures should be equal. Returns None if the
+        cell cannot be compared, because other transfers may speed up or slow down its figure."""
         is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
         return None if is_crowded else self.alike
 
@@ -53,9 +55,8 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Returns the samples as times of the same work: the reciprocals if the samples are
-        bandwidths. A share of hidden time has no times, because the share scatters more the nearer
-        it is to 0."""
+        """Returns the samples as times of the same work. Bandwidths are replaced by their
+        reciprocals. A share of hidden time has no times."""
         if self.cell.report is Report.HIDDEN:
             return ()
         if self.result.better == "lower":
@@ -70,14 +71,13 @@ visible share of such a copy's time. An exception is a copy that is as short as 
 
 @lru_cache(maxsize=1)
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns every cell of the run except skipped cells. All checks of the same evidence share the
-    result."""
+    """Returns the measured cells of a run, without skipped cells. All checks of the same evidence
+    share the result."""
     return tuple(each_case(evidence))
 
 
 def each_case(evidence: Evidence) -> Iterator[Case]:
-    """Yields the measured cells in order, each as a `Case`. Cases with equal transfers share their
-    sets of parts."""
+    """Yields the measured cells in order, each as a `Case`."""
     ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
@@ -88,7 +88,9 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
             if cell.status == "skip":
                 continue
             way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
-            full = None if result.sweep else links.of(cell)
+            # Which links another tool's copies over the host share is not known.
+            is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
+            full = None if is_unknown else links.of(cell)
             alike = None if full is None else _alike(result, cell, way.each, full)
             alike = alike and known.setdefault(alike, alike)
             kind = alike or _kind(result, cell, way.each)
@@ -96,8 +98,8 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
 
 
 class _Way(NamedTuple):
-    """The parts that a cell's transfers touch. `each` has the parts of each transfer, `parts` all
-    of them, and `timed` the parts that may slow the cell's figure."""
+    """The parts that a cell's transfers use. `each` has the parts of each transfer, and `parts` all
+    of them. `timed` has the parts that may slow the cell's figure."""
 
     each: tuple[Touched, ...]
     parts: frozenset[Part]
@@ -120,8 +122,8 @@ def _ways(
 
 
 def _groups(evidence: Evidence) -> dict[str, list[Part]]:
-    """Returns the node and the rail of each measured device. The node is left out if it has no
-    other device, and the rail if there is only one."""
+    """Returns the cluster node and the rail of each measured device. The node is left out if it has
+    no other device. The rail is left out if there is only one."""
     ends = {
         str(memory.place)
         for cell in evidence.cells()
@@ -143,8 +145,8 @@ def _groups(evidence: Evidence) -> dict[str, list[Part]]:
 
 
 def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
-    """Adds the node and rail (`groups`) of the transfer's ends to the parts that the transfer
-    touches."""
+    """Adds the cluster nodes and rails of a transfer's ends to the parts that the transfer uses.
+    `groups` has these by device."""
     ends = transfer.memories if groups else ()
     more = [group for end in ends for group in groups.get(str(end.place), ())]
     return replace(touched, parts=touched.parts.union(more)) if more else touched
@@ -152,8 +154,8 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
 
 @lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the cells for checks of figures. Each cell touches only the parts that may slow its
-    figure."""
+    """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
+    that may slow its figure."""
     return tuple(
         case if case.timed is case.touched else replace(case, touched=case.timed)
         for case in cases_of(evidence)
@@ -166,8 +168,8 @@ def _alike(
     touched: Sequence[Touched],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """Returns a key that is equal for cells with equal expected figures. Their transfers cross the
-    same kinds of links, share them with equally many other transfers, and fill them equally."""
+    """Returns a key that is equal for cells whose figures should be equal. Such cells use the same
+    kinds of links, and share them with equally many transfers."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
@@ -212,8 +214,8 @@ def named(cases: Iterable[Case]) -> tuple[str, ...]:
 
 def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
     """Returns a function that decides whether a finding concerns what the run measured. Such a
-    finding is about a memory, link or switch that cells touch, or is based on these cells. Findings
-    about the whole machine (its governor), or about a part that was not measured, do not count."""
+    finding is about a part that measured cells use, or is based on these cells. Findings about the
+    whole machine, such as its governor, do not count."""
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
@@ -242,7 +244,7 @@ def _exchanging(evidence: Evidence) -> frozenset[Part]:
 
 
 def exchanging(cell: CellResult) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices that send each other data in a collective. Empty for other
+    """Returns the pairs of devices that send each other data in a collective; none for other
     operations."""
     if not isinstance(cell.operation, Collective):
         return ()

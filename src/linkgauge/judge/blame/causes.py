@@ -58,36 +58,35 @@ other kinds, and the measurement in words."""
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """A part to blame. `others` are parts that explain the cells equally well."""
+    """A part to blame for bad cells. `others` are parts that explain the cells equally well."""
 
     part: Part
     others: tuple[Part, ...] = ()
 
     @property
     def links(self) -> tuple[Part, ...]:
-        """Returns the links in this blame whose device is in this blame, too."""
+        """Returns the links in this blame whose device is also in this blame."""
         parts = (self.part, *self.others)
         devices = {end for part in parts if part.kind == "device" for end in part.ends}
         links = (part for part in parts if part.kind in _LINKS and not part.both_ways)
         return tuple(link for link in links if not devices.isdisjoint(link.ends))
 
     def of_link(self, seen: Container[Part]) -> Blame:
-        """Returns this blame with a device's link named first, before the device. The blame stays
-        as it is if the device's trouble was `seen`, or if it contains no link of the device."""
+        """Returns this blame with the device's link named before the device. It is unchanged if
+        errors were seen on the device itself, or if the blame has no link of the device."""
         if self.part.kind != "device" or self.part in seen or not self.links:
             return self
         link = self.links[0]
         return Blame(link, (self.part, *(other for other in self.others if other != link)))
 
     def beside(self, blames: Iterable[Blame]) -> Blame:
-        """Adds the parts of other blames as equally good explanations."""
+        """Returns this blame with the parts of other blames as equally good explanations."""
         others = [part for blame in blames for part in (blame.part, *blame.others)]
         return Blame(self.part, tuple(dict.fromkeys((*self.others, *others))))
 
     @property
     def _would_tell(self) -> str:
-        """Returns the measurement, in words, that would distinguish the part from the other
-        parts."""
+        """Returns, in words, the measurement that would show which of these parts is to blame."""
         kinds = {part.kind for part in (self.part, *self.others)}
         telling = (say for one, others, say in _TELLING if one in kinds and kinds & others)
         return next(telling, "exchange a cable, a slot or a card: what moves with it is to blame")
@@ -96,8 +95,8 @@ class Blame(msgspec.Struct, frozen=True):
         self, check: str, severity: Severity, found: str, why: str, remedy: Sequence[str],
         cases: Iterable[Case],
     ) -> Finding:  # fmt: skip
-        """Returns the finding that states what was `found` about the part in these cells. The
-        finding also names the other parts that explain the cells equally well."""
+        """Returns the finding that blames this part. `found` says what is wrong in the cells. Other
+        parts that explain the cells equally well are named, too."""
         others = ", ".join(map(str, self.others))
         doubt = f" (or {others}: the measurements cannot tell which)" if others else ""
         why += f"; {self._would_tell}" if others else ""
@@ -108,9 +107,9 @@ class Blame(msgspec.Struct, frozen=True):
 def suspects(
     bad: Iterable[Case], all_cases: Iterable[Case], seen: Container[Part] = ()
 ) -> list[Blame]:
-    """Returns the possible culprits: groups of parts that touch the same bad cells. A group is
-    named after a part whose trouble was `seen`, else its device, else its link between two devices,
-    else any part."""
+    """Returns the parts that may be to blame. Parts that touch the same cells form one blame,
+    because no cell can tell them apart. A part with errors that were `seen` is named first, then a
+    device, then a link."""
     parts = frozenset[Part]().union(*(case.touched for case in bad))
     numbers = grouped((part, case.number) for case in all_cases for part in parts & case.touched)
     ordered = sorted(parts, key=lambda part: (part not in seen, *_rank(part)))
@@ -122,8 +121,8 @@ _LAST: tuple[Kind, ...] = ("link", "node", "PCIe link", "PCIe link above", "host
 
 
 def _rank(part: Part) -> tuple[bool, int, str]:
-    """Returns a sort key: devices and switches come first, then other kinds of parts in their
-    order, and last links crossed in both directions at once."""
+    """Returns a key that sorts parts by how likely they are to be named: devices and switches
+    first, links crossed in both directions at once last."""
     place = _LAST.index(part.kind) if part.kind in _LAST else -1
     return part.both_ways, place, part.name
 
@@ -133,11 +132,10 @@ def fewest(
     loss: Callable[[tuple[_H, ...]], float],
     most: int = MOST_CAUSES,
 ) -> tuple[_H, ...]:
-    """Returns the set of candidates with the least `loss`, which includes a cost for each
-    candidate. The search adds the best candidate, then exchanges or removes members where that
-    lowers the loss (stepwise selection in both directions; N. Draper, H. Smith, Applied Regression
-    Analysis, 15.2). A member may also be exchanged for two candidates. `loss` is called often and
-    should be `remembered`."""
+    """Returns the set of at most `most` candidates with the least `loss`. The loss includes a cost
+    for each candidate. The search adds, exchanges and removes candidates until the loss no longer
+    falls (stepwise selection; N. Draper, H. Smith, Applied Regression Analysis, 15.2). `loss` is
+    called often and should be `remembered`."""
     chosen: tuple[_H, ...] = ()
     while len(chosen) < most:
         more = ((*chosen, one) for one in candidates if one not in chosen)
@@ -153,9 +151,8 @@ def fewest(
 def _split(
     chosen: tuple[_H, ...], candidates: Sequence[_H], loss: Callable[[tuple[_H, ...]], float]
 ) -> tuple[_H, ...]:
-    """Returns the best set in which two of the likeliest candidates replace one member. This helps
-    if a part with two faulty parts explains the cells better than either of the two alone, and yet
-    badly."""
+    """Returns the best set in which two likely candidates replace one of the chosen ones. This
+    helps if the chosen part contains two faulty parts."""
     likely = sorted(candidates, key=lambda one: loss((one,)))[:_LIKELY]
     pairs = list(itertools.combinations(likely, 2))
     rests = [tuple(one for one in chosen if one != each) for each in chosen] or [()]
@@ -186,9 +183,9 @@ class Cause(msgspec.Struct, frozen=True, eq=False):
 
 
 class _Candidate(msgspec.Struct, frozen=True):
-    """A part that may end its cells in this phase of the measurement (None: in any phase). `struck`
-    are the cells that the part explains, as a bit mask. `well` are the cells that contradict it, as
-    a bit mask. `is_mixed` says whether the explained cells ended in several phases."""
+    """A part that may have caused bad cells in one `phase` of the measurement; None for any phase.
+    `struck` are the cells that it explains, and `well` the cells that contradict it, each as a bit
+    mask. `is_mixed` says whether the explained cells ended in several phases."""
 
     part: Part
     phase: Phase | None
@@ -198,9 +195,9 @@ class _Candidate(msgspec.Struct, frozen=True):
 
 
 class Strength(NamedTuple):
-    """How strongly each bad cell is affected. A part affects all of its cells equally, within the
-    factor `slack`. If several parts affect a cell, the strength is between that of the strongest
-    part and the sum of all."""
+    """How strongly each bad cell is affected (`of`). A part affects all of its cells equally,
+    within the factor `slack`. If several parts affect a cell, the strength is between that of the
+    strongest part and the sum of all parts."""
 
     of: Mapping[Case, float]
     slack: float = 0.0
@@ -215,12 +212,12 @@ def causes(
     strengths: Sequence[Strength] = (),
     seen: Container[Part] = (),
 ) -> tuple[list[Cause], list[Case]]:
-    """Returns the smallest set of parts that the bad cells touch and good cells do not. Also
-    returns the bad cells that stay unexplained. A part may be healthy at first: the good cells
-    before its first bad cell then cost `began` together. With `stays`, being healthy at first costs
-    nothing, but good cells after the first bad cell speak strongly against the part. Otherwise a
-    part ends its bad cells in the same phase, and affects them equally by each of the `strengths`.
-    Among equally good explanations, parts whose trouble was `seen` come first."""
+    """Returns the smallest set of parts that explains the bad cells and contradicts few good cells.
+    Also returns the bad cells that stay unexplained. `began` is the cost of a part that was healthy
+    before its first bad cell. With `stays`, such a part costs nothing, but good cells after its
+    first bad cell speak strongly against it. Without `stays`, a part must end its cells in the same
+    phase, and affect them equally by each of the `strengths`. Parts with errors that were `seen`
+    are preferred."""
     cases = sorted((*bad, *good), key=lambda case: case.number)
     blames = suspects(bad, cases, seen)
     by_part = {blame.part: blame for blame in blames}
@@ -268,9 +265,8 @@ def causes(
 
 
 class _Strikes(NamedTuple):
-    """The cells that a part may affect (`may`), surely affects (`surely`), or could affect since
-    its first bad cell (`since`). If other parts also explain the cells, the part is sure only from
-    the first cell that the others do not explain."""
+    """The cells that a part affects, as bit masks. `may` are the cells that it may affect. `surely`
+    are those that it certainly affects. `since` are all of its cells from its first bad cell on."""
 
     may: int
     surely: int
@@ -288,10 +284,9 @@ def _strikes(one: _Candidate, chosen: Iterable[_Candidate]) -> _Strikes:
 def _otherwise(
     strikes: Sequence[_Strikes], strength: Strength, sizes: Sequence[tuple[int, float]]
 ) -> int:
-    """Returns the number of cells whose strength contradicts the parts. Such a cell is affected
-    more than all of its possible parts together explain, or less than its strongest sure part
-    explains. The strength of a part is known from cells that only this part affects, else from what
-    the other parts leave unexplained."""
+    """Returns the number of cells whose strength contradicts the chosen parts. Such a cell is
+    affected more than all of its parts together explain, or less than its strongest part
+    explains."""
     struck = [
         (
             size,

@@ -29,8 +29,8 @@ def pci_errors(evidence: Evidence) -> dict[str, dict[str, int]]:
 
 
 def replays(evidence: Evidence) -> dict[str, int]:
-    """Returns the number of packets that each device retransmitted over PCIe, by the device's
-    memory."""
+    """Returns the number of packets that each device retransmitted over PCIe. The key is the
+    device's memory."""
     rose: dict[str, int] = {}
     for after in evidence.after.accelerators if evidence.after else ():
         before = evidence.machine.accelerators.get(after.memory)
@@ -40,8 +40,8 @@ def replays(evidence: Evidence) -> dict[str, int]:
 
 
 def bundles(device: Accelerator) -> dict[Part, list[FabricLink]]:
-    """Groups a device's links by the part that they belong to. Links to the same place are one
-    link. Links whose other end is unknown belong to the device."""
+    """Groups a device's links by the other end that they lead to. Links with an unknown end are
+    listed under the device."""
     return grouped(
         (Part.link(device.memory, link.remote) if link.remote else device.part, link)
         for link in device.links
@@ -67,8 +67,8 @@ def fabric_errors(evidence: Evidence) -> dict[Part, int]:
 
 
 def troubled(evidence: Evidence, used: Iterable[Part]) -> frozenset[Part]:
-    """Returns the parts that counted errors: links, and each switch or bridge if all of its `used`
-    links counted errors."""
+    """Returns the parts that counted errors. These are links, and each switch or bridge if all of
+    its `used` links counted errors."""
     found = {*fabric_errors(evidence), *map(Part.pcie_link, replays(evidence)), *_pcie(evidence)}
     joints = evidence.machine.wiring.joints().items()
     meeting = ((joint, links & set(used)) for joint, links in joints)
@@ -89,7 +89,7 @@ def _pcie(evidence: Evidence) -> Iterator[Part]:
 
 @lru_cache(maxsize=1)
 def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
-    """Returns the reasons for low clocks under load, by device. Each reason has the reading that
+    """Returns the reasons why clocks were low under load, by device. Each reason has a reading that
     shows it."""
     return grouped(
         (reading.memory, (reason, reading))
@@ -101,8 +101,8 @@ def held_under_load(evidence: Evidence) -> dict[str, list[tuple[str, Reading]]]:
 
 
 def held_down(device: Accelerator, loaded: Iterable[tuple[str, Reading]]) -> list[str]:
-    """Returns the reasons that hold a device's clocks down: from readings under load, or else from
-    the device's latest state."""
+    """Returns the reasons that hold a device's clocks down. They are from readings under load or,
+    without these, from the device's latest state."""
     reasons = [reason for reason, _ in loaded] or device.throttled
     return sorted({r for r in reasons if not any(word in r.lower() for word in _HARMLESS)})
 

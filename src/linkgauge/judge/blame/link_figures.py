@@ -1,4 +1,4 @@
-"""Finds the figures of a run that show each link's rate, and the finding that blames each part."""
+"""Finds the figures of a run that show each link's rate, and the gravest finding on each part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARKING = ("fail", "warn")
 
 
 class Best(msgspec.Struct, frozen=True):
-    """A cell with its result."""
+    """A measured cell with its table."""
 
     result: Result
     cell: CellResult
@@ -33,8 +33,8 @@ class Best(msgspec.Struct, frozen=True):
 
 
 class LinkFigures(msgspec.Struct, frozen=True):
-    """The best cells that a link limits, one way and both ways at once. A field is None without
-    such cells."""
+    """The best cell that shows the rate of a link. `one_way` is for one direction, and `both` for
+    both directions at once. A field is None without such a cell."""
 
     one_way: Best | None = None
     both: Best | None = None
@@ -43,9 +43,9 @@ class LinkFigures(msgspec.Struct, frozen=True):
 def link_figures(
     machine: Machine, topology: Topology, results: Sequence[Result]
 ) -> dict[Joint, LinkFigures]:
-    """Returns the best figures of each link that limits a cell. All bytes of the cell's only
-    transfer must cross the link one way, and no other link on the path may carry less at its best.
-    The figure `both` is from a transfer there and back, or from two transfers, one each way."""
+    """Returns the cells that show the rate of each link best. All bytes of such a cell cross the
+    link, and no other link on the path may carry less. Cells in both directions have a transfer
+    there and back, or two transfers in opposite directions."""
     found: dict[Joint, LinkFigures] = {}
 
     @cache
@@ -68,9 +68,9 @@ def link_figures(
 
 
 def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
-    """Returns the links, with directions, that a cell's only transfer crosses. If the cell has two
-    transfers, returns the links that both cross. Empty if the cell's figure is not the rate of
-    these transfers."""
+    """Returns the links whose rate the cell's figure may show, with their directions. With two
+    transfers, these are the links that both cross, in opposite directions. Returns nothing if the
+    figure is not the rate of the transfers."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
     if len(each) == 1:
@@ -84,8 +84,8 @@ def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Join
 
 
 def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[Joint, set[bool]]:
-    """Returns the links that all bytes of a transfer cross, and whether from a to b, from b to a,
-    or both. Empty if the transfer crosses links outside of the picture."""
+    """Returns the links of the drawing that all bytes of a transfer cross, with their directions.
+    True is from `a` to `b`. Returns nothing if the transfer crosses links that are not drawn."""
     parts: dict[tuple[Joint, bool], float] = {}
     for begin, end, _, part in transfer.legs():
         for wire, crossing in machine.wiring.route(str(begin), str(end)) or ():
@@ -102,8 +102,8 @@ def _crossed(machine: Machine, topology: Topology, transfer: Transfer) -> dict[J
 
 
 def blames(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """Returns the gravest finding on each part of a machine, by the part's name without a device's
-    address."""
+    """Returns the gravest finding on each part, by the part's name. A device's address is not part
+    of the name."""
     found: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda one: one.severity != "fail"):
         if finding.severity in _MARKING:
@@ -118,7 +118,7 @@ def _name(about: Part | str) -> str:
 def blamed(
     topology: Topology, by_name: Mapping[str, Finding], machine: Machine
 ) -> dict[Joint | TopologyPlace, Finding]:
-    """Returns the gravest findings by the links and places of the picture."""
+    """Returns the gravest finding on each link and place of the drawing."""
     names: dict[str, Joint | TopologyPlace] = {**topology.places, **topology.joined}
     joined = [(wire.part, joint) for joint in topology.joints for wire in joint.wires]
     names |= {part.crossed_both_ways.name: joint for part, joint in joined}

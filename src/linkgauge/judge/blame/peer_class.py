@@ -1,8 +1,7 @@
 """Compares cells that should be equal, and computes the loss that remains if some parts are
 suspected to be slow.
 
-Many sets of suspects are tried, and each set slows only few cells of a large run. The values of all
-other cells are therefore computed once, or for all of them together."""
+Many sets of suspects are tried, so values that do not depend on the suspects are computed once."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ cell."""
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A part that is suspected to be slow from the cell with number `since` on. Its rate is lower
-    by a constant fraction, or falls from cell to cell (`drifts`)."""
+    """A part that is suspected to be slow, from the cell with the number `since` on. Its rate is
+    lower by a constant fraction or, if it `drifts`, falls from cell to cell."""
 
     part: Part
     drifts: bool = False
@@ -62,35 +61,36 @@ suspects."""
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The reference rate with which the rates of a class are compared. `top` is the logarithm of
-    the rate that healthy cells reach. If `top` is None, each cell is compared with its expectation.
-    If the rate is from a single cell, `begin` is its number and `parts` are the suspected parts
-    that it touches."""
+    """The reference with which the rates of equal cells are compared. `top` is the logarithm of the
+    rate that healthy cells reach. If `top` is None, each cell is compared with its expectation. If
+    the rate is that of a single cell, `begin` is the number of this cell, and `parts` are the
+    suspected parts that it touches."""
 
     top: float | None
     parts: frozenset[Part] = frozenset()
     begin: int = 0
 
     def slowing(self, by: Iterable[Suspect]) -> Suspects:
-        """Returns the suspected parts that slow a cell relative to this reference."""
+        """Returns the suspects in `by` that slow a cell more than they slow this reference."""
         return tuple(s for s in by if s.drifts or s.part not in self.parts)
 
     def flattering(self, by: Sequence[Suspect], suspects: Iterable[Suspect]) -> Suspects:
-        """Returns the drifting suspects that slow only this reference, and not the cell that the
-        suspects in `by` slow."""
+        """Returns the suspects whose drift slows only this reference, and not the cell. `by` are
+        the suspects that slow the cell."""
         return tuple(s for s in suspects if s.drifts and s.part in self.parts and s not in by)
 
     def cells_to(self, number: int | None, s: Suspect) -> int:
-        """Returns by how many cells longer a drift slowed a given cell than this reference.
-        `number` is the number of the cell, or None for a cell that the drift does not touch.
-        Negative if the drift touches only the reference."""
+        """Returns by how many steps of a drift a cell is slower than this reference. The drift of
+        `s` slows each cell by one more step than the cell before. `number` is the number of the
+        cell, or None for a cell that the drift does not slow. The result is negative if the drift
+        slows only the reference."""
         own = s.since if number is None else number
         return own - (self.begin if s.part in self.parts else s.since)
 
 
 class PeerClass:
-    """A class of cells that should be equal, the fastest first. The place of a cell is its index in
-    `members`."""
+    """Cells that should be equal. `members` has them, the fastest first. The place of a cell is its
+    index in `members`."""
 
     def __init__(self, members: Iterable[RelativeRate]) -> None:
         self.members = sorted(members, key=lambda m: -m.relative)
@@ -107,7 +107,7 @@ class PeerClass:
         self._struck: dict[Suspect, Set[int]] = {}
 
     def struck(self, suspects: Suspects) -> Struck:
-        """Groups the places of cells by the suspected parts that slow them."""
+        """Groups the places of cells by the suspects that slow them."""
         found: list[tuple[Suspects, Set[int]]] = []
         for s in suspects:
             alone, before = self._struck_by(s), found
@@ -130,9 +130,9 @@ class PeerClass:
         return self._struck[s]
 
     def base(self, struck: Struck) -> Base:
-        """Returns the reference of the class. If all cells are low, it is the expectation.
-        Otherwise it is the mean of the healthy cells that touch no suspect, or without such cells
-        the fastest cell."""
+        """Returns the reference for these cells. It is the mean of the healthy cells that touch no
+        suspect or, without such cells, the fastest cell. If all cells are low, it is their
+        expectation."""
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
@@ -146,17 +146,16 @@ class PeerClass:
         return Base(self._logs[0], parts, self.members[0].case.number if parts else 0)
 
     def logs(self, places: Iterable[int], base: Base) -> list[float]:
-        """Returns the logarithms of the cells' rates relative to the reference. They are at most 0
-        if the reference is the rate of cells."""
+        """Returns the logarithms of the cells' rates, relative to the reference. Rates above the
+        reference count as equal to it."""
         top = base.top
         if top is None:
             return [self.members[place].log for place in places]
         return [log - top if log < top else 0.0 for log in map(self._logs.__getitem__, places)]
 
     def unstruck(self, base: Base) -> list[float]:
-        """Returns the loss that stays unexplained in each cell if no suspected part slows it, times
-        the cell's weight. If even the fastest cell touches a suspect, cells that are as fast as
-        expected count against the suspects."""
+        """Returns the unexplained loss of each cell if no suspect slows it, times the cell's
+        weight."""
         top = base.top
         if base.parts:
             return self._within.copy()
@@ -173,8 +172,7 @@ class PeerClass:
 
     @cached_property
     def split(self) -> Set[int]:
-        """Returns the places of cells that stay slow compared with a fastest cell that touches a
-        suspect."""
+        """Returns the places of cells that are clearly slower than the fastest cell."""
         return frozenset(at for at, m in enumerate(self.members) if _within(m) > SPLIT)
 
     @cached_property
@@ -183,12 +181,11 @@ class PeerClass:
 
     @cached_property
     def untouched(self) -> float:
-        """Returns the loss that stays unexplained in the class if no suspected part touches its
-        cells."""
+        """Returns the unexplained loss of these cells if no suspect touches them."""
         return sum(self.unstruck(self.base({})))
 
 
 def _within(member: RelativeRate) -> float:
-    """Returns the loss that stays unexplained in a cell that no suspect slows. The cell is compared
-    with the fastest cell, which touches a suspect."""
+    """Returns the unexplained loss of a cell that no suspect slows, compared with the fastest
+    cell."""
     return member.relative**2 + (SPARED if member.fine else 0.0)

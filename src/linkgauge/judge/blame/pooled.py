@@ -2,9 +2,8 @@
 together do.
 
 A cell's value is the logarithm of its figure relative to the mean of its peers. The loss of a part
-is the mean difference between the cells with and without the part in each class. Each class is
-weighted by its scatter, and Student's t tests the loss. Cells over parts of the same kinds vary
-alike: copies over PCIe vary more than copies within a device."""
+is the mean difference between cells with and without the part. The differences are weighted by how
+little such cells scatter, and Student's t tests the loss."""
 
 from __future__ import annotations
 
@@ -37,9 +36,9 @@ _APART = 3.0
 
 
 class Loss(NamedTuple):
-    """The loss of the cells that touch a part. `lost` is a logarithm, and most likely a lower
-    bound, because another part may slow some of these cells more. `errors` is the mean loss in
-    standard errors, and `degrees` its degrees of freedom."""
+    """The loss of the cells that touch a part. `lost` is a logarithm, and often too small, because
+    another part may slow cells more. `errors` is the mean loss in standard errors, with `degrees`
+    degrees of freedom. `cells` are the cells of the part."""
 
     part: Part
     lost: float
@@ -53,8 +52,8 @@ class Loss(NamedTuple):
 
 
 class _ClassSums(NamedTuple):
-    """Sums over some cells of a class: the number of cells, the sum of their logarithms, and the
-    sum of squares."""
+    """Sums over some of a class of equal cells. `cells` is their number. `sum` and `squares` are
+    the sums of their logarithms and of the squares."""
 
     cells: int = 0
     sum: float = 0.0
@@ -70,8 +69,8 @@ class _ClassSums(NamedTuple):
 
 
 def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterator[Loss]:
-    """Yields the loss of each part that all of its cells together show to be slow, the surest
-    first. Cells that touch a slow part are not used as peers of other parts."""
+    """Yields the loss of each slow part, the surest first. All cells of a part together show that
+    the part is slow. Cells that touch a slow part are not used as peers of other parts."""
     left, parts = list(rates), frozenset(candidates)
     found = list(_each(left, parts))
     while sure := [one for one in found if one.p < CHANCE / len(found)]:
@@ -85,8 +84,8 @@ def losses(rates: Sequence[RelativeRate], candidates: Iterable[Part]) -> Iterato
 
 
 def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
-    """Returns how much more the part's cells scatter than their peers: the root of the difference
-    of variances. Such scatter alone lowers the total of several transfers."""
+    """Returns how much more the part's cells scatter than their peers. It is the root of the
+    difference of variances. Such scatter alone lowers the total of several transfers."""
     classes = {each.case.peers for each in loss.cells}
     outside = [each for each in rates
                if each.case.peers in classes and loss.part not in each.case.touched]  # fmt: skip
@@ -134,8 +133,7 @@ its key."""
 
 
 def _is_alike(gains: Sequence[_Gain], classes: Mapping[Hashable, _ClassSums]) -> bool:
-    """Whether the part's own cells agree that the part is slow. A few samples of a part that
-    jitters may be fast or slow by chance."""
+    """Whether the part's cells agree that the part is slow. Otherwise the loss may be chance."""
     sides = [(gain, classes[of]) for *_, gain, _, of in gains]
     count = sum(side.cells for _, side in sides)
     mean = sum(gain * side.cells for gain, side in sides) / count
@@ -150,8 +148,8 @@ def _loss(
     rests: dict[frozenset[str], tuple[float, int]],
     cells: tuple[RelativeRate, ...],
 ) -> Iterator[Loss]:
-    """Yields the loss of a part, computed from the weighted differences between the cells with and
-    without the part (`gains`) in each class."""
+    """Yields the loss of a part, if it can be computed. `gains` has the differences between cells
+    with and without the part, by class."""
     weights = lost = spread = 0.0
     known: list[tuple[float, float]] = []
     for kinds, of in grouped((kinds, (gain, weight)) for kinds, gain, weight, _ in gains).items():

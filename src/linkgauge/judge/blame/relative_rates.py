@@ -53,12 +53,12 @@ is steady, however much copies over PCIe from and to it vary."""
 
 
 class RelativeRate(msgspec.Struct, frozen=True, eq=False):
-    """A cell compared with its peers. `relative` is the logarithm of its figure relative to the
-    fastest peer. `slow` means that the cell is below the fastest peer or its expectation by more
-    than chance. `low` means that even its fastest peers are below the expectation. `fine` means
-    that the cell is as fast as expected. `log` is like `relative`; for a `low` cell it is relative
-    to the expectation if that is less. `weight` is the inverse of the figure's variance from all
-    causes. `off` is the error of the figure by chance, as a logarithm."""
+    """A measured cell compared with its peers. `relative` is the logarithm of its figure relative
+    to the fastest peer. `slow` means that the cell is clearly below the fastest peer or its
+    expectation. `low` means that even its fastest peers are below the expectation. `fine` means
+    that the cell is as fast as expected. `log` is its loss as a logarithm, relative to the fastest
+    peer or, for a `low` cell, to the expectation. `weight` is the inverse of the figure's variance.
+    `off` is how far the figure may be off by chance, as a logarithm."""
 
     case: Case
     log: float
@@ -77,7 +77,7 @@ class RelativeRate(msgspec.Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=1)
 def relative_rates(evidence: Evidence) -> list[RelativeRate]:
-    """Returns the relative rate of each cell that has peers. Both checks of the same evidence share
+    """Returns the relative rate of each cell that has peers. All checks of the same evidence share
     the result."""
     classes = grouped(
         (case.peers, case)
@@ -100,9 +100,9 @@ def _beside_each_other(
     known: Mapping[Case, tuple[float, _Noise]],
     by_part: Mapping[tuple[Part, _Noise], float],
 ) -> Iterator[RelativeRate]:
-    """Compares equal cells, the fastest first. `known` has the scatter of each cell and its kind of
-    noise, and `by_part` the usual scatter of each part's cells. All cells get the highest
-    expectation among them, because a lower one only means that something is known to be wrong."""
+    """Compares cells that should be equal, the fastest first. `known` has the scatter of each cell
+    and its kind of noise. `by_part` has the usual scatter of each part's cells. All cells get the
+    highest expectation among them."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
     # Few samples may lie close together by chance, far from the median of many.
@@ -153,8 +153,8 @@ def median_of(case: Case) -> float:
 
 
 def _is_low(case: Case, expected: float, error: float) -> bool:
-    """Whether the cell's median is lower than expected. If the median is uncertain, the far end of
-    its interval must be low, too."""
+    """Whether the cell's median is clearly lower than expected. If the samples vary, the upper end
+    of the median's interval must be low, too."""
     if case.cell.verdict != "low" or error < _STEADY:
         return case.cell.verdict == "low"
     bound = LOW if median_of(case) >= LOOSE * expected else LOOSE
@@ -166,8 +166,7 @@ def _highest(case: Case, error: float) -> float:
 
 
 def scatter_of(case: Case) -> float:
-    """Returns the relative standard deviation of the cell's samples. A robust deviation limits the
-    effect of stalls, because stalls hardly move a median."""
+    """Returns the relative standard deviation of the cell's samples. Rare stalls hardly count."""
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
@@ -184,7 +183,7 @@ def _scatter_by_part(
     known: Mapping[Case, tuple[float, _Noise]],
 ) -> dict[tuple[Part, _Noise], float]:
     """Returns the usual scatter of the cells that touch each part, by part and kind of noise. The
-    key with None has the highest of these values of the part."""
+    kind None stands for the noisiest kind of the part."""
     found = grouped(
         ((part, noise), scatter)
         for case, (scatter, noise) in known.items()
@@ -197,7 +196,7 @@ def _scatter_by_part(
 
 def _error(case: Case, scatter: float, deviations: float) -> float:
     """Returns how far the median may be off by chance, as a logarithm. It is computed from the
-    scatter, because an interval of the ranks of few samples would be too narrow."""
+    scatter of the samples."""
     samples = case.cell.summary.n if case.cell.summary else 0
     return min(deviations * median_deviation(scatter, samples), _ANYTHING) if scatter else 0.0
 
@@ -208,8 +207,7 @@ MOST_FACTS = 3
 
 
 def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
-    """Returns the parts that cannot be compared. Either all cells of a class touch such a part, or
-    no cell does. So no cell has a peer without the part."""
+    """Returns the parts that cannot be compared, because no cell has a peer without the part."""
     every = grouped((each.case.peers, each.case.touched) for each in rates)
     touched = frozenset[Part]().union(*(of for some in every.values() for of in some))
     told = (frozenset.union(*some) - frozenset.intersection(*some) for some in every.values())
@@ -217,7 +215,7 @@ def alone(rates: Sequence[RelativeRate]) -> frozenset[Part]:
 
 
 def shows(evidence: Evidence, number: int) -> bool:
-    """Whether enough earlier runs are known to show a loss of a tenth in this cell."""
+    """Whether the earlier runs suffice to show a loss of 10 % in the cell with this number."""
     return evidence.earlier is not None and number not in evidence.earlier.unknown
 
 
@@ -228,8 +226,7 @@ def lost_parts(
     remedy: Sequence[str],
 ) -> Iterator[Finding]:
     """Yields findings on parts that explain why cells are slower than in earlier runs. Only parts
-    without peers are included, because other parts are compared with their peers. `blamed` parts
-    are left out."""
+    that cannot be compared with peers are included. `blamed` parts are left out."""
     earlier = evidence.earlier
     if earlier is None or not earlier.lost:
         return
@@ -263,13 +260,14 @@ _ONCE_MORE = "# Measure again: one run may be off, but hardly two in a row."
 
 
 def _may_be_off(earlier: Earlier) -> bool:
-    """Whether only this run shows the loss, and nothing in the machine changed before the run."""
+    """Whether the loss may be a passing disturbance. Only this run shows it, and nothing in the
+    machine changed before."""
     return not (earlier.since or earlier.changed)
 
 
 def _severity(share: float, earlier: Earlier) -> Severity:
-    """Returns the severity of a loss. If only a single run shows a loss, it may be a passing
-    disturbance, unless it is large."""
+    """Returns the severity of a loss. A small loss that only a single run shows may be a passing
+    disturbance."""
     if _may_be_off(earlier):
         return "warn" if share < FAR else "note"
     return "fail" if share < FAR and earlier.since else "warn"

@@ -30,7 +30,7 @@ added to both."""
 
 
 class _Shaken(msgspec.Struct, frozen=True):
-    """A suspected part whose cells scatter from the cell with number `since` on."""
+    """A part whose cells may scatter, from the cell with the number `since` on."""
 
     blame: Blame
     since: int
@@ -53,8 +53,8 @@ part, the usual scatter hides most of it."""
 
 
 def check_scatter(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells vary much more than their peers, and on kinds of cells
-    that vary as a whole."""
+    """Yields findings on parts whose cells scatter much more than their peers. Also yields notes on
+    kinds of figures that always scatter."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if math.sqrt(cell.variance) > SCATTER]
     if len(bad) < 2:
@@ -69,8 +69,8 @@ def check_scatter(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a finding on cells with too few samples to show whether they stall or scatter, if
-    other cells have enough."""
+    """Yields a finding on cells with too few samples to show whether they stall or scatter. If all
+    cells have too few, there is no finding."""
     counts = [n for case in timed_cases_of(evidence) if (n := len(case.times))]
     few = [count for count in counts if count < LEAST]
     if _MANY_FEW < len(few) / (len(counts) or 1) < 1:
@@ -82,9 +82,9 @@ def check_few_samples(evidence: Evidence) -> Iterator[Finding]:
 def _proven(
     suspected: Sequence[_Shaken], cells: Sequence[Steadiness], chance: float
 ) -> list[_Shaken]:
-    """Returns the suspected parts that are proven to scatter more than their peers. Cells that one
-    suspect affects are no peers of another suspect. Two suspects that affect each other's peers are
-    proven together, or not at all."""
+    """Returns the suspects that are proven to scatter more than their peers. The cells of a suspect
+    are no peers of another suspect. Two suspects that touch each other's peers are proven together,
+    or not at all."""
     left, proven = list(suspected), list[_Shaken]()
     while left:
         groups: list[tuple[_Shaken, ...]] = [(each,) for each in left]
@@ -103,15 +103,14 @@ def _proven(
 def _chance(
     some: Sequence[_Shaken], proven: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> float:
-    """Returns the probability that chance alone gives one of these suspected parts as much scatter:
-    the largest over the parts. They are compared with cells that no suspect affects."""
+    """Returns the probability that chance alone makes the cells of these suspects scatter so much.
+    It is the largest over the suspects."""
     return max(_by_chance(one, [*proven, *(o for o in some if o != one)], cells) for one in some)
 
 
 def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadiness]) -> float:
-    """Returns the probability that chance alone gives this suspected part as much scatter. All of
-    its cells are tested, and also only those over parts of the same kinds. The scatter of a device
-    hardly shows in copies over links that vary as much."""
+    """Returns the probability that chance alone makes the cells of this suspect scatter so much.
+    All of its cells are tested together, and also each kind of cell for itself."""
     rest = [cell for cell in cells if not any(each.strikes(cell) for each in proven)]
     outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
     inside = _alone(one, proven, cells)
@@ -133,8 +132,8 @@ def _varies(cell: Steadiness) -> float:
 def _alone(
     one: _Shaken, shaken: Sequence[_Shaken], cells: Sequence[Steadiness]
 ) -> list[Steadiness]:
-    """Returns the cells that only this suspected part affects. If there are none, returns all cells
-    that the part affects."""
+    """Returns the cells that only this suspect affects. If there are none, returns all cells that
+    it affects."""
     inside = [cell for cell in cells if one.strikes(cell)]
     others = [each for each in shaken if each != one]
     return [c for c in inside if not any(each.strikes(c) for each in others)] or inside
@@ -144,9 +143,8 @@ def _attributed(blames: Sequence[Blame], cells: Sequence[Steadiness]) -> tuple[_
     """Returns the smallest set of parts that explains which cells scatter, and how much."""
 
     def loss(shaken: tuple[_Shaken, ...]) -> float:
-        """Returns the loss of a set of parts: minus the logarithm of the likelihood. A part adds
-        its variance to that of cells over the same kinds of parts. Every cell counts as if it had
-        at least the noise that any machine may have."""
+        """Returns the loss of a set of parts, which is minus the logarithm of the likelihood. A
+        part adds its variance to that of its cells."""
         if len({each.blame.part for each in shaken}) < len(shaken):
             return math.inf
         with_parts = zip(cells, noises, *(struck[each] for each in shaken), strict=True)
@@ -176,8 +174,8 @@ def _attributed(blames: Sequence[Blame], cells: Sequence[Steadiness]) -> tuple[_
 
 
 def _onset(logs: Sequence[tuple[int, float]]) -> int:
-    """Returns the number of the first cell after the strongest change in these logarithms (the
-    statistic of cumulative sums; E. Page, Biometrika 41, 1954)."""
+    """Returns the number of the cell after the strongest change in these logarithms (by cumulative
+    sums; E. Page, Biometrika 41, 1954)."""
     count, mean = len(logs), statistics.fmean(log for _, log in logs)
     later, found = 0.0, (0.0, 0)
     for before in range(count - 1, 0, -1):
@@ -188,10 +186,10 @@ def _onset(logs: Sequence[tuple[int, float]]) -> int:
 
 
 def _sums_of_parts(found: Mapping[tuple[Hashable, ...], tuple[float, int]]) -> list[float]:
-    """Returns the variance that each group should have: the sum of what its noise and each of its
-    parts add. The summands are fitted by least squares and never negative. A key of `found` is a
-    group: its noise, and for each part whether the group has it. A value is the group's measured
-    variance with its degrees of freedom."""
+    """Returns the variance that each group of cells should have. It is the sum of what the group's
+    kind of noise and each of its parts add. The summands are fitted by least squares. A key of
+    `found` describes a group: its kind of noise, and whether each part belongs to it. A value has
+    the measured variance and its degrees of freedom."""
     variances = [v for v, _ in found.values()]
     weights = [degrees / v**2 for v, degrees in found.values()]
     noises, *parts = zip(*found, strict=True)
@@ -232,8 +230,8 @@ def _scatter(
 def _everywhere(
     left: Sequence[Steadiness], cells: Sequence[Steadiness], evidence: Evidence
 ) -> Iterator[Finding]:
-    """Yields a note for each kind of figure that varies equally wherever it is measured, or that
-    cannot be compared."""
+    """Yields a note for each kind of figure that scatters equally on all parts, or that cannot be
+    compared."""
     for kind, varying in grouped((_kind(cell.case), cell) for cell in left).items():
         if len(varying) < 2:
             continue

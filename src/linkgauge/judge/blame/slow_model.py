@@ -1,9 +1,8 @@
-"""Computes how much of the loss of slow cells a set of suspects explains, and how much loss stays
-unexplained in all cells.
+"""Computes how much of the slow cells' loss a set of suspected parts explains.
 
-A part that is to blame has a constant fraction of its rate wherever it is the bottleneck, from the
-beginning or from some cell on. Or its rate falls exponentially with the cell's number. The
-unexplained loss is the sum of squared logarithms."""
+A part that is to blame has lost a constant fraction of its rate, from the beginning or from some
+cell on. Or its rate falls exponentially with the number of the cell. The unexplained loss is the
+sum of squared logarithms."""
 
 from __future__ import annotations
 
@@ -35,9 +34,9 @@ _PREFERENCE = 0.015
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """The result of blaming a set of suspected parts: the loss that stays `unexplained`, and the
-    cost of blaming these parts. A level is the logarithm of the share of the rate that a part
-    leaves; for a drift, the logarithm per cell."""
+    """The result of blaming a set of suspected parts. `unexplained` is the loss that they do not
+    explain. `cost` is the cost of blaming them. `levels` has, for each part, the logarithm of the
+    share of the rate that is left; for a drift, it is the logarithm per cell."""
 
     unexplained: float
     levels: dict[Suspect, float]
@@ -86,14 +85,14 @@ class Model:
         return sum(number < s.since for number in self._cells[s.part])
 
     def _is_unseen(self, s: Suspect, suspects: tuple[Suspect, ...]) -> bool:
-        """Whether the part counted no errors, or only errors that a suspected part around it
-        explains."""
+        """Whether there are no errors that show the part to be at fault. Errors do not count if a
+        suspected part around it explains them."""
         around = (o.part for o in suspects if self._cells[s.part] < self._cells[o.part])
         return s.part not in self._seen or not self._seen.isdisjoint(around)
 
 
 class _ClassView:
-    """A class of equal cells, with the cells that suspected parts slow."""
+    """A class of equal cells, seen with a set of suspected parts that slow some of them."""
 
     def __init__(self, group: PeerClass, suspects: Suspects) -> None:
         self._group = group
@@ -101,7 +100,7 @@ class _ClassView:
         self._base = group.base(self._struck) if self._struck else Base(None)
 
     def slowed(self, at: int, suspects: Suspects) -> Iterator[tuple[Suspect, _Slowed]]:
-        """Yields each suspected part with the slow cells that it slows. `at` is the number of the
+        """Yields each suspect with the slow cells that it slows. `at` is the number of the
         class."""
         base, members = self._base, self._group.members
         for by, places in self._struck.items():
@@ -119,8 +118,8 @@ class _ClassView:
     def unexplained(
         self, levels: Mapping[Suspect, float], in_class: Mapping[Suspect, float]
     ) -> float:
-        """Returns the loss that stays unexplained in the class. `levels` are the levels of the
-        suspected parts over all classes, `in_class` those in this class."""
+        """Returns the unexplained loss of the class. `levels` has the level of each suspect over
+        all classes, and `in_class` the level in this class."""
         if not self._struck:
             return self._group.untouched
         # Where even the fastest touches a suspect, that one may not be its bottleneck.
@@ -136,8 +135,8 @@ class _ClassView:
         in_class: Mapping[Suspect, float],
         most: float = math.inf,
     ) -> float:
-        """Returns the loss that stays unexplained relative to a reference rate. A result above
-        `most` need not be exact."""
+        """Returns the unexplained loss of the class, relative to the reference `base`. The
+        computation may stop once the loss exceeds `most`."""
         members, weights = self._group.members, self._group.weights
         values, spent = self._group.unstruck(base), 0.0
         for suspects, places in self._struck.items():
@@ -179,16 +178,14 @@ class _ClassView:
 
 
 def _together(levels: Sequence[float]) -> tuple[float, float]:
-    """Returns the lowest and the highest loss of a cell that several suspects slow. The cell is at
-    least as slow as the slowest suspect makes it, and at most as slow as all suspects together make
-    it."""
+    """Returns the lowest and the highest loss of a cell that several suspects slow. The lowest is
+    that of the slowest suspect, and the highest that of all suspects together."""
     return min(levels, default=0.0), sum(levels)
 
 
 def _own_levels(suspects: Suspects, views: Sequence[_ClassView]) -> dict[Suspect, _Levels]:
-    """Returns the level of each suspected part, by class. If a class has slow cells that only this
-    part slows, only such cells count. Otherwise the level is from all of its slow cells, or from
-    the loss that the other parts leave if that is steadier."""
+    """Returns the level of each suspect, by class. Cells that only this suspect slows are used if
+    there are any. Otherwise the level is from all of its slow cells."""
     alone: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     shared: dict[Suspect, list[_Slowed]] = {s: [] for s in suspects}
     for at, view in enumerate(views):
@@ -204,9 +201,9 @@ _Levels = dict[int, float]
 
 
 class _Slowed(NamedTuple):
-    """Slow cells of the class with number `at`, with the logarithms of their loss. `away` are the
-    suspected parts that slow only the reference rate. `others` are the other suspected parts that
-    change the loss."""
+    """Slow cells of the class with the number `at`. `logs` has the logarithms of their loss,
+    relative to `base`. `away` are the suspects that slow only the reference. `others` are the other
+    suspects that change the loss."""
 
     at: int
     base: Base
@@ -216,8 +213,7 @@ class _Slowed(NamedTuple):
     others: Suspects = ()
 
     def cells_to(self, s: Suspect) -> list[int]:
-        """Returns how much longer a drift slowed each cell than the reference, as a number of
-        cells."""
+        """Returns by how many steps of the drift of `s` each cell is slower than the reference."""
         if s in self.away:
             return [self.base.cells_to(None, s)] * len(self.members)
         return [self.base.cells_to(member.case.number, s) for member in self.members]
@@ -238,8 +234,7 @@ def _levels(s: Suspect, slowed: Sequence[_Slowed]) -> _Levels:
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:
-    """Returns the weighted median of pairs of values and weights: the value between the lower and
-    the upper half of the weight."""
+    """Returns the weighted median of pairs of values and weights."""
     ordered = sorted(values)
     half = sum(weight for _, weight in ordered) / 2
     passed = itertools.accumulate(weight for _, weight in ordered)
@@ -257,7 +252,7 @@ def _of_shared(s: Suspect, slowed: Sequence[_Slowed], known: Mapping[Suspect, _L
 
 
 def _rest(slowed: _Slowed, known: Mapping[Suspect, _Levels]) -> list[float]:
-    """Returns the loss of each cell that remains after the effects of the other suspected parts."""
+    """Returns the loss of each cell that other suspects do not explain."""
     effects = [_effects(o, slowed, known[o]) for o in slowed.others if o in known]
     return [log - sum(of) for log, *of in zip(slowed.logs, *effects, strict=True)]
 

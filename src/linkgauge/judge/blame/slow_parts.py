@@ -47,8 +47,7 @@ _LEAST_TREND = math.log(0.985)
 
 
 def check_slow(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts that slow the cells that touch them, or whose rate falls from cell
-    to cell."""
+    """Yields findings on parts that slow the cells that touch them."""
     every = relative_rates(evidence)
     bounded, is_told = _bounded_by_engine(every, evidence)
     if bounded:
@@ -68,10 +67,10 @@ def check_slow(evidence: Evidence) -> Iterator[Finding]:
 def _bounded_by_engine(
     rates: Sequence[RelativeRate], evidence: Evidence
 ) -> tuple[list[RelativeRate], bool]:
-    """Returns copies that are slow because of copy engines, and not because of a slow part. These
-    copies are all equally low, while kernels over the same parts are as fast as expected. The flag
-    says whether kernels have shown that. Without kernels, copies count if they reach no more than
-    one of several parallel links."""
+    """Returns the copies that are slow only because of the copy engines. All such copies are
+    equally low, while kernels over the same parts are as fast as expected. The flag says whether
+    kernels have shown this. Without kernels, the copies must be as slow as one of several parallel
+    links."""
     if not any(each.low for each in rates):
         return [], False
     kernels = [each for each in rates if _engines(each) == {"sm"}]
@@ -97,8 +96,7 @@ _ONE = 1.03
 
 
 def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
-    """Whether the rate of each transfer is no more than one of the parallel links on its way can
-    carry."""
+    """Whether each transfer is no faster than one of the parallel links on its way."""
     rate = median_of(each.case) / len(each.case.cell.transfers)
     bundles = [
         bundle
@@ -109,8 +107,8 @@ def _fits_one_link(each: RelativeRate, evidence: Evidence) -> bool:
 
 
 def _one_way(each: RelativeRate) -> frozenset[Part]:
-    """Returns the parts that a cell touches, except links crossed in both directions at once.
-    Sharing such a link may itself be slow."""
+    """Returns the parts that a cell touches. Links crossed in both directions at once are left out,
+    because sharing such a link may itself be slow."""
     return frozenset(part for part in each.case.touched if not part.both_ways)
 
 
@@ -137,7 +135,7 @@ def _by_engine(slow: Sequence[RelativeRate], evidence: Evidence, *, is_told: boo
 
 
 def _by_cells(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
-    """Yields the findings that single cells show."""
+    """Yields the findings for which single cells are clearly slow."""
     slow = [each for each in rates if each.slow]
     seen = troubled(evidence, frozenset().union(*(each.case.touched for each in rates)))
     known = seen | slowed(evidence)
@@ -191,9 +189,8 @@ def _adds_nothing(
     touching: Mapping[Part, Sequence[RelativeRate]],
     struck: Mapping[Suspect, Sequence[RelativeRate]],
 ) -> bool:
-    """Whether blaming the suspect adds nothing to blaming the `other` one: its part belongs to the
-    other's part and is hardly slower. A slow device slows its links by different amounts, depending
-    on each copy."""
+    """Whether blaming the suspect adds nothing to blaming the `other` one. This is so if its part
+    lies within the other's part and is hardly slower."""
     inner, outer = ({each.case.number for each in touching[s.part]} for s in (suspect, other))
     if not inner < outer:
         return False
@@ -204,8 +201,8 @@ def _adds_nothing(
 
 
 def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Finding]:
-    """Yields the findings that no single cell shows, but all cells that touch a part show
-    together."""
+    """Yields the findings for which only all cells of a part together show that the part is
+    slow."""
     cases = [each.case for each in rates]
     known = slowed(evidence)
     blames = {one.part: one for one in (each.of_link(known) for each in suspects(cases, cases))}
@@ -218,8 +215,8 @@ def _together(rates: Sequence[RelativeRate], evidence: Evidence) -> Iterator[Fin
 
 
 def _explained(touching: Sequence[RelativeRate]) -> float:
-    """Returns the most that a part can explain: the loss of all slow cells that touch the part,
-    less the cost of its other cells."""
+    """Returns the most that a part can explain. This is the loss of the slow cells that touch the
+    part, less a cost for its healthy cells."""
     return sum(each.weight * each.log**2 if each.slow else -SPARED for each in touching)
 
 
@@ -230,8 +227,8 @@ def _without(suspect: Suspect, chosen: Sequence[Suspect]) -> tuple[Suspect, ...]
 def _struck_most(
     suspect: Suspect, slow: Sequence[RelativeRate], levels: Mapping[Suspect, float]
 ) -> list[RelativeRate]:
-    """Returns the slow cells that touch the suspect's part, except cells that also touch a part
-    that slows more. If none are left, returns all slow cells that touch the suspect's part."""
+    """Returns the slow cells that the suspect slows most. Cells that also touch a slower part are
+    left out, unless no other cells remain."""
     touched = [each for each in slow if suspect.part in each.case.touched]
     worse = {s.part for s, level in levels.items() if level < levels[suspect]}
     return [each for each in touched if worse.isdisjoint(each.case.touched)] or touched
@@ -239,8 +236,7 @@ def _struck_most(
 
 def _ways_to_be_slow(part: Part, touching: Sequence[RelativeRate]) -> Iterator[Suspect]:
     """Yields the ways in which the part may be slow: from the beginning, from some cell on, or ever
-    slower. It can be slow from some cell on only if earlier cells of the same kind, or over the
-    same parts, were well. `touching` are the cells that touch the part."""
+    slower. `touching` are the cells that touch the part."""
     slow = sorted((each for each in touching if each.slow), key=_number)
     yield Suspect(part)
     kinds, ways = {each.case.peers for each in slow}, {each.case.touched for each in slow}
@@ -267,7 +263,7 @@ def _falls(slow: Sequence[RelativeRate]) -> bool:
 
 
 def _first_fallen(touching: Sequence[RelativeRate]) -> RelativeRate | None:
-    """Returns the first slow cell that is slower than an equal cell before."""
+    """Returns the first slow cell for which an earlier equal cell was faster."""
     fastest: dict[tuple[str, ...] | None, float] = {}
     for each in sorted(touching, key=_number):
         before = fastest.get(each.case.peers, -math.inf)
@@ -295,7 +291,7 @@ def _slow(
 
 def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
     """Returns how slow the cells are, in words: `device_local_copy sim:3 reaches 62% of its peers`.
-    If there are several cells, `which` describes them."""
+    `which` describes the cells if there are several."""
     lowest = min(slow, key=_log)
     by_peers = lowest.log >= math.log(median_of(lowest.case) / median_of(lowest.fastest)) - 1e-9
     if len(slow) == 1:
@@ -308,9 +304,9 @@ def _reach(which: str, share: float, slow: Sequence[RelativeRate]) -> str:
 def _only_both_ways(
     part: Part, slow: Sequence[RelativeRate], rates: Sequence[RelativeRate]
 ) -> set[Part]:
-    """Returns the links that the part's slow cells cross in both directions at once. Empty for a
-    single such link, or if another cell of the part is slow. Some cells must also show that each
-    direction alone is as fast as expected."""
+    """Returns the links of a part that are slow only if they are crossed in both directions at
+    once. The result is empty for a single link, or if a cell in one direction is slow, too. Some
+    cells must have shown that each direction alone is fast."""
     both = {one for each in slow for one in each.case.touched if one.both_ways}
     ways = (any(one.both_ways for one in each.case.touched) for each in slow)
     if part.both_ways or len(both) < 2 or not all(ways):
@@ -334,8 +330,8 @@ def _opposed(slow: Mapping[Part, Sequence[RelativeRate]], evidence: Evidence) ->
 
 
 def check_unjudged(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on the parts that no figure can judge. All peers of their cells touch the same
-    parts, no figure is expected, and no earlier runs show anything."""
+    """Yields a note on the parts that no figure can judge. Their cells have no peers without the
+    part, no expectation, and no earlier runs to compare with."""
     rates = relative_rates(evidence)
     touched, left = frozenset[Part]().union(*(each.case.touched for each in rates)), alone(rates)
     for each in rates:
@@ -374,8 +370,8 @@ def _unexplained(slow: Sequence[RelativeRate], evidence: Evidence) -> Finding:
 
 
 def _severity(share: float, slow: Sequence[RelativeRate]) -> Severity:
-    """Returns the severity of a loss: a failure if the median of some cell is far off by more than
-    chance, else a warning."""
+    """Returns the severity of a loss. It is a failure if some cell is far off by more than chance,
+    else a warning."""
     is_far = any(each.log + each.off < math.log(FAR) for each in slow)
     return "fail" if share < FAR and is_far else "warn"
 

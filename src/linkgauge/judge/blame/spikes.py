@@ -1,7 +1,7 @@
 """Splits a cell's samples into spikes and the other samples.
 
-Spikes (occasional stalls) and scatter (every sample varies) differ in the samples that remain
-without the spikes: around a stall, samples are as steady as any other cell's."""
+Spikes are occasional stalls, while scatter means that every sample varies. Around a stall, the
+other samples are as steady as those of any other cell."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """A cell's samples as times relative to their median. `spikes` are the positions of samples
-    that last longer than `least`. `variance` is that of the other samples, with `degrees` degrees
-    of freedom."""
+    """How steady a cell's samples are. `times` has the samples as times relative to their median.
+    `spikes` are the positions of samples that last longer than `least`. `variance` is the variance
+    of the other samples, with `degrees` degrees of freedom."""
 
     case: Case
     times: tuple[float, ...]
@@ -54,8 +54,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @property
     def seconds(self) -> float | None:
-        """Returns the seconds that a sample lasts. None for a latency, because the duration of its
-        sample is unknown."""
+        """Returns the seconds that a sample lasts, or None for a latency."""
         cell, result = self.case.cell, self.case.result
         if result.better == "lower" or not (cell.bytes and cell.loops):
             return None
@@ -90,9 +89,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def lasting(self) -> float:
-        """Returns the standard deviation without the visit that adds most to it, if the other
-        visits have enough samples. A neighbour disturbs one visit, but the effect of a part returns
-        in each visit."""
+        """Returns the standard deviation of the samples without spikes. The visit that adds most to
+        it is left out, if the other visits have enough samples, because a neighbour may have
+        disturbed this visit."""
         rests = (
             [time for place, time in enumerate(self.times)
              if place not in self.spikes and place not in visit]
@@ -104,7 +103,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
 
 @lru_cache(maxsize=2)
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """Returns the steadiness of each measured cell. Both checks of the same evidence share the
+    """Returns the steadiness of each measured cell. All checks of the same evidence share the
     result."""
     relative: list[tuple[Case, tuple[float, ...]]] = []
     for case in timed_cases_of(evidence):
@@ -148,8 +147,8 @@ def _split(
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
-    """Returns the time above which samples are spikes, and the largest number of spikes. A spike
-    exceeds all other samples by several of their standard deviations, computed from logarithms."""
+    """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
+    exceeds all other samples by several standard deviations (of logarithms)."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
     least = _apart(logs, usual, known)
@@ -168,7 +167,7 @@ def _apart(logs: Sequence[float], usual: float, known: float) -> float:
 
 
 def pooled(cells: Sequence[Steadiness]) -> float:
-    """Returns the standard deviation of all samples of these cells without their spikes. 0 without
+    """Returns the standard deviation of all samples of these cells without their spikes; 0 without
     cells."""
     degrees = sum(cell.degrees for cell in cells) or 1
     return math.sqrt(sum(cell.variance * cell.degrees for cell in cells) / degrees)

@@ -30,8 +30,7 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells have samples that sometimes last much longer, from some
-    cell on."""
+    """Yields findings on parts whose cells have samples that sometimes last much longer."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
     if not bad:
@@ -62,8 +61,7 @@ def check_stalls(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
-    """Whether at least half of the cells that touch the part have spikes, from the first such cell
-    on."""
+    """Whether at least half of the part's cells have spikes, from the first cell with spikes on."""
     first = min(case.number for case in cause.cases)
     calm = [cell for cell in quiet
             if cause.blame.part in cell.case.touched and cell.case.number > first]  # fmt: skip
@@ -71,8 +69,8 @@ def _is_often(cause: Cause, quiet: Sequence[Steadiness]) -> bool:
 
 
 def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
-    """Whether spikes return in later visits, if there are later visits. A neighbour's passing
-    disturbance does not return."""
+    """Whether spikes return in later visits, if there are any. A neighbour's passing disturbance
+    does not return."""
     again = [
         any(place in visit for place in cell.spikes)
         for cell in struck
@@ -85,8 +83,8 @@ def _is_confirmed(struck: Sequence[Steadiness]) -> bool:
 def _beside(
     part: Part, bad: Sequence[Steadiness], quiet: Sequence[Steadiness]
 ) -> Classes[Steadiness]:
-    """Returns the cells that touch the part, and their peers, by class. Cells from the time before
-    the part's first spikes are left out if the part was steady then."""
+    """Returns the cells that touch the part, and their peers, by class. If the part was steady
+    before its first spikes, earlier cells are left out."""
     first = min(cell.case.number for cell in bad if part in cell.case.touched)
     began = any(part in cell.case.touched and cell.case.number < first for cell in quiet)
     cells = [c for c in (*bad, *quiet) if c.case.number >= first or not began]
@@ -97,8 +95,7 @@ def _beside(
 
 
 def _chance(beside: Classes[Steadiness]) -> float:
-    """Returns the probability that chance alone gives this many cells spikes, or this many
-    spikes."""
+    """Returns the probability that chance alone gives the part's cells so many spikes."""
     if not beside:
         return math.inf
     often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
@@ -121,8 +118,7 @@ def _stall(cause: Cause, struck: Sequence[Steadiness]) -> Finding:
 
 
 def _anywhere(struck: Sequence[Steadiness], count: int) -> Finding:
-    """Returns the finding for spikes that are no more frequent on one part than elsewhere, or that
-    did not return."""
+    """Returns the finding for spikes that cannot be blamed on one part."""
     found = f"{_longest_of(struck)}; no part has more such samples than its peers"
     subject = f"{len(struck)} of {count_of(count)}"
     cells = named(cell.case for cell in struck)
@@ -141,16 +137,15 @@ def _longest_of(struck: Sequence[Steadiness]) -> str:
 
 
 def _would_show(cell: Steadiness, stall: float | None) -> bool:
-    """Whether a stall of this many seconds would be visible as a spike in this cell. A stall is not
-    visible in a long sample, or if other samples last as long."""
+    """Whether a stall of this many seconds would be visible as a spike in this cell."""
     if stall is None or cell.seconds is None:
         return True
     return 1 + stall / cell.seconds > max(cell.least, 2 * max(cell.times) - 1)
 
 
 def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
-    """Whether these cells have stalls: there are several cells, and without the spikes they are
-    about as steady as the others."""
+    """Whether these cells have stalls and do not just scatter. There must be several cells, and
+    without the spikes they must be about as steady as the others."""
     if len(bad) < 2:
         return False
     whole = math.sqrt(statistics.fmean(deviation(cell.times) ** 2 for cell in bad))
@@ -160,7 +155,6 @@ def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:
 
 
 def _period(cell: Steadiness) -> str:
-    """Returns the distance between spikes in words if the distance is regular, else an empty
-    text."""
+    """Returns the distance between spikes in words, or an empty text if it is not regular."""
     gaps = {later - earlier for earlier, later in zip(cell.spikes, cell.spikes[1:], strict=False)}
     return f", every {gaps.pop()} samples" if len(gaps) == 1 and gaps != {1} else ""

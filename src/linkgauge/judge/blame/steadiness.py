@@ -1,4 +1,4 @@
-"""Finds parts whose samples have more spikes or scatter more than those of their peers."""
+"""Finds parts whose samples stall or scatter more often than those of their peers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ CHECKS = (check_stalls, check_scatter)
 
 
 def unsteady(evidence: Evidence) -> frozenset[str]:
-    """Returns the names of the cells for which a part would be called unsteady."""
+    """Returns the names of the cells that show a part to be unsteady."""
     found = (finding for check in CHECKS for finding in check(evidence))
     return frozenset(cell for each in found if each.severity == "warn" for cell in each.cells)

@@ -73,8 +73,8 @@ LEVEL_WARNING = 4
 
 
 def severity_of(line: LogLine) -> Severity:
-    """Returns the severity of a line. Broken devices and links, and uncorrected errors, are
-    failures."""
+    """Returns the severity of a line in the kernel's log. Broken devices and links, and uncorrected
+    errors, are failures."""
     match line.kind:
         case "xid":
             return severity_of_xid(line.code, line.gravity)
@@ -89,7 +89,7 @@ def severity_of(line: LogLine) -> Severity:
 
 
 def broken(evidence: Evidence) -> frozenset[Part]:
-    """Returns the devices and PCIe links that lines report as broken."""
+    """Returns the devices and PCIe links that the kernel's log reports as broken."""
     named = evidence.machine.named
     return frozenset(
         Part.pcie_link(name, line.pci) if line.kind == "aer" else Part.device(name)

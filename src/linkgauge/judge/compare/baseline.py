@@ -1,4 +1,4 @@
-"""Summarises several runs of one machine, or of alike machines, as a baseline."""
+"""Summarises several runs of one machine, or of similar machines, as a baseline."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _HEAD = 100
 
 
 class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
-    """A cell of a baseline. `median` is the median of its runs' figures. `deviation` is their
-    relative standard deviation; null for a single run without alike cells. `outliers` are the ids
-    of outlying runs."""
+    """A measured cell of a baseline. `median` is the median of its runs' figures. `deviation` is
+    their relative standard deviation. It is null for a single run without similar cells. `outliers`
+    are the ids of outlying runs."""
 
     unit: str
     better: Better
@@ -49,8 +49,8 @@ class BaselineCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs, summarised by cell. `outliers` has the number of cells in which a run is an
-    outlier, by the run's id."""
+    """A summary of several runs, by cell. `outliers` has each run's id with the number of cells in
+    which the run is an outlier."""
 
     schema: Literal["linkgauge.baseline/1"] = SCHEMA
     made: str

@@ -29,9 +29,9 @@ SIGNIFICANCE = 0.05
 
 
 class ConfigurationComparison(NamedTuple):
-    """The compared configurations of one accelerator. `found` has the sides, the baseline first.
-    `aspects` has the cell that represents each aspect, such as bandwidth to the device. `facts` are
-    the facts in which the machines differ, by the last run of each."""
+    """The compared configurations of one accelerator. `found` is the comparison, with the baseline
+    first. `aspects` has the cell that represents each aspect, such as bandwidth to the device.
+    `facts` are the facts in which the machines differ."""
 
     accelerator: str
     found: RunComparison
@@ -45,8 +45,8 @@ def compare(
     against: str | None = None,
     aspects: Sequence[Aspect] = ASPECTS,
 ) -> ConfigurationComparison:
-    """Compares the labels of these runs by `aspects`. Raises InputError if `against` is not one of
-    the labels."""
+    """Compares the runs of each label with those of the label `against`. Raises InputError if no
+    run has this label."""
     labels = _by_label(runs)
     if against is not None and against not in labels:
         raise InputError(f"no run is labelled {against!r}{hint(against, labels)}")
@@ -67,20 +67,20 @@ def compare(
 
 
 def _by_label(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Returns the runs of each label, in the order of their beginning."""
+    """Returns the runs of each label, ordered by their start."""
     return grouped((run.label, run) for run in sorted(runs, key=lambda run: run.started))
 
 
 def _baseline(labels: Mapping[str, Sequence[Run]]) -> str:
-    """Returns the name of the baseline: the host's label if exactly one label was measured without
-    a hypervisor, else the label that was measured first."""
+    """Returns the label of the baseline. This is the only label measured without a hypervisor or,
+    if there is not just one, the first label."""
     hosts = [label for label, runs in labels.items() if hypervisor_of(runs[-1]) == ABSENT]
     return hosts[0] if len(hosts) == 1 else next(iter(labels))
 
 
 def _source(aspect: Aspect, sides: Sequence[Sequence[RunFigures]]) -> tuple[str, str] | None:
-    """Returns the first source of the aspect that any run has. All sides thus use figures of one
-    benchmark."""
+    """Returns the benchmark to use for an aspect: the first of the aspect's sources that any run
+    has. All sides then use figures of one benchmark."""
     runs = [run for side in sides for run in side]
     return next((one for one in aspect.sources if any(_cells(run, one) for run in runs)), None)
 
@@ -97,15 +97,15 @@ def _cells(run: RunFigures, source: tuple[str, str]) -> list[CellFigure]:
 
 
 def _of_aspects(run: RunFigures, sources: Mapping[Aspect, tuple[str, str] | None]) -> RunFigures:
-    """Returns the run with one cell for each aspect that it measured. The aspect's name is the row
-    of the cell."""
+    """Returns the run with one cell for each aspect. The row of the cell is the name of the
+    aspect."""
     chosen = (_chosen(aspect, _cells(run, source)) for aspect, source in sources.items() if source)
     return replace(run, cells=tuple(one for one in chosen if one is not None))
 
 
 def _chosen(aspect: Aspect, found: Sequence[CellFigure]) -> CellFigure | None:
-    """Returns the cell that represents an aspect, with the aspect's name as its row. If the aspect
-    is for each CPU, its figure is divided by the number of CPUs."""
+    """Returns the cell that represents an aspect, or None if there is none. If the aspect is for
+    each CPU, the figure is divided by the number of CPUs."""
     if not found:
         return None
     worst = min if found[0].better == "higher" else max

@@ -1,5 +1,4 @@
-"""Compares the load of the machine between runs, to decide which runs of a cell can be compared
-with each other.
+"""Decides which runs of a cell can be compared, by the load of the machine during each run.
 
 A busy neighbour slows a cell as a broken link does, and figures alone do not show the difference. A
 virtual machine also changes if its host moves its CPUs closer together or farther apart. A run
@@ -50,9 +49,9 @@ class Disturbance(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A cell in one run, with the conditions of the run: the machine's number of CPUs, the
-    distances between its CPUs (`apart`), and the cell's devices that other processes used
-    (`shared`)."""
+    """A cell in one run, with the conditions of the run. `machine_cpus` is the machine's number of
+    CPUs. `shared` are the cell's devices that other processes used, and `pid` is one of these
+    processes. `apart` has the distances between the machine's CPUs."""
 
     cell: CellFigure
     machine_cpus: int
@@ -73,8 +72,8 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 def undisturbed(baseline: Runs, current: Runs) -> tuple[Runs, Runs, dict[object, Disturbance]]:
-    """Returns both sides without the cells of runs whose load differed from the usual load of the
-    baseline. A cell whose current runs all had another load stays. Such a cell is returned with its
+    """Returns both sides without runs of a cell whose load differed from the baseline's usual load.
+    If all current runs of a cell had another load, the cell stays and is returned with its
     disturbance."""
     before, after = _seen(baseline), _seen(current)
     left_out: set[tuple[int, object]] = set()
@@ -128,8 +127,8 @@ def _is_loaded_like(one: _Seen, usual: _Seen) -> bool:
 
 
 def _moved(one: _Seen, usual: _Seen) -> tuple[float, float] | None:
-    """Returns the usual and the present distance of the pair of CPUs that differs most. None if no
-    pair differs clearly."""
+    """Returns the usual and the present distance of the two CPUs whose distance changed most.
+    Returns None if no distance changed clearly."""
     pairs = list(zip(usual.apart, one.apart, strict=False))
     before, after = max(pairs, key=lambda pair: max(pair) / min(pair), default=(1.0, 1.0))
     return (before, after) if max(before, after) > MOVED * min(before, after) else None

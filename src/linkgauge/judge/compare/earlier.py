@@ -1,6 +1,5 @@
-"""Finds earlier runs that show how much the runs of a comparison vary. Such runs were measured on
-the same machine, in the same state and with the same settings. Also compares a run with earlier
-runs."""
+"""Finds earlier runs that show how much runs vary: those of the same machine, in the same state and
+with the same settings. Also compares a run with its earlier runs."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ _OF_FIGURES = (
 
 
 def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> list[RunFigures]:
-    """Returns the latest of these runs that are like the first side, each once. Compared runs do
-    not count. Neither do runs later than the first side, because the change that the comparison
-    looks for would then count as variation."""
+    """Returns the latest runs among `found` that are comparable with the first side, at most
+    `most`. The runs in `used` do not count. Neither do runs later than the first side, because they
+    may have the change that the comparison looks for."""
     last = max(_second(run) for run in first)
     known = {_same(run) for run in used}
     draws = {_draw(run.settings) for run in used} - {None}
@@ -51,18 +50,18 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
 
 
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
-    """Converts a run of the history to figures of the machine of `like`. Returns None if the
-    machine was in another state then."""
+    """Converts a run of the history to the form of the run `like`. Returns None if the machine was
+    in another state then."""
     state = state_from(like.machine, like.facts)
     return _as_run_of(past, like) if _is_in(state, past.state) else None
 
 
 class Since(msgspec.Struct, frozen=True):
-    """The difference between a run and the latest `runs` runs before it, which were measured in one
-    state of the machine. `cells` is the number of compared cells. `largest` is the largest group
-    that changed; null if none did. `more` is the number of changed cells in other groups, and
-    `facts` are the changed facts of the machine. `earlier` is the comparison by which parts are
-    judged; null for too few runs."""
+    """The difference between a run and the latest runs before it. `runs` is their number, and
+    `cells` the number of compared cells. `largest` is the largest group of changed cells; null if
+    none changed. `more` is the number of changed cells in other groups. `facts` are the changed
+    facts of the machine. `earlier` is the comparison by which parts are judged; null for too few
+    runs."""
 
     runs: int
     cells: int
@@ -87,7 +86,7 @@ SHOWN = 0.1
 
 def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
     """Compares a run with `past` runs of the same machine and settings, the latest first. Returns
-    None without past runs, or if the variation of runs is unknown."""
+    None without past runs, or if it is unknown how much runs vary."""
     before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
     facts = facts_apart(past[0].state, state_from(run.machine, run.facts)) if past else ()
     found = held_against(before, run, facts, alone=bool(facts))
@@ -97,8 +96,8 @@ def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
 def held_against(
     before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
 ) -> Since | None:
-    """Compares a run with earlier runs, the latest first. Without `alone`, the latest of these runs
-    count on the run's side if they have the same loss. Returns None without earlier runs."""
+    """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
+    count on the run's side if they show the same loss. Returns None without earlier runs."""
     found: Since | None = None
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]
@@ -115,8 +114,8 @@ def held_against(
 
 
 def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
-    """Returns the cells that may be worse in all runs of the second side. The value is the
-    logarithm of the smallest loss."""
+    """Returns the cells that are worse in all runs of the second side, each with its smallest loss
+    as a logarithm."""
     before, after = (
         grouped((key_of(cell), _log(cell)) for run in side for cell in run.cells if cell.figure)
         for side in (first, second)
@@ -180,8 +179,7 @@ def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
 
 
 def _fact(state: dict[str, str], name: str) -> str | None:
-    """Returns a fact of the state. For linkgauge it is only the version, because two builds of a
-    version measure alike."""
+    """Returns a fact of the state. For linkgauge, this is only the version, without the build."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value
 
@@ -192,12 +190,12 @@ def _same(run: RunFigures) -> tuple[str, str, str]:
 
 
 def _second(run: RunFigures) -> str:
-    """Returns the start of a run up to the second. Folders and the history differ in further
-    digits."""
+    """Returns the start of a run up to the second, because folders and the history round it
+    differently."""
     return run.started[:19]
 
 
 def _draw(settings: Settings) -> int | None:
-    """Returns the seed of a simulated run's noise, or None. Two runs with the same seed show no
-    variation."""
+    """Returns the seed of a simulated run's noise, or None for a real run. Two runs with the same
+    seed do not vary."""
     return None if settings.simulation is None else settings.simulation.draw

@@ -1,5 +1,5 @@
-"""Decides whether runs pass the gate. Runs pass if no cell lost against a baseline, no cell is
-missing, and no cell has a worse status."""
+"""Decides whether runs pass the gate, which compares them with a baseline. Runs pass if no cell got
+worse, no cell is missing, and no cell has a worse status."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class GateCell(msgspec.Struct, frozen=True):
 
     cell: The cell, and its figures on both sides.
     verdict: The gate's verdict: `regression`, `missing` and `worse status` fail; `inconclusive` if
-        the machine's load differed; `blind` if a large loss may be unseen; `not enough` if there
-        are too few runs to find the loss aimed at.
+        the machine's load differed; `blind` if a large loss may go unnoticed; `not enough` if there
+        are too few runs to find the loss that the aim names.
     loss: The fraction of the baseline's figure that is lost, negative for a gain; null if unknown.
-    largest: The largest loss that its interval includes, as a fraction; null if unknown.
+    largest: The largest loss within the interval of the change, as a fraction; null if unknown.
     disturbance: The cause of an inconclusive verdict; null for any other verdict."""
 
     cell: RunCell
@@ -68,12 +68,13 @@ class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: The kind of document, and its version.
     code: The exit code: 0 pass, 1 a failure, 3 inconclusive, 4 nothing could be compared.
-    unseen: A sentence on large losses that may be unseen, and what to do; null if there are none.
+    unseen: A sentence on large losses that may go unnoticed, and what to do; null if there are
+        none.
     comparison: The baseline and the current runs, compared.
     cells: The cells of the baseline, judged.
     forced: Whether cells are judged although the machines, their settings or their load differ.
     again: How many cells were measured again, and how often.
-    allows_blind: Whether runs pass although large losses may be unseen."""
+    allows_blind: Whether runs pass although large losses may go unnoticed."""
 
     schema: Literal["linkgauge.gate/1"] = SCHEMA
     code: int
@@ -98,8 +99,9 @@ def hold(
     allow_blind: bool = False,
     again: tuple[int, int] = (0, 0),
 ) -> GateDocument:
-    """Compares the current runs with the baseline. With `force`, cells are judged even if the load
-    differed. With `allow_blind`, runs may pass although a large loss may be unseen."""
+    """Compares the current runs with the baseline, and returns the gate's verdict. With `force`,
+    cells are judged even if the load differed. With `allow_blind`, runs may pass although a large
+    loss may go unnoticed. `again` is how many cells were measured again, and how often."""
     disturbed: dict[object, Disturbance] = {}
     if not force:
         baseline, current, disturbed = undisturbed(baseline, current)
@@ -122,8 +124,8 @@ def hold(
 
 
 def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
-    """Returns the exit code: 1 for a proven regression, else 4 if nothing could be compared, else 3
-    if a cell is inconclusive or may hide a large loss, else 0."""
+    """Returns the exit code. It is 1 for a proven regression, else 4 if nothing could be compared.
+    Otherwise it is 3 if a cell is inconclusive or may hide a large loss, else 0."""
     found = {cell.verdict for cell in cells}
     if not found.isdisjoint(FAILURES):
         return 1
@@ -133,7 +135,7 @@ def _code(cells: Sequence[GateCell], *, allow_blind: bool) -> int:
 
 
 def _unseen(cells: Sequence[GateCell], aim: Aim, *, allow_blind: bool) -> str | None:
-    """Returns the sentence on large losses that may be unseen, or None if there are none."""
+    """Returns the sentence on large losses that may go unnoticed, or None if there are none."""
     number = sum(cell.verdict == "blind" for cell in cells)
     if not number:
         return None
@@ -165,7 +167,7 @@ def _judged(cell: RunCell, disturbance: Disturbance | None, aim: Aim) -> GateCel
 
 
 def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
-    """Returns the verdict on a cell with figures on both sides, measured under the same load."""
+    """Returns the verdict on a cell with figures on both sides."""
     assert one.change is not None  # noqa: S101
     if lost >= aim.least and one.change.holm < aim.significance:
         return "regression"
@@ -176,8 +178,7 @@ def _verdict(one: CellChange, lost: float, largest: float, aim: Aim) -> Verdict:
 
 def suspects(gate: GateDocument) -> Collection[CellId]:
     """Returns the cells to measure again: cells that may have lost, and cells about which too
-    little is known. Only these cells can be judged a regression. Measuring only them again
-    therefore does not make false regressions more likely."""
+    little is known."""
     return [one.cell.id for one in gate.cells if _is_suspect(one)]
 
 

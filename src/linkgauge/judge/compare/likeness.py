@@ -36,13 +36,12 @@ _FEW = 6
 
 
 class CellFigure(CellId, frozen=True, kw_only=True):
-    """A cell of one run. `figure` is the median of its samples; null if there is none, or if it is
-    not positive. `low` to `high` is the interval of the figure. Another run's figure falls into the
-    interval with the probability `coverage`; `degrees` are its degrees of freedom. Without
-    `coverage` the interval describes only the samples, and not other runs. `slow_p95` and
-    `slow_p99` are those of the cell's summary. Figures with different units or definitions are
-    never compared. `devices` take part in the cell. `host` is the part of the host on which the
-    figure depends (null in older files)."""
+    """A measured cell of one run, in the form that comparisons use. `figure` is the median of its
+    samples; null if there is none, or if it is not positive. `low` to `high` is the interval of the
+    figure. Another run's figure falls into the interval with the probability `coverage`; without
+    `coverage`, the interval says nothing of other runs. `degrees` are the degrees of freedom of the
+    interval. `slow_p95` and `slow_p99` are percentiles of the slow side. `devices` take part in the
+    cell. `host` is the part of the host on which the figure depends (null in older files)."""
 
     unit: str
     better: Better
@@ -62,8 +61,8 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
     @property
     def within(self) -> Spread | None:
-        """Returns the variance of the figure between runs, derived from the figure's interval. None
-        if the interval describes only the samples."""
+        """Returns the variance of the figure between runs, from the figure's interval. Returns None
+        if the interval says nothing of other runs."""
         low, high = self.low, self.high
         if low is None or high is None or self.coverage is None or not 0 < low <= high:
             return None
@@ -72,9 +71,9 @@ class CellFigure(CellId, frozen=True, kw_only=True):
 
 
 class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's cells, with its identity, machine and settings. `again` means that the run measured
-    only cells that another run left in doubt. `facts` are facts about its machine, as texts by
-    name. `busy` has the other processes on accelerators, by device."""
+    """A run in the form that comparisons use. `again` means that the run measured only cells that
+    another run left in doubt. `facts` are facts about its machine, as texts by name. `busy` has the
+    ids of other processes on each accelerator."""
 
     id: str
     label: str
@@ -93,7 +92,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures_of(run: Run, *, again: bool = False) -> RunFigures:
-    """Returns the part of a run that comparisons read."""
+    """Returns a run in the form that comparisons use."""
     return RunFigures(
         id=run.id,
         label=run.label,
@@ -135,8 +134,8 @@ def _cell(figure: Figure, cell: CellResult, machine: Machine) -> CellFigure:
 
 
 def cell_figure(figure: Figure, **more: Any) -> CellFigure:
-    """Reduces a figure to the fields that comparisons read. `more` sets the fields that only a
-    whole run has."""
+    """Returns a figure in the form that comparisons use. `more` sets fields that only a whole run
+    has."""
     known = figure.median if figure.status == "pass" else None
     return CellFigure(
         **asdict(figure.id.id),
@@ -152,7 +151,7 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
 
 
 def _busy(run: Run) -> dict[str, tuple[int, ...]]:
-    """Returns the other processes on each accelerator, as read before and after the run."""
+    """Returns the ids of other processes on each accelerator, as read before and after the run."""
     found: dict[str, tuple[int, ...]] = {}
     for inventory in (run.machine.inventory, run.after):
         for one in inventory.accelerators if inventory is not None else ():
@@ -168,8 +167,8 @@ _READINGS = ("CPU steal",)
 
 
 def unlike(sides: Sequence[Runs]) -> tuple[Fact, ...]:
-    """Returns the differences in machines and settings on which figures depend, with the values of
-    each side. Another host counts as a difference, unless the first side has several hosts."""
+    """Returns the differences between sides that figures depend on, in machines and settings.
+    Another host counts as a difference, unless the first side has several hosts."""
     facts = [Fact(name, tuple(_all_of(side, read) for side in sides))
              for name, read in _MACHINE.items()]  # fmt: skip
     if len({run.machine.host.hostname for run in sides[0]}) < 2:
@@ -202,15 +201,15 @@ def settings_facts(sides: Sequence[Runs]) -> list[Fact]:
 
 
 def is_alike(run: RunFigures, other: RunFigures) -> bool:
-    """Whether the figures of two runs vary alike: the machine is the same and in the same state
-    (driver, kernel), and the settings are equal."""
+    """Whether two runs can show how much runs vary. The machine must be the same and in the same
+    state (driver, kernel), and the settings must be equal."""
     if _state(run.machine) != _state(other.machine) or _faults(run) != _faults(other):
         return False
     return not unlike([[run], [other]])
 
 
 def _all_of(side: Runs, read: Callable[[Machine], str | None]) -> str | None:
-    """Returns the values of a side's machines as one text, each once."""
+    """Returns what `read` returns for the machines of a side, as one text with each value once."""
     return _joined(read(run.machine) for run in side)
 
 
@@ -243,8 +242,7 @@ _MACHINE: dict[str, Callable[[Machine], str | None]] = {
 
 
 def _flat(settings: Settings) -> list[tuple[str, str]]:
-    """Returns the settings as texts by name. The faults and seeds of a simulation are left out,
-    because they belong to the machine."""
+    """Returns the settings as texts by name. The faults and seeds of a simulation are left out."""
     plain = replace(settings, simulation=None, timeout=None)
     found: list[tuple[str, str]] = []
     for name in plain.__struct_fields__:

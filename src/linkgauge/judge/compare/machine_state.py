@@ -39,8 +39,7 @@ def differing_facts(runs: Sequence[Run]) -> tuple[Fact, ...]:
 
 
 def _sizes(runs: Sequence[Run]) -> Fact:
-    """Returns the measured sizes as a fact. Figures of different sizes cannot be compared, even on
-    alike machines."""
+    """Returns the measured sizes of each run as a fact."""
     return Fact("sizes", tuple(", ".join(map(format_size, run.settings.sizes)) for run in runs))
 
 
@@ -50,8 +49,7 @@ def facts_of(run: Run) -> dict[str, str | None]:
 
 
 def options_apart(lines: Sequence[str | None]) -> Fact:
-    """Returns a fact with each kernel's command-line options that another of these kernels
-    lacks."""
+    """Returns a fact with the kernel options that not all of these command lines have."""
     known = [set(line.split()) for line in lines if line is not None]
     common = set[str].intersection(*known) if known else set()
     own = [None if line is None else [o for o in line.split() if o not in common] for line in lines]
@@ -207,7 +205,8 @@ def state_from(machine: Machine, facts: Mapping[str, str | None]) -> dict[str, s
 
 
 def facts_apart(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fact, ...]:
-    """Returns the facts in which two states differ. A value is None if its state lacks the fact."""
+    """Returns the facts in which two states of a machine differ. A value is None if its state lacks
+    the fact."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return tuple(Fact(name, _values(name, before.get(name), after.get(name))) for name in names)
 

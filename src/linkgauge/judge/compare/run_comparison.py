@@ -1,7 +1,7 @@
 """Compares runs cell by cell, on two or more sides. A side has one or several runs.
 
-The unit of evidence is the run (model/stats/changes.py). All sides with several runs and the
-history show how much the runs of each cell vary. Alike cells show it, too: the same benchmark on
+The unit of evidence is the run (model/stats/changes.py). Sides with several runs, and the history,
+show how much the runs of each cell vary. Similar cells show it, too: those of the same benchmark on
 the same backend at the same size."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RANK = ("pass", "skip", "fail", "timeout", "error")
 
 
 class SideFigure(msgspec.Struct, frozen=True):
-    """A cell on one side.
+    """A measured cell on one side of a comparison.
 
     figure: The geometric mean of its runs' figures, in the cell's unit; null if none has one.
     low: The low end of the 95 % interval of the true mean; null if the variation of runs is
@@ -68,7 +68,7 @@ class CellChange(msgspec.Struct, frozen=True):
     """The change of a cell on one side compared with the first side.
 
     direction: Whether the cell got better or worse. `same` if no change is proven; `unknown`
-        without figures, or if a loss as large as the aim may have been missed.
+        without figures, or if the loss that the aim names may have been missed.
     change: The change; null without figures on both sides, or if the variation of runs is unknown.
     needed: The loss that these runs can find, and how many more runs are needed; null if `change`
         is null.
@@ -216,8 +216,8 @@ def _change(
     aim: Aim,
     better: Better,
 ) -> CellChange:
-    """Returns the change of side `number` against the first side. `at` is the position of the
-    cell."""
+    """Returns the change of a cell on side `number` against the first side. `at` is the position of
+    the cell."""
     of = known["figure"]
     change, test = of.changes[number - 1][at], of.tests[number - 1][at]
     if change is None or test is None:
@@ -258,8 +258,8 @@ def _side(
 
 
 def _interval(side: Side, spread: Spread | None) -> tuple[float | None, float | None]:
-    """Returns the 95 % interval of the true mean of runs. Both ends are None if the variation of
-    runs is unknown."""
+    """Returns the 95 % interval of the true mean of runs. Both ends are None if it is unknown how
+    much runs vary."""
     known = spread or side.within
     if known is None or known.degrees < FEW:  # one degree of freedom makes it 13 deviations wide
         return None, None

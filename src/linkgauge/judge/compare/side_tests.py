@@ -29,8 +29,8 @@ Statistic = Literal["figure", "slow_p95", "slow_p99"]
 
 
 class Sides(NamedTuple):
-    """The sides to compare, with their names and runs. `history` are other runs of the first side's
-    machine in the same state; they show how much runs vary."""
+    """The sides to compare, with their names and runs. `history` has other runs of the first side's
+    machine, which show how much runs vary."""
 
     names: Sequence[str]
     runs: Sequence[Runs]
@@ -49,9 +49,9 @@ def key_of(cell: CellFigure) -> Key:
 
 
 class SideFigures(msgspec.Struct):
-    """A cell's figures by the number of the run. Runs are numbered over all sides and the history.
-    `sides` has the figures of each side. `history` has the figures of each set of runs in one state
-    of the machine."""
+    """A cell's figures, by the number of the run. Runs are numbered over all sides and the history.
+    `sides` has the figures of each side. `history` has the figures of each set of comparable
+    runs."""
 
     sides: list[dict[int, CellFigure]]
     history: list[dict[int, CellFigure]]
@@ -86,8 +86,8 @@ def table_of(given: Sides) -> dict[Key, SideFigures]:
 
 
 def _sets(history: Runs) -> list[list[RunFigures]]:
-    """Groups the runs of the history into sets of alike runs. Between two sets, a new driver may
-    have changed the figures."""
+    """Groups the runs of the history into sets of comparable runs. Figures may differ between two
+    sets, for example because of a new driver."""
     sets: list[list[RunFigures]] = []
     for run in history:
         own = next((one for one in sets if is_alike(one[0], run)), None)
@@ -99,10 +99,10 @@ def _sets(history: Runs) -> list[list[RunFigures]]:
 
 
 class Tests(NamedTuple):
-    """The tests of one statistic. `spreads` is how much the runs of each cell vary. `sides` has
-    each cell's runs for each side. For each side after the first, `tests` has the test of each
-    cell, and `changes` has the changes with p adjusted for all tests. `counts` has the number of
-    tests."""
+    """The tests of one statistic for all cells. `spreads` is how much the runs of each cell vary.
+    `sides` has each cell's runs for each side. `tests` has the test of each cell for each side
+    after the first. `changes` has the changes, with p adjusted for all tests. `counts` has the
+    number of tests."""
 
     spreads: list[Spread | None]
     sides: list[list[Side | None]]
@@ -141,15 +141,15 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 def _joins(given: Sides) -> bool:
-    """Whether the first side's runs belong to the first set of the history."""
+    """Whether the first side's runs are comparable with the first set of the history."""
     return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
 
 
 def _whole_sets(
     sides: Sequence[Logs], history: Sequence[Logs], again: set[int], *, joined: bool
 ) -> list[Logs]:
-    """Returns the sets of runs that have a common mean. Runs that measured only some cells are left
-    out."""
+    """Returns the sets of runs whose figures should have a common mean. Runs in `again`, which
+    measured only some cells, are left out."""
     first, *others = (
         {number: log for number, log in side.items() if number not in again} for side in sides
     )
@@ -159,7 +159,7 @@ def _whole_sets(
 
 
 def _again(given: Sides) -> set[int]:
-    """Returns the numbers of runs that measured only cells in doubt. Such cells are far from their
+    """Returns the numbers of runs that measured only doubtful cells. Such cells are far from their
     expectation, so they would overstate how much other cells vary."""
     every = [run for side in given.runs for run in side]
     return {number for number, run in enumerate(every) if run.again}
@@ -198,8 +198,9 @@ def _tests(
     known: Sequence[Spread | None],
     degrees: Sequence[int],
 ) -> list[SideTest | None]:
-    """Returns the test of each cell. If only the intervals of single runs are known, the intervals
-    are stretched. The stretch depends on how far other cells of these runs moved."""
+    """Returns the test of each cell for two sides, or None for a cell that a side lacks. If only
+    the intervals of single runs are known, they are widened if other cells moved farther than their
+    intervals suggest."""
     moved = {
         key: MovedCell(key[0].sheet, found.any.host, apart)
         for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)

@@ -1,9 +1,9 @@
 """Finds where the figures of a machine's cells changed over its runs, and what changed in the
 machine at the same time.
 
-Change points are those of model/stats/change_points.py. A table of many cells has many chances of a
-false change, so its changes must meet Benjamini and Hochberg's bound. If nothing changed, at most 1
-% of tables report any change."""
+Change points are those of model/stats/change_points.py. A table has many cells, each with a chance
+of a false change, so changes must meet Benjamini and Hochberg's bound. If nothing changed, at most
+1 % of tables report any change."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class TrendChange(msgspec.Struct, frozen=True):
     after: The median of the runs from this change to the next change, in the cell's unit.
     ratio: `after` divided by `before`.
     direction: Whether the cell got better or worse.
-    first: The number of the first run with which the new level may have begun, by 95 % confidence.
-    last: The number of the last run with which the new level may have begun.
+    first: The number of the earliest run with which the new level may have begun, with 95 %
+        confidence.
+    last: The number of the latest run with which the new level may have begun.
     p: The probability that chance alone gives such a clear change, adjusted for all tries in this
         series."""
 
@@ -50,14 +51,14 @@ class TrendChange(msgspec.Struct, frozen=True):
 
 
 class SharedChange(msgspec.Struct, frozen=True):
-    """A change that several cells share: in the same direction, with the same run.
+    """A change that several cells share. They changed in the same direction with the same run.
 
     since: The number of the run with which the cells changed.
     until: The number of the run before `since`.
     direction: Whether the cells got better or worse.
     ratio: The median of the cells' ratios.
-    facts: The changes in the machine between these two runs. If there are none, the changes between
-        two other runs that are as likely.
+    facts: The changes in the machine between these two runs; if there are none, the changes between
+        two other likely runs.
     cells: The cells."""
 
     since: int
@@ -82,8 +83,8 @@ class Trend(History, frozen=True, kw_only=True):
 
 
 class _Found(NamedTuple):
-    """A change in the series of one cell. `at` is the position of the run that changed, and `first`
-    to `last` are the possible positions."""
+    """A change in the series of one cell. `at` is the position of the changed run. `first` to
+    `last` are the positions that are also possible."""
 
     one: Series
     change: ChangePoint
@@ -94,9 +95,8 @@ class _Found(NamedTuple):
 
 
 def trend_of(history: History, least: float = LEAST_CHANGE) -> Trend:
-    """Returns the trend of a history, with changes of at least the fraction `least`. Cells share a
-    change if they changed in the same direction, and if its run is among the likely runs of each
-    cell."""
+    """Returns the changes in a history that are at least as large as the fraction `least`. Cells
+    share a change if they changed in the same direction at about the same run."""
     order = {run.number: at for at, run in enumerate(history.runs)}
     found = [each for one in history.series for each in _changes(one, order)]
     most = holding([each.change.p for each in found], len(history.series))

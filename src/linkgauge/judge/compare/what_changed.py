@@ -1,5 +1,5 @@
 """Groups changed cells that share a benchmark, a device, a size, a row or a column. Most cells of a
-group changed in the same direction by about the same ratio."""
+group must have changed in the same direction by about the same ratio."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ALIKE = 2.0
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties that cells share. A field is null if the cells differ in it, or if the field
-    adds nothing.
+    """The properties that a group of cells shares. A field is null if the cells differ in it, or if
+    it adds nothing.
 
     benchmark: The benchmark's name.
     device: A device that takes part.
@@ -45,7 +45,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Cells that changed alike, and the properties that they share.
+    """A group of cells that changed by about the same ratio, and the properties that they share.
 
     side: The name of the side that differs from the first side.
     direction: Whether the cells got better or worse.
@@ -67,8 +67,8 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ComparedCell(NamedTuple):
-    """A cell of one side, with its devices. `change` is the direction and the ratio if the cell
-    changed. Rates and times, which differ in `better`, are grouped separately."""
+    """A cell on one side of a comparison. `devices` take part in the cell. `change` is the
+    direction and the ratio of the change; None if the cell did not change."""
 
     cell: CellId
     better: Better
@@ -81,8 +81,8 @@ _Key = tuple[ChangedTo, _Of]
 
 
 def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
-    """Yields groups, the largest first, until every changed cell that fits a group is in one.
-    Yields at most `MOST` groups."""
+    """Yields groups of changed cells, the largest first, until every cell that fits a group is in
+    one. Yields at most `MOST` groups."""
     if not any(one.change for one in cells):
         return
     of, left = _candidates(cells)
@@ -111,8 +111,9 @@ def grouped(side: str, cells: Sequence[ComparedCell]) -> Iterator[Changed]:
 def _candidates(
     cells: Sequence[ComparedCell],
 ) -> tuple[dict[_Of, int], dict[_Key, dict[int, float]]]:
-    """Counts the cells that share each set of properties. For sets of which most cells changed in
-    one direction, also returns the logarithms of the ratios by the cell's number."""
+    """Counts the cells that share each set of properties. Also returns the sets of which most cells
+    changed in one direction. Each set has the logarithms of its cells' ratios, by the number of the
+    cell."""
     of: dict[_Of, int] = {}
     changed: dict[_Key, dict[int, float]] = {}
     for number, one in enumerate(cells):
@@ -130,15 +131,14 @@ def _candidates(
 
 
 def _weight(shared: Shared, logs: Mapping[int, float]) -> tuple[int, int, float]:
-    """Returns a sort key for groups: the most cells come first, then the fewest properties, then
-    the largest change."""
+    """Returns a key that sorts groups: by most cells, then by fewest properties, then by the
+    largest change."""
     facts = sum(value is not None for value in msgspec.structs.astuple(shared))
     return len(logs), -facts, max(map(abs, logs.values()))
 
 
 def _what_is_shared(one: ComparedCell) -> Iterator[Shared]:
-    """Yields every set of properties that a cell may share with other cells, up to all of its own
-    properties."""
+    """Yields every set of properties that a cell may share with other cells."""
     cell = one.cell
     for benchmark, size, device in product(
         (None, cell.benchmark), (None, cell.size), (None, *one.devices)

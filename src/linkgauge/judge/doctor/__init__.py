@@ -56,9 +56,8 @@ INFERRED = ("slow", "drift", *UNSTEADY)
 def diagnose(
     evidence: Evidence, checks: Sequence[Check[Evidence]] | None = None
 ) -> tuple[Finding, ...]:
-    """Returns the findings of the checks. Findings that explain findings inferred from figures come
-    first. The others follow by severity, failures first. Findings of one severity are in the order
-    of the checks, from those that cost cells to those that are good to know. A failure that a known
+    """Returns the findings of the checks. Findings that explain others come first. The rest is
+    sorted by severity, failures first, and then by the order of the checks. A failure that a known
     failure explains becomes a warning, because the part itself may be healthy."""
     if checks is None:
         checks = (*CHECKS, *listed("checks"))
@@ -95,10 +94,9 @@ def _causes(
     touched: Mapping[str, frozenset[Part]],
     turned: Mapping[str, frozenset[str]],
 ) -> tuple[Finding, ...]:
-    """Returns the known findings that explain an inferred finding. A known finding explains it if
-    it is about the same part, the switch that joins its links, or ports that redirect the traffic
-    of all its cells. Other programs that used the machine or the cells' devices during the run also
-    explain it."""
+    """Returns the known findings that explain a finding inferred from figures. They are about the
+    same part, the switch of its links, ports that redirect the traffic of all its cells, or other
+    programs that used the devices."""
     if finding.check not in INFERRED:
         return ()
     ports = [turned.get(cell, frozenset()) for cell in finding.cells]
@@ -122,7 +120,7 @@ def _causes(
 def _turned(
     evidence: Evidence, touched: Mapping[str, frozenset[Part]]
 ) -> dict[str, frozenset[str]]:
-    """Returns, for each cell, the ports that redirect traffic between the cell's devices."""
+    """Returns, for each cell, the ports that redirect the traffic between its devices."""
     ports = links.redirecting(evidence)
 
     @cache
@@ -138,9 +136,8 @@ def _turned(
 def _meanwhile(
     finding: Finding, known: Sequence[Finding], touched: Mapping[str, frozenset[Part]]
 ) -> list[Finding]:
-    """Returns the findings about other programs on a device that all cells of the finding touch.
-    For unsteady cells, it is enough that each cell touches some such device. Other use of the CPUs
-    then counts, too."""
+    """Returns the findings about other programs that may explain this finding. The programs must
+    have used a device of all its cells. For unsteady cells, other use of the CPUs counts, too."""
     parts = [touched[cell] for cell in finding.cells if cell in touched]
     in_use = [each for each in known if each.check == "processes"]
     found = [each for each in in_use if parts and all(each.about in of for of in parts)]
@@ -156,8 +153,7 @@ def _meanwhile(
 
 
 def _held_down(finding: Finding, asking: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings about the target speed of the link's port that explain why the link is
-    slow."""
+    """Returns the findings about the port's target speed that explain why a link is slow."""
     is_slow = finding.check == "link-speed" and finding.severity in ("fail", "warn")
     return tuple(each for each in asking if is_slow and each.about == finding.about)
 
@@ -174,8 +170,8 @@ def _referring(finding: Finding, causes: Sequence[Finding]) -> Finding:
 
 
 def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the findings. A finding of the kernel's log also names other findings about the same
-    device or a part above. One fault then does not look like two."""
+    """Yields the findings. A finding of the kernel's log names other findings about the same device
+    or a part above, so that one fault does not look like two."""
     others = [finding for finding in found if finding.check in CONFIRMED]
     for finding in found:
         of: list[Finding] = []
@@ -187,8 +183,8 @@ def _confirming(evidence: Evidence, found: Sequence[Finding]) -> Iterator[Findin
 
 
 def _around(evidence: Evidence, finding: Finding) -> frozenset[str]:
-    """Returns the ends of the part that the finding is about, and the addresses of all bridges
-    above these ends."""
+    """Returns the ends of the part that the finding is about, with the addresses of the bridges
+    above."""
     places = finding.ends
     for name, address in evidence.machine.addresses.items():
         if not places.isdisjoint((name, address)):
@@ -202,8 +198,8 @@ def failed(findings: Sequence[Finding]) -> bool:
 
 
 def concerns(evidence: Evidence, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings to report after a judged run: failures and warnings about parts that the
-    run measured. If a cell is low or was not measured properly, all warnings are included."""
+    """Returns the findings to report after a judged run. These are failures and warnings about
+    measured parts. If a cell is low or was not measured properly, all warnings are included."""
     cells = evidence.cells()
     struck = any(c.verdict == "low" or c.status in ("fail", "error", "timeout") for c in cells)
     is_about = concerns_measured(evidence)

@@ -25,8 +25,8 @@ def check_persistence(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_clocks(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for throttling under load, and for locked clocks. Throttling in the latest state
-    counts if none was seen under load."""
+    """Checks for clocks that are throttled under load or locked. Throttling at another time counts
+    only without readings under load."""
     why = "kernels, and copies by them, are slower"
     throttled = held_under_load(evidence)
     for device in latest_accelerators(evidence).values():
@@ -129,8 +129,8 @@ _ROCM = re.compile(r"ROCm (\d+)\.(\d+)")
 
 
 def check_runtime(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether the library that a backend uses has kernels for the device, and whether its
-    ROCm knows the device."""
+    """Checks whether the library of a backend has kernels for the device, and whether its ROCm
+    knows the device."""
     why = "kernels fail or end the process, although copies may work"
     for device in evidence.machine.accelerators.values():
         isa = (device.isa or "").partition(":")[0]

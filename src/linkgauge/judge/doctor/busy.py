@@ -51,8 +51,8 @@ def check_busy(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _cases_taken(evidence: Evidence, of: Callable[[Load], float]) -> list[Case]:
-    """Returns the cells during which others took at least a minimum of CPU time. `of` selects this
-    time from a cell's load."""
+    """Returns the cells during which other programs took much CPU time. `of` selects this CPU time
+    from a load."""
     least = max(_LEAST, BUSY * evidence.machine.host.cpus)
     return [
         case
@@ -71,8 +71,8 @@ def _programs(loads: list[Load]) -> list[tuple[str, int]]:
 
 
 def check_steal(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for CPU time that the hypervisor took (steal) during the run. If it was not read
-    before and after the run, checks the time since boot."""
+    """Checks for CPU time that the hypervisor took (steal) during the run. Without readings before
+    and after the run, checks the time since boot."""
     host = evidence.machine.known.host
     during = stolen(host, evidence.after.host) if evidence.after else None
     steal, when = (host.steal, "since boot") if during is None else (during, "during the run")
@@ -86,8 +86,7 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
 
 
 def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """Returns the share of all CPUs' time that was stolen between two readings. Both readings count
-    since boot."""
+    """Returns the share of all CPUs' time that was stolen between two readings."""
     if before.steal is None or before.cpu_ticks is None:
         return None
     if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:

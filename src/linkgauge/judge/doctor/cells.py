@@ -24,9 +24,8 @@ since."""
 def _outcome(
     check: str, kind: OutcomeKind, found: str, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check of cells with this kind of outcome. The check finds a part that these cells
-    share and that cells which passed do not touch. The remedy begins with the tools of the vendors
-    concerned."""
+    """Makes a check for cells with this kind of outcome. The check finds the part that these cells
+    share and that passed cells do not touch. The remedy begins with vendors' tools."""
     began = BEGAN if kind == "wrong-bytes" else _BREAKS
 
     def shared(evidence: Evidence) -> Iterator[Finding]:
@@ -69,8 +68,8 @@ _OF_MEMORIES: tuple[OutcomeKind, ...] = ("lost", "memory")
 
 
 def _of_memory(blame: Blame) -> Blame:
-    """Returns the blame on a single device or node, if it explains as much as the parts around
-    it."""
+    """Returns a blame on a single device or node, if the blame names only one. Otherwise returns
+    the blame unchanged."""
     every = (blame.part, *blame.others)
     memories = [part for part in every if part.kind in ("device", "node")]
     return Blame(memories[0]) if len(memories) == 1 else blame
@@ -78,7 +77,7 @@ def _of_memory(blame: Blame) -> Blame:
 
 def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list[Case]]:
     """Returns groups of bad cells that were measured at the same time and share no part. Probably
-    the end of one cell ended all others. Tables with cells that are bad in another way are left
+    the end of one cell ended the others. Tables with cells that are bad in another way are left
     out."""
     others = {sheet_id(case.result) for case in cases if case.cell.kind != bad[0].cell.kind}
     groups = grouped((sheet_id(case.result), case) for case in bad if case.cell.round is not None)
@@ -89,9 +88,8 @@ def _together(bad: Sequence[Case], cases: Sequence[Case]) -> dict[Hashable, list
 
 
 def _by_iommu(evidence: Evidence, bad: Sequence[Case]) -> bool:
-    """Whether only copies between devices over PCIe have wrong bytes while an IOMMU translates. On
-    bare metal CUDA does not support such copies, and their bytes are silently wrong (CUDA C++
-    Programming Guide, IOMMU on Linux)."""
+    """Whether copies between devices over PCIe have wrong bytes because an IOMMU translates. On
+    bare metal, CUDA does not support such copies (CUDA C++ Programming Guide, IOMMU on Linux)."""
     host = evidence.machine.known.host
     return host.iommu == "translating" and host.hypervisor is None and all(
         any(part.kind == "PCIe link" for part in case.touched)

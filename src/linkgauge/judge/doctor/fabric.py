@@ -27,8 +27,8 @@ _SPANS_HOSTS = re.compile(r"\b(?:GB[2-9]|VR[1-9])\d\d\b")
 
 
 def check_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch to which every device has lost links. The switch is then at fault, and
-    not the devices."""
+    """Checks for a switch to which every device has lost links. The switch is then at fault, not
+    the devices."""
     joined: dict[str, list[Accelerator]] = {}
     for device in latest_accelerators(evidence).values():
         to = {link.remote for link in device.links if link.remote and not is_memory(link.remote)}
@@ -91,10 +91,9 @@ def check_inactive(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
-    """Whether the device's missing links are missing by design. A missing link is down and does not
-    report where it led. All cards of the model must lack equally many links, also before the run.
-    An H100 NVL uses 12 of 18 links, a PCIe card without a bridge none, and an SXM board some.
-    Boards with NVSwitches use all links, except for the A800 and H800."""
+    """Whether a device's missing links are missing by design. All cards of the model must lack
+    equally many links, also before the run. Whether a card may lack links depends on its form
+    factor and model."""
     latest = latest_accelerators(evidence).values()
     cards = [other for other in latest if other.model == device.model]
     before = [
@@ -111,7 +110,7 @@ def _is_as_built(evidence: Evidence, device: Accelerator) -> bool:
 
 
 def _unused(device: Accelerator) -> Counter[str]:
-    """Returns the number of links of each kind that are down and do not report where they led."""
+    """Returns the number of links of each kind that are down and do not report where they lead."""
     return Counter(
         link.kind for link in device.links if link.active is False and link.remote is None
     )
@@ -132,9 +131,8 @@ def check_errors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_state(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the state of the fabric. A device behind NVSwitch joins the fabric only after the
-    fabric manager has set the device up. If the fabric spans hosts, the device belongs to a clique
-    of a cluster."""
+    """Checks the state of the fabric. A device behind NVSwitch must have joined the fabric and, if
+    the fabric spans hosts, belong to a clique of a cluster."""
     for device in evidence.machine.accelerators.values():
         state = (device.fabric_state or "").lower()
         if not state or "not supported" in state:
@@ -160,8 +158,8 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
 def _unmeasured(
     check: str, kind: OutcomeKind, why: str, *remedy: str, first: Matter | None = None
 ) -> Check[Evidence]:
-    """Makes a check of cells with this kind of outcome that yields one finding for each reason. The
-    remedy begins with the tools of the vendors concerned."""
+    """Makes a check for cells with this kind of outcome. It yields one finding for each reason. The
+    remedy begins with vendors' tools."""
 
     def by_reason(evidence: Evidence) -> Iterator[Finding]:
         found = ((cell.reason or "", str(cell)) for cell in evidence.cells() if cell.kind == kind)

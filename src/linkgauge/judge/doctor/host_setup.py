@@ -119,8 +119,8 @@ def check_memlock(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_near_node(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose node is unknown. Such devices are measured from node 0, which may be
-    the far node."""
+    """Checks for devices whose NUMA node is unknown. Such devices are measured from node 0, which
+    may be far away."""
     nodes = {node.index for node in evidence.machine.host.nodes}
     for device, function in shown(evidence):
         node = function.numa_node
@@ -141,8 +141,8 @@ def check_near_node(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
-    """Returns commands that find the node near a device and set it. If a hypervisor hides the node
-    (`hidden`), the commands compare figures with the host's."""
+    """Returns commands that find the node near a device and set it. If a hypervisor hides the node,
+    the commands compare figures with the host's."""
     if hidden:
         return (NEAR_NODE, *COMPARE_ON_HOST)
     told = f"echo N | sudo tee /sys/bus/pci/devices/{function.address}/numa_node"
@@ -151,8 +151,7 @@ def _placed(function: PciFunction, *, hidden: bool) -> tuple[str, ...]:
 
 def check_smt(evidence: Evidence) -> Iterator[Finding]:
     """Checks for nodes on which all threads together move less than one thread of each core. Also
-    checks for a process whose CPUs are threads of few cores, although enough other cores are
-    near."""
+    checks for a process that may use threads of few cores only, although other cores are near."""
     host, threads = evidence.machine.known.host, evidence.machine.known.host.threads_per_core or 1
     if threads < 2:
         return
@@ -175,8 +174,8 @@ def check_smt(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
-    """Yields pairs of cells that differ in their threads. One is the fastest cell with at most one
-    thread a core. The other has all threads of the node and is clearly slower."""
+    """Yields pairs of cells that differ in their number of threads. The first has at most one
+    thread a core. The second has all threads of the node and is clearly slower."""
     counts = {f"host:{node.index}": len(node.cpus) for node in evidence.machine.host.nodes}
     cases = grouped(
         ((case.result.benchmark, case.result.size, case.cell.row, one.engine.owner), case)
@@ -196,7 +195,7 @@ def _crowded(evidence: Evidence, threads: int) -> Iterator[tuple[Case, Case]]:
 
 
 def check_allowed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether threads and memory are allowed on the node near each device (cgroup,
+    """Checks whether this process may use the CPUs and memory near each device (cgroup,
     taskset)."""
     host = evidence.machine.known.host
     why = "threads or buffers are on a remote node: transfers cross the link between sockets"

@@ -31,7 +31,8 @@ _NAMED = 4
 
 
 class _About(msgspec.Struct, frozen=True):
-    """A kind of lines in the kernel's log: its name, why it matters, and the remedy."""
+    """How to report one kind of lines in the kernel's log: its name, why it matters, and the
+    remedy."""
 
     name: str
     why: str
@@ -108,8 +109,8 @@ _Named = dict[tuple[bool, str], Part]
 
 
 def _named(evidence: Evidence) -> _Named:
-    """Returns the part that a message means, by the address in the message. A port's messages about
-    its link are about the device below."""
+    """Returns the part that each address in the kernel's log stands for. A port's messages about
+    its link concern the device below."""
     of_devices = {at: Part.device(name, at) for name, at in evidence.machine.addresses.items()}
     named = {(is_link, at): part for at, part in of_devices.items() for is_link in (True, False)}
     for hop in hops(evidence):

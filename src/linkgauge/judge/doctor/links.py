@@ -26,8 +26,7 @@ have two faults."""
 
 
 def check_silent(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a device that is gone from the bus. All of its registers then read as ones. A
-    sleeping device differs, because the kernel wakes it for reading."""
+    """Checks for a device that is gone from the bus. All of its registers then read as ones."""
     named = evidence.machine.named
     found = "it does not answer: every register reads as ones"
     why = "it fell off the bus, lost power or was removed, so nothing reaches it"
@@ -41,8 +40,8 @@ def check_silent(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_switches(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for a switch or host bridge whose links are all slow or counted errors. The fault is
-    then in the part that the links share."""
+    """Checks for a switch or host bridge whose links are all slow, or all counted errors. The
+    switch or bridge is then at fault."""
     joined = grouped((joint, hop) for hop in hops(evidence) for joint in _joins(hop))
     counted, again = pci_errors(evidence), _again(evidence)
     for joint, beside in joined.items():
@@ -70,13 +69,14 @@ _Counted = dict[str, dict[str, int]]
 
 
 def _rose(hop: PcieChain, counted: _Counted) -> _Counted:
-    """Returns the errors that a link counted during the run, by the end of the link."""
+    """Returns the errors that each end of a link counted during the run."""
     ends = {"AER": hop.function, "AER of the port above": hop.port}
     return {e: counted[f.address] for e, f in ends.items() if f and f.address in counted}
 
 
 def _again(evidence: Evidence) -> dict[str, int]:
-    """Returns the number of packets that each device retransmitted, by its address."""
+    """Returns the number of packets that each device retransmitted. The key is the device's PCI
+    address."""
     return {evidence.machine.addresses.get(of, of): n for of, n in replays(evidence).items()}
 
 
@@ -91,11 +91,10 @@ def _joins(hop: PcieChain) -> Iterator[Part]:
 
 
 def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the target speed (Link Control 2) of the port above a device, which limits the link's
-    speed. In a guest, a hypervisor emulates this port, normally with its highest speed. If the
-    emulated port has a lower target, and the link runs at this speed, the host's port probably has
-    the same target. Only the host can confirm that. The link's state is the card's own, because
-    VFIO passes it on."""
+    """Checks whether the port above a device limits the link by its target speed (Link Control 2).
+    In a guest, a hypervisor emulates this port, normally with its highest speed. If the emulated
+    port has a lower target, the host's port probably has the same, but only the host can confirm
+    that."""
     virtual = evidence.machine.is_virtual
     for hop in hops(evidence):
         port = _asking(hop, evidence)
@@ -119,7 +118,8 @@ def check_target_speed(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
-    """Returns the port above if its target speed is lower than both ends support, else None."""
+    """Returns the port above the device if its target speed is lower than both ends support, else
+    None."""
     virtual = evidence.machine.is_virtual
     port = evidence.machine.functions.get(hop.function.parent or "") if virtual else hop.port
     if port is None or port.link.target is None or hop.speed is None:
@@ -129,8 +129,7 @@ def _asking(hop: PcieChain, evidence: Evidence) -> PciFunction | None:
 
 
 def check_link_speed(evidence: Evidence) -> Iterator[Finding]:
-    """Checks the speed under load against the maximum of both ends, because idle links may run
-    slower."""
+    """Checks whether links are slower under load than both ends support."""
     for hop in hops(evidence):
         idle, best = hop.link.speed, hop.speed
         at = hop.loaded_speed or idle
@@ -163,7 +162,8 @@ def _slow(hop: PcieChain, at: float, best: float, evidence: Evidence) -> Finding
 
 
 def _able(both: bool, most: str) -> str:
-    """Returns the maximum of a link in words, as far as its ends report it."""
+    """Returns a phrase that says which speed or width the ends of a link support. `both` says
+    whether both ends report it."""
     if both:
         return f"both ends support {most}"
     return f"its lower end supports {most}, the upper end is unknown"
@@ -196,8 +196,8 @@ def _unread(hop: PcieChain, what: str) -> Finding:
 
 
 def check_bridge(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether each bridge above a device is as fast as the device. If a bridge is slower for
-    all devices of a model (a board's switches of an older generation), no other slot is better."""
+    """Checks whether each bridge above a device is as fast as the device. If all devices of a model
+    have such a slower bridge, no better slot exists."""
     why = "the device cannot be faster than the bridge above it"
     remedy = ("# Move the card to a slot of its own generation and width.",)
     above = {part: (function, _slower(function, evidence)) for part, function in shown(evidence)}
@@ -231,7 +231,8 @@ def _capacity(link: PciLink) -> float | None:
 
 
 def check_payload(evidence: Evidence) -> Iterator[Finding]:
-    """Checks whether MaxPayload is the same at both ends. A larger value has less overhead."""
+    """Checks whether the largest payload of a packet (MaxPayload) is the same at both ends of a
+    link. A larger payload has less overhead."""
     for hop in hops(evidence):
         own, port = hop.function.max_payload, hop.port
         if own is None or port is None or port.max_payload is None:
@@ -263,8 +264,8 @@ def check_read_request(evidence: Evidence) -> Iterator[Finding]:
 
 
 def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
-    """Returns the ports that send traffic between two devices below one switch through the root
-    complex. Each port has the pairs of devices concerned."""
+    """Returns the ports that redirect traffic between two devices through the root complex. Each
+    port has the pairs of devices whose traffic it redirects."""
     functions = evidence.machine.functions
     above = {
         name: [f.address for f in evidence.machine.pci_line(address)][1:]
@@ -282,8 +283,7 @@ def redirecting(evidence: Evidence) -> dict[str, list[tuple[str, str]]]:
 
 
 def check_acs(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for ACS redirection on a path between two devices. Redirection sends their traffic
-    through the root complex."""
+    """Checks for ports whose ACS redirects traffic between two devices through the root complex."""
     functions = evidence.machine.functions
     for port, pairs in redirecting(evidence).items():
         how = ", ".join(functions[port].acs or ())

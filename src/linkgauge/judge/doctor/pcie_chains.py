@@ -20,12 +20,11 @@ up."""
 
 
 class PcieChain:
-    """A link seen from its lower end, with the function there, and the port above if it is visible.
-    `loaded_speed` and `loaded_width` are the latest readings under load, `fastest` is the best
-    reading. `reported` is the link in the vendor's library, whose maxima are those of both ends
-    together. `both_speeds` and `both_widths` say whether the maxima of both ends are known, or only
-    those of the lower end. `is_confirmed` means that the link carried no more than it can at the
-    speed that was read."""
+    """A PCIe link with the function at its lower end, and the port above if it is visible.
+    `loaded_speed` and `loaded_width` are the latest readings under load. `fastest` is the best
+    reading. `reported` is the link in the vendor's library. `both_speeds` and `both_widths` say
+    whether the maxima of both ends are known, not only those of the lower end. `is_confirmed` means
+    that the measured rate confirms the speed that was read."""
 
     def __init__(
         self,
@@ -55,8 +54,8 @@ class PcieChain:
 
     @property
     def is_slow(self) -> bool | None:
-        """Whether the link runs below its best. None if unknown, because an idle device may rest at
-        a low speed."""
+        """Whether the link runs below its best. None if unknown, because an idle link may be
+        slower."""
         width, speed = self.loaded_width or self.link.width, self.loaded_speed or self.link.speed
         if width is not None and self.width is not None and width < self.width:
             return True
@@ -118,21 +117,19 @@ def _hops(evidence: Evidence) -> Iterator[PcieChain]:
 
 
 def _latest_functions(evidence: Evidence) -> dict[str, PciFunction]:
-    """Returns PCI functions by address. Their values were read after the run, if possible."""
+    """Returns PCI functions by address, as read after the run if possible."""
     after = evidence.after.pci if evidence.after else ()
     return evidence.machine.functions | {function.address: function for function in after}
 
 
 def latest_accelerators(evidence: Evidence) -> dict[str, Accelerator]:
-    """Returns accelerators by the notation of their memory. Their values were read after the run,
-    if possible."""
+    """Returns accelerators by the notation of their memory, as read after the run if possible."""
     after = evidence.after.accelerators if evidence.after else ()
     return evidence.machine.accelerators | {device.memory: device for device in after}
 
 
 def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
-    """Returns the readings of each device in cells that cross its PCIe link. In other cells the
-    link may rest."""
+    """Returns the readings of each device while its PCIe link was in use."""
     own = cache(lambda memory: (Part.pcie_link(memory), Part.unseen_link(memory)))
     return grouped(
         (reading.memory, reading)
@@ -143,12 +140,12 @@ def _under_load(evidence: Evidence) -> dict[str, list[Reading]]:
 
 
 def _hidden(evidence: Evidence, address: str) -> PciFunction:
-    """Returns a substitute function for a device that PCI does not show."""
+    """Returns a placeholder function for a device that PCI does not show."""
     return PciFunction(address=address, unknown=evidence.machine.known.unknown)
 
 
 def _completed(function: PciFunction, reported: PciLink) -> PciFunction:
-    """Returns the function, with missing fields of its link filled in from the vendor's library."""
+    """Returns the function, with missing values of its link taken from the vendor's library."""
     missing = {
         name: value
         for name in PciLink.__struct_fields__

@@ -1,4 +1,5 @@
-"""Checks why healthy figures are lower than hoped for, and what healthy figures do not show."""
+"""Checks why figures are lower than hoped for, although nothing is broken. Also checks what the
+figures cannot show."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ seen with A100 and RTX 4090 on AMD's hosts (docs/expect.md), 0.9 and more elsewh
 
 
 def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for all-reduces that are only as fast as rings over the devices' links, although the
-    switches could reduce faster."""
+    """Checks for all-reduces that run as rings, although reductions in the switches would be
+    faster."""
     rates = ExchangeRates(Paths(evidence.machine, Ceilings()), Collective("all_reduce"))
     found = [one for case in cases_of(evidence) if (one := _as_rings(rates, case)) is not None]
     if not found:
@@ -61,9 +62,9 @@ def check_in_switch(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set[str]] | None:
-    """Returns four facts about an all-reduce that is about as fast as rings should be: its rate,
-    the rate that reductions should reach, the cell, and the switches. None if reductions would gain
-    little, or if starting takes most of the time."""
+    """Returns facts about an all-reduce that is only as fast as rings should be. These are its
+    rate, the rate that reductions in switches should reach, the cell, and the switches. Returns
+    None if reductions would gain little."""
     cell, work = case.cell, case.cell.operation
     own = bandwidths(cell) if cell.status == "pass" or cell.kind == "limit" else None
     if (
@@ -83,8 +84,8 @@ def _as_rings(rates: ExchangeRates, case: Case) -> tuple[float, float, Case, set
 
 
 def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for kernels that read the host's memory over PCIe clearly slower than copy engines do,
-    although both are as fast as expected."""
+    """Checks for kernels that read the host's memory over PCIe clearly slower than copy engines do.
+    Both are as fast as expected."""
     reads: dict[tuple[str, str, int], dict[str, Case]] = {}
     for case in cases_of(evidence):
         first, *others = case.cell.transfers
@@ -115,7 +116,7 @@ def check_kernel_reads(evidence: Evidence) -> Iterator[Finding]:
 
 def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
     """Returns the source, destination, size and engine of a transfer that reads from the host over
-    PCIe. None for other transfers."""
+    PCIe. Returns None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
     by_pcie = any(part.kind == "PCIe link" for part in case.touched)
     if case.result.unit != BANDWIDTH.symbol or not reads or not by_pcie:
@@ -125,8 +126,8 @@ def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
 
 
 def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for copy engines that reach clearly less of a device's memory rate than kernels do,
-    although both are as fast as expected."""
+    """Checks for copy engines that use clearly less of a device's memory rate than kernels do. Both
+    are as fast as expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
         place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
@@ -158,7 +159,7 @@ def _within(cell: CellResult) -> str | None:
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
     """Checks for reads from the host that are clearly slower while the same device writes to the
-    host. Alone, these reads are as fast as expected."""
+    host. Alone, the reads are as fast as expected."""
     alone: dict[tuple[str, str, int, str], float] = {}
     beside: list[tuple[tuple[str, str, int, str], Case]] = []
     for case in cases_of(evidence):
@@ -190,15 +191,14 @@ def check_both_ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _reached(cell: CellResult) -> float | None:
-    """Returns the share of the achievable figure that a cell reaches, or None if no figure is
+    """Returns the cell's figure as a share of the achievable figure, or None if no figure is
     expected."""
     return cell.share(cell.expected.achievable) if cell.expected else None
 
 
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
-    """Yields a note on links that only collectives crossed, with good figures. The rates of such
-    links are not known, because rings, trees and reductions in switches use links differently. Two
-    devices leave no such choice, so their link is known."""
+    """Yields a note on links that only collectives crossed. The rates of such links are not known,
+    because collectives may use links in different ways."""
     crossed, names, shown = set[Part](), list[str](), set[Part]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}

@@ -31,10 +31,9 @@ an address setpci would write to all functions."""
 def lines(
     port: PciFunction | None, function: PciFunction, speed: float, *, virtual: bool
 ) -> tuple[str, ...]:
-    """Returns the commands, and a systemd unit that repeats them at each boot. If no port above is
-    visible, returns a hint where to look. `speed` is in GT/s. The lines are for the host. A
-    `virtual` machine does not know the host's addresses, so the lines then use variables. A person
-    sets the first variable."""
+    """Returns the commands that retrain a link, and a systemd unit that repeats them at each boot.
+    If the port above is not visible, returns a hint where to look. `speed` is in GT/s. The commands
+    are for the host. In a `virtual` machine, they use variables for the host's addresses."""
     code = generation(speed)  # the encoding of the target speed field
     above, device = (
         (_PORT, _DEVICE)
@@ -62,8 +61,8 @@ def lines(
 
 
 def _unit(above: str, device: str, code: int) -> tuple[str, ...]:
-    """Returns the lines of the systemd unit, and the commands that enable it. `code` is the code of
-    the speed."""
+    """Returns the lines of the systemd unit, and the commands that enable it. `code` is the
+    register value of the speed."""
     is_named = device == "DEVICE"
     service = f"pcie-retrain{'' if is_named else '-' + device.replace(':', '-')}.service"
     values = ', with what `echo "$PORT" "$DEVICE"` prints for PORT and DEVICE' if is_named else ""

@@ -31,8 +31,7 @@ def is_of_data_centre(model: str) -> bool:
 
 
 def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for devices whose writes may not pass other writes, although relaxed ordering was
-    configured."""
+    """Checks for devices without relaxed ordering of writes, although it was configured."""
     why = (
         "its writes wait for earlier ones, and what it reads waits behind them, so that both ways "
     )
@@ -48,8 +47,8 @@ def check_relaxed_ordering(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_aspm(evidence: Evidence) -> Iterator[Finding]:
-    """Checks for links on a device's path that may rest (ASPM), and for a kernel policy that allows
-    resting."""
+    """Checks for links on a device's path that may sleep (ASPM), and for a kernel policy that
+    allows it."""
     policy = evidence.machine.known.host.aspm_policy
     why = "a link that rests wakes up before each transfer: latencies grow, and small copies vary"
     remedy = (

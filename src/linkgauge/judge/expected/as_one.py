@@ -1,5 +1,5 @@
-"""Turns runs of several ranks into runs of one process, so that they can be judged. The hardware's
-rates do not depend on the number of processes."""
+"""Turns runs of several ranks into runs of one process, so that they can be judged in the same
+way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes how many operations the units of an accelerator can do at the clock under load, and the
+"""Computes how many operations an accelerator can do at its clock under load. Also computes the
 rate that an AI workload could reach. docs/expect.md has the sources."""
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ rate of others, and no property tells which."""
 def product_bound(
     device: Accelerator | None, operation: object, readings: Sequence[Reading]
 ) -> Expected:
-    """Returns the operations/s of all units at the highest clock that was read under load. Without
-    such a reading, uses the device's highest clock. Unknown if units or clock are unknown."""
+    """Returns the operations/s of all units at the highest clock read under load or, without a
+    reading, at the device's highest clock. The result is unknown if units or clock are unknown."""
     if device is None or device.cores is None:
         return Expected(because="unknown: the number of the device's cores is not known")
     tensor = _TENSOR.get(device.capability or "", {})
@@ -48,8 +48,8 @@ def product_bound(
 
 
 def roof_of(cell: CellResult, work: WorkDone) -> Expected:
-    """Returns the rate that an AI workload would reach if its limiting part were busy all the time.
-    The rate is computed from this run's figure. Unknown if no part is busy for half of the time."""
+    """Returns the rate that an AI workload would reach if its limiting part were always busy. The
+    result is unknown if no part is busy for half of the time."""
     bound, figure = bound_of(work), cell.headline
     if bound is None or bound.kind is None or not figure:
         return Expected(because="unknown: no part of the machine alone explains half of its time")

@@ -1,5 +1,5 @@
-"""Computes the rate of host memory from its DIMMs. Without data on DIMMs, uses the best figure that
-this run measured for other nodes of the same kind."""
+"""Computes the rate of host memory from its DIMMs. Without data on DIMMs, the best figure that this
+run measured on similar nodes is used."""
 
 from __future__ import annotations
 
@@ -25,25 +25,24 @@ Path = tuple[Memory, Memory]
 
 
 class Ceilings(msgspec.Struct, frozen=True):
-    """The highest measured figures of threads on all CPUs of a node that use the node's own memory.
-    `best` has payload bytes/s by node and operation (`read`, `write`, `copy`), over the node and
-    nodes of the same kind. `others` has, for each measured path, the highest figure of the other
-    paths (None without any). Thus no figure is compared with itself."""
+    """The highest measured figures of threads that use their own node's memory. `best` has payload
+    bytes/s by node and operation (`read`, `write`, `copy`). `others` has, for each measured path,
+    the highest figure of the other paths, so that no figure is compared with itself."""
 
     best: dict[tuple[int, str], float] = {}
     others: dict[Path, float | None] = {}
 
     def beside(self, transfer: Transfer) -> float | None:
-        """Returns the highest figure of other paths to compare a transfer by a node's threads with,
-        or None."""
+        """Returns the highest figure of other paths, to compare a transfer by a node's threads
+        with. Returns None if there is none."""
         path = (transfer.source, transfer.destination)
         if path in self.others:
             return self.others[path]
         return self.best.get((transfer.engine.owner.index or 0, _operation(transfer)))
 
     def traffic(self, node: int) -> float | None:
-        """Returns the highest measured traffic of a node's memory in bytes/s. A copy counts twice,
-        because it reads and writes."""
+        """Returns the highest measured traffic of a node's memory in bytes/s. The bytes of a copy
+        count twice, because they are read and written."""
         figures = [
             weight * self.best[node, operation]
             for operation, weight in _TRAFFIC.items()
@@ -60,8 +59,8 @@ to have the same DIMMs."""
 
 
 def measured_ceilings(results: Iterable[Result], machine: Machine) -> Ceilings:
-    """Returns the highest measured rates (`Ceilings`) of this run's copies within a node. Only
-    sizes that no cache holds count."""
+    """Returns the highest measured rates of this run's copies within a node. Sizes that fit in
+    caches do not count."""
     nodes = {node.index: node for node in machine.host.nodes}
     found: defaultdict[tuple[int, str], dict[Path, float]] = defaultdict(dict)
     for result in results:
@@ -100,7 +99,7 @@ def _alike(one: Node, other: Node) -> bool:
 
 
 class HostMemory:
-    """Computes the part of a path that lies in the host's memory, for one machine."""
+    """Computes the rate at which transfers can use the host's memory."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings) -> None:
         self._machine = machine
@@ -110,9 +109,8 @@ class HostMemory:
         self._rate = rate / len(machine.host.nodes) if rate else None
 
     def reached(self, node: Memory, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a device that reads or writes the memory of this node. Measured
-        figures of threads do not limit a device that transfers `alone`, because a few threads move
-        less than the memory can carry."""
+        """Returns the path of a device through the memory of this node. Rates measured with threads
+        do not limit a device that transfers `alone`."""
         if self._rate is not None:
             return ExpectedPath((self._use(str(node), self._rate, 1.0),))
         traffic = self._ceilings.traffic(node.index or 0)
@@ -125,8 +123,8 @@ class HostMemory:
         return self._rate is not None or self._ceilings.traffic(node) is not None
 
     def by_threads(self, transfer: Transfer, size: int) -> ExpectedPath:
-        """Returns the path of threads that read, write or copy within their node. Raises
-        Unknown."""
+        """Returns the path of threads that read, write or copy within their node. Raises Unknown if
+        no rate is known for the transfer."""
         if not _is_local(transfer):
             raise Unknown("the link between the two nodes is unknown")
         if not _all_cpus(transfer, self._machine):
@@ -174,5 +172,5 @@ def _all_cpus(transfer: Transfer, machine: Machine) -> bool:
 
 
 def _cached(size: int, machine: Machine) -> bool:
-    """Whether the last-level caches of one node may hold this many bytes."""
+    """Whether the last-level caches of a node may hold this many bytes."""
     return size <= (machine.host.last_level_cache or 0) / len(machine.host.nodes)

@@ -1,5 +1,5 @@
 """Computes the rates of collectives from a machine's map. The exchanges of a collective are flows
-over the links that the machine's readers found. The flows share these links max-min fairly."""
+that share the links fairly (max-min)."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ Pair = tuple[str, str]
 
 
 class _CollectiveWay(NamedTuple):
-    """A way to carry out a collective: the algorithm, and the orders of its rings. `name` is put in
-    front of the line of arithmetic."""
+    """A way to carry out a collective: the algorithm, and the order of the ranks in each ring.
+    `name` is put in front of the arithmetic."""
 
     algorithm: Algorithm
     orders: tuple[Order, ...]
@@ -72,16 +72,17 @@ class _CollectiveWay(NamedTuple):
 
 
 class _Slowest(NamedTuple):
-    """The busbw of a whole call in bytes/s, and the pairs for which its longest phase waits."""
+    """The rate of a call of a collective. `bus` is its busbw in bytes/s. `pairs` are the pairs that
+    end last in its longest phase."""
 
     bus: float
     pairs: tuple[Pair, ...]
 
 
 class ExchangeRates:
-    """Computes the rates that a collective should reach over the devices of a machine, given its
-    `paths`. `bound` is the busbw for large sizes. `notes` name the library, and what is switched
-    off."""
+    """Computes the rates that a collective should reach over the devices of a machine. `paths`
+    finds the path between two devices. `notes` name the library, and what is switched off. `bound`
+    returns the busbw for large sizes."""
 
     def __init__(self, paths: Paths, work: Collective, notes: Sequence[Note] = ()) -> None:
         self._work = work
@@ -92,7 +93,7 @@ class ExchangeRates:
         self.bound = cache(self._bound)
 
     def pairs(self, devices: Sequence[str]) -> tuple[Pair, ...]:
-        """Returns all pairs of devices that send each other something, each once."""
+        """Returns all pairs of devices of which the first sends data to the second, each once."""
         found = pairs_of(self._work, len(devices))
         return tuple((devices[one], devices[other]) for one, other in found)
 
@@ -115,8 +116,8 @@ class ExchangeRates:
             yield phase, [(named[one.source], named[one.target]) for one in phase.exchanges]
 
     def _ways(self, devices: Sequence[str]) -> Iterator[_CollectiveWay]:
-        """Yields the ways to carry out the collective: one ring in the order of the devices'
-        numbers, as many rings as direct links allow, and reductions in a switch."""
+        """Yields the ways to carry out the collective. These are one ring in the order of the
+        devices, as many rings as direct links allow, and reductions in a switch."""
         yield _CollectiveWay("ring", ring_orders(len(devices), 1))
         if self._work.collective in _RINGS and (orders := rings_over(self._joined(devices))):
             yield _CollectiveWay("ring", orders, f"{len(orders)} rings, ")
@@ -132,8 +133,8 @@ class ExchangeRates:
         )
 
     def reducing(self, devices: Sequence[str]) -> set[str]:
-        """Returns the switches that join all of these devices and can reduce. Empty if switches do
-        not join every pair."""
+        """Returns the switches that join all of these devices and can reduce. The result is empty
+        if switches do not join every pair."""
         wiring, found = self._paths.machine.wiring, set[str]()
         for one, other in self.pairs(devices):
             joined = wiring.bundles(one, other)
@@ -183,8 +184,8 @@ class ExchangeRates:
         )
 
     def _doubts(self, devices: Sequence[str], way: _CollectiveWay) -> list[str]:
-        """Returns the reasons why the achievable rate is unknown. Each reason has the first pair
-        that it concerns."""
+        """Returns the reasons why the achievable rate is unknown, each with the first pair that it
+        concerns."""
         found: dict[str, str] = {}
         for _, pairs in self._phases(devices, way):
             for pair in pairs:
@@ -195,8 +196,8 @@ class ExchangeRates:
     def _slowest(
         self, devices: Sequence[str], way: _CollectiveWay, *, cost: bool
     ) -> _Slowest | None:
-        """Returns the busbw of a call, and the pairs that limit its slowest phase. None if nothing
-        limits it. Raises Unknown."""
+        """Returns the busbw of a call of the collective, and the pairs that limit its longest
+        phase. Returns None if nothing limits it. Raises Unknown if a path is unknown."""
         taken = longest_phase = 0.0
         late: tuple[Pair, ...] = ()
         for phase, pairs in self._phases(devices, way):
@@ -214,9 +215,8 @@ class ExchangeRates:
         return _Slowest(self._work.bytes_on_bus(SIZE, len(devices)) / taken, late)
 
     def _find_path(self, pair: Pair) -> ExpectedPath:
-        """Returns the path between the two ends of a pair. If the links of the path are known, but
-        not the rate that the path carries, the rates of its links are a bound. Raises Unknown if no
-        path is known."""
+        """Returns the path between the two devices of a pair. If only the links are known, their
+        rates are an upper bound. Raises Unknown if no path is known."""
         if SWITCHES in pair:
             return self._of_switch(pair)
         source, target = map(parse_memory, pair)
@@ -259,8 +259,8 @@ class ExchangeRates:
 
     def change(self, devices: Sequence[str], before: int, now: int) -> str | None:
         """Returns a sentence on the bottleneck that appeared when the number of devices grew from
-        `before` to `now`. It names pairs whose path is narrower, else pairs that are the first to
-        cross a kind of link. None if the map shows neither."""
+        `before` to `now`. It names pairs whose path is narrower, or the first pairs that cross a
+        kind of link. Returns None if the map shows neither."""
         here, there = devices[:now], devices[:before]
         try:
             slow, fast = (
@@ -279,8 +279,9 @@ class ExchangeRates:
         return [wire for wire, _ in self._paths.machine.wiring.route(*pair) or ()]
 
     def _over(self, pairs: Sequence[Pair], known: set[str] | None = None) -> str:
-        """Returns the pairs in words, with the kinds of links on their paths that are not yet
-        `known`: `sim:3 -> sim:4 and sim:7 -> sim:0, over PCIe and what joins the host's nodes`."""
+        """Returns the pairs in words, with the kinds of links on their paths: `sim:3 -> sim:4 and
+        sim:7 -> sim:0, over PCIe and what joins the host's nodes`. Kinds in `known` are left
+        out."""
         kinds = dict.fromkeys(wire.kind for pair in pairs for wire in self._wires(pair))
         shown = [_KINDS.get(kind, kind) for kind in kinds if kind not in (known or {"bridge"})]
         named = [f"{one} -> {other}" for one, other in pairs]

@@ -48,12 +48,12 @@ takes no longer says nothing about a link."""
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """The expectation for a cell, and how certain it is. No healthy sharing exceeds `most`, while
-    `theoretical` assumes fair sharing. `loose` means that the achievable figure is only known
-    roughly. Every library reaches the share `sure` of it. Starting takes at most `start` seconds.
-    `without` is the reason for no achievable figure. `each` is the rate in bytes/s that each
-    transfer of a total should achieve: null if other transfers take some of it, empty if
-    unknown."""
+    """The expectation for a cell, and how certain it is. `most` is a bound that no sharing of links
+    exceeds, while `theoretical` assumes fair sharing. `loose` means that the achievable figure is
+    only known roughly. `sure` is the share of it that every library reaches. `start` is the most
+    seconds that starting takes. `without` is the reason why there is no achievable figure. `each`
+    is the rate in bytes/s that each transfer of a total should achieve. It is null for a transfer
+    that shares a link, and empty if unknown."""
 
     expected: Expected
     most: float | None = None
@@ -65,8 +65,8 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
-    """A transfer's path. Transfers of one `kind` are equally fast as long as they share nothing.
-    `names` are the owner of their engine and their links, which they may share."""
+    """A transfer's path. `kind` is equal for transfers that are equally fast if they share nothing.
+    `names` are the owner of the engine and the links, which transfers may share."""
 
     path: ExpectedPath
     kind: int
@@ -74,8 +74,7 @@ class _PathShape(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expectations:
-    """Computes the expectations for cells of one machine. Repeated questions are answered from a
-    cache."""
+    """Computes the expectations for cells of one machine, and keeps them in a cache."""
 
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
@@ -85,14 +84,15 @@ class Expectations:
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
 
     def sharing(self, result: Result) -> LinkSharing:
-        """Returns the load of the links while this result's cells were measured together."""
+        """Returns the load of the links while the cells of this result were measured at the same
+        time."""
         return LinkSharing(self._paths.machine.wiring, result)
 
     def of(
         self, cell: CellResult | PlannedCell, size: int, unit: str, *, loaded: bool = True
     ) -> Expectation:
-        """Returns the expectation for a cell of `size` bytes whose figures are in `unit`. The state
-        of its links, as read under load, is used only if `loaded`."""
+        """Returns the expectation for a cell of `size` bytes whose figures are in `unit`. With
+        `loaded`, the state of its links is the state read under load."""
         transfers = self._paths.machine.wiring.carried_out(cell)
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
@@ -135,8 +135,7 @@ class Expectations:
         transfers: Sequence[Transfer],
         size: int,
     ) -> Expectation:
-        """Returns the expectation for a call of a collective, in seconds. Libraries reach their
-        rate only with hundreds of megabytes, and each step may take as long to start as a copy."""
+        """Returns the expectation for a call of a collective, in seconds."""
         ranks = [transfer.engine.owner for transfer in transfers]
         if len(ranks) < 2:
             return _unknown("one device sends nothing", "no-limit")
@@ -173,9 +172,13 @@ class Expectations:
     def _shapes_of(
         self, transfers: Sequence[Transfer], size: int, trained: Trained
     ) -> list[_PathShape]:
-        """Returns the shapes of the paths of these transfers. Raises Unknown."""
+        """Returns the paths of these transfers in a form that can be compared. Raises Unknown if a
+        path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
-        known = self._shapes.setdefault((size, alone, tuple(trained.items())), {})
+        # Only what threads copy depends on the size: small copies fit in caches.
+        by_threads = any(transfer.engine.kind == "cpu" for transfer in transfers)
+        here = size if by_threads else None, alone, tuple(trained.items())
+        known = self._shapes.setdefault(here, {})
         for transfer in transfers:
             if transfer not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
@@ -183,8 +186,7 @@ class Expectations:
         return [known[transfer] for transfer in transfers]
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
-        """Returns a path with its kind. All that affects an estimate is in the kind, except
-        names."""
+        """Returns a path with its kind and names. Equal kinds give equal estimates."""
         uses = tuple(replace(use, link="") for use in path.uses)
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
         kind = (uses, path.doubts, path.loose, path.meets, how)
@@ -193,8 +195,8 @@ class Expectations:
         return _PathShape(path, number, names)
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
-        """Returns the reasons why several devices that meet at the host may get less than their
-        links carry."""
+        """Returns the reasons why several devices may get less from the host than their links
+        carry."""
         by_pcie: set[Memory] = set()
         nodes: dict[int, set[Memory]] = {}
         for transfer, path in zip(transfers, paths, strict=True):
@@ -210,8 +212,8 @@ class Expectations:
         return []
 
     def _behind_writes(self, paths: Sequence[ExpectedPath]) -> list[str]:
-        """Returns the reasons why a PCIe link may carry fewer reads while its device also writes
-        over the link."""
+        """Returns the reasons why reads over a PCIe link may be slower while its device also
+        writes."""
         read = {u.link for u in paths[0].uses if u.direction == "down" and u.payload}
         written = {u.link for p in paths[1:] for u in p.uses if u.direction == "up" and u.payload}
         machine = self._paths.machine
@@ -224,7 +226,8 @@ class Expectations:
 
 
 class _Sharing:
-    """Concurrent transfers on the segments they cross, at best and with protocol overhead."""
+    """Concurrent transfers that share links. Computes their rates at best and with protocol
+    overhead."""
 
     def __init__(
         self,
@@ -263,8 +266,8 @@ class _Sharing:
         return counted[0] if self._report.is_first else sum(counted)
 
     def _figure(self, flows: Sequence[Flow], *, queued: bool) -> float | None:
-        """Returns the figure that the cell reports if its transfers take these flows. A kernel
-        fills its device, so several kernels on one device run one after another if `queued`."""
+        """Returns the figure that the cell would report if its transfers were these flows. With
+        `queued`, several kernels on one device run one after another."""
         if self._definition == "sustained":
             total = sum(share(flows, self._capacity))
             return None if total == math.inf else total
@@ -286,9 +289,7 @@ class _Sharing:
         return sum(work.size / time for work, time in zip(works, seconds, strict=True))
 
     def _most(self) -> float | None:
-        """Returns the bound that no sharing exceeds. For the first transfer, it is the rate that it
-        has alone; for a sum, the sum of such rates. For bytes over the span, it is the rate of the
-        fullest segment. For the rate while all run, it is the least of `_most_at`."""
+        """Returns the highest figure that any sharing of the links allows, or None if unknown."""
         if not all(flow.usage for flow in self._least):
             return None
         alone = self._alone(self._least)
@@ -306,8 +307,8 @@ class _Sharing:
         return self._bytes() / max(load[name] / rate for name, rate in self._capacity.items())
 
     def _each(self) -> tuple[float | None, ...]:
-        """Returns the rate of each transfer in a sustained total if it is as high as alone, else
-        None, because hardware may divide a link in any way."""
+        """Returns the rate of each transfer in a sustained total. The rate is None for a transfer
+        that shares a link, because it is unknown how hardware divides the link."""
         if self._definition != "sustained" or not all(flow.usage for flow in self._cost):
             return ()
         both = zip(share(self._cost, self._capacity), self._alone(self._cost), strict=True)
@@ -318,8 +319,8 @@ class _Sharing:
         return [min(self._capacity[n] / part for n, part in flow.usage) for flow in flows]
 
     def _most_at(self, name: Resource, alone: Sequence[float]) -> float:
-        """Returns a bound on the total rate by one segment: its rate divided by the smallest share
-        that a transfer takes of it, plus what transfers elsewhere reach alone."""
+        """Returns an upper bound for the total rate, because of one link. It is the most that the
+        link carries, plus what transfers elsewhere reach alone."""
         taken = [dict(flow.usage).get(name) for flow in self._least]
         crossing = [part for part in taken if part is not None]
         least = min(crossing, default=math.inf)
@@ -327,14 +328,14 @@ class _Sharing:
         return min(sum(alone), self._capacity[name] / least + sum(others))
 
     def _meets_itself(self) -> bool:
-        """Whether payload goes both ways over one PCIe link, with unknown arbitration."""
+        """Whether payload goes both ways over one PCIe link at the same time."""
         names = {u.segment for p in self._paths for u in p.uses if u.payload and u.least}
         return any((link, "down") in names for link, to in names if to == "up")
 
     def _because(
         self, theoretical: float | None, achievable: float | None, doubts: Sequence[str]
     ) -> str:
-        """Returns the arithmetic in words: the first transfer's narrowest segment, sharing,
+        """Returns the arithmetic in words: the narrowest link of the first transfer, sharing, and
         overhead."""
         uses = self._paths[0].uses
         parts: list[str] = []
@@ -352,12 +353,12 @@ class _Sharing:
         return "; ".join(parts)
 
     def _costliest(self) -> Use:
-        """Returns the segment that limits the first transfer with all protocol overhead."""
+        """Returns the link that limits the first transfer with all protocol overhead."""
         uses = (use for use in self._paths[0].uses if use.cost)
         return min(uses, key=lambda use: use.rate / use.cost)
 
     def _manner(self, narrow: Use) -> str:
-        """Returns in words why the figure is not simply the segment's rate."""
+        """Returns, in words, why the figure is not simply the rate of the link `narrow`."""
         several = len(self._transfers)
         if several > 1:
             return f"{several} transfers at once"
@@ -365,9 +366,9 @@ class _Sharing:
 
 
 def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -> Definition | None:
-    """Returns how a cell's total is defined. A measured cell records its definition; without it,
-    the total is over the span. A planned cell gets `serial` if a device has several kernels,
-    because these never all run at once, else `sustained`."""
+    """Returns how a cell's total is defined, or None if its figure is no total. A measured cell has
+    its own definition. A planned cell gets `serial` if a device has several kernels, because these
+    never all run at once, else `sustained`."""
     if not cell.report.is_total:
         return None
     if isinstance(cell, CellResult) and cell.summary is not None:
@@ -379,7 +380,8 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 
 def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
-    """Yields a key that is equal for cells that differ only in names, such as pairs of a rack."""
+    """Yields numbers that are equal for cells which differ only in names, such as pairs of a
+    rack."""
     numbers: dict[Hashable, int] = {}
     for shape in shapes:
         yield shape.kind
@@ -388,7 +390,7 @@ def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
 
 
 def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
-    """Returns links by device as read during the cell. Idle links may be slower to save power."""
+    """Returns the speed and width of links by device, as read under load."""
     return {
         reading.memory: (reading.link_speed, reading.link_width)
         for reading in readings

@@ -25,8 +25,8 @@ _ONE_XGMI = 80e9
 
 
 class _PacketCost(NamedTuple):
-    """The bytes that a byte of payload takes on a link: `cost` in its own direction, and `back` in
-    the other direction."""
+    """The cost of a byte of payload on a link, in bytes. `cost` is in the direction of the payload,
+    and `back` in the other direction."""
 
     cost: float
     back: float
@@ -38,8 +38,8 @@ class _PacketCost(NamedTuple):
 def fabric_path(
     ends: tuple[str, str], bundle: LinkBundle, part: float, access: Access, *, kernel: bool
 ) -> ExpectedPath:
-    """Returns the path over the parallel links from the first device to the second. Raises
-    Unknown."""
+    """Returns the path over the parallel links from the first device to the second. Raises Unknown
+    if their rate is unknown."""
     if not bundle.count:
         raise Unknown(f"no {bundle.kind} of {' to '.join(ends)} is active")
     if not bundle.rate:
@@ -73,8 +73,8 @@ def _packets(bundle: LinkBundle, access: Access, *, kernel: bool) -> _PacketCost
 
 def _of_nvlink(generation: int, data: int) -> _PacketCost:
     """Returns the cost of packets on NVLink. Versions 1 and 2 send a header before the data and
-    answer with a flit. From version 3 on, two flits are added to the data, and there is no visible
-    answer."""
+    answer with a flit (a unit of the link). From version 3 on, two flits are added to the data, and
+    there is no visible answer."""
     beside, back = (1, 1) if generation in (1, 2) else (2, 0)
     why = f"packets of {data} in {data + beside} flits"
     return _PacketCost(1 + beside / data, back / data, f"{why}, answered by one" if back else why)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
 
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
 from linkgauge.model.hardware.map import Flow
@@ -28,11 +27,11 @@ from linkgauge.model.transfer import Access
 
 
 class Unknown(Exception):
-    """An error that is raised if the path of a transfer is unknown. Its text is the reason."""
+    """The path of a transfer is unknown. The text is the reason."""
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A segment of a path, and how much of the segment a byte of the transfer's payload takes.
+    """The use of a part of a path (such as a link) by a transfer.
 
     link: The link, or the memory.
     rate: Its rate in bytes/s after line coding.
@@ -62,9 +61,10 @@ class Use(msgspec.Struct, frozen=True):
 
 
 class ExpectedPath(msgspec.Struct, frozen=True):
-    """All segments that a transfer uses. `doubts` are reasons why only a theoretical figure is
-    known. `loose` are reasons why healthy hardware achieves widely varying figures. `meets` are the
-    host's nodes whose memory a device reaches, each with the kind of link."""
+    """A transfer's path: all links and memories that it uses. `doubts` are the reasons why only a
+    theoretical figure is known. `loose` are the reasons why healthy hardware achieves widely
+    varying figures. `meets` are the host's nodes whose memory a device reaches, each with the kind
+    of link."""
 
     uses: tuple[Use, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -72,12 +72,16 @@ class ExpectedPath(msgspec.Struct, frozen=True):
     meets: tuple[tuple[int, Literal["PCIe", "fabric"]], ...] = ()
 
     def __add__(self, other: ExpectedPath) -> ExpectedPath:
-        fields = zip(astuple(self), astuple(other), strict=True)
-        return ExpectedPath(*(mine + others for mine, others in fields))
+        return ExpectedPath(
+            self.uses + other.uses,
+            self.doubts + other.doubts,
+            self.loose + other.loose,
+            self.meets + other.meets,
+        )
 
     def flow(self, *, cost: bool) -> Flow:
-        """Returns the share of each segment that the transfer takes, with or without protocol
-        overhead (`cost`)."""
+        """Returns the transfer as a flow over its links. With `cost`, protocol overhead is
+        included."""
         taken: dict[tuple[str, str], float] = {}
         for use in self.uses:
             part = use.cost if cost else use.least
@@ -86,7 +90,7 @@ class ExpectedPath(msgspec.Struct, frozen=True):
 
 
 def capacity(paths: Iterable[ExpectedPath]) -> dict[tuple[str, str], float]:
-    """Returns the rate of each segment of these paths."""
+    """Returns the rate of each link and memory of these paths, by direction."""
     return {use.segment: use.rate for path in paths for use in path.uses}
 
 
@@ -117,8 +121,8 @@ Trained = Mapping[str, tuple[float, int]]
 def pcie_path(
     crossed: Sequence[tuple[Wire, str]], access: Access, part: float, kernel: bool, trained: Trained
 ) -> ExpectedPath:
-    """Returns the path over these PCIe links. They are ordered from the side that reads or writes,
-    and payload goes `up` or `down` on each link. Raises Unknown."""
+    """Returns the path over these PCIe links, ordered from the side that reads or writes. Raises
+    Unknown if the state of a link is unknown."""
     if not crossed:
         return ExpectedPath()
     packets = _packets(access, kernel, [wire for wire, _ in crossed])
@@ -135,7 +139,7 @@ _IN_FLIGHT = "how many reads the device keeps in flight is unknown"
 
 
 class _Lanes(NamedTuple):
-    """The speed and the lanes of a trained link, as one of its ends reports them."""
+    """The speed and the width of a trained link, as one of its ends reports them."""
 
     name: str
     speed: float
@@ -157,9 +161,9 @@ class _Lanes(NamedTuple):
 
 
 def _narrowest(wire: Wire, sampled: tuple[float, int] | None) -> _Lanes | None:
-    """Returns the link as the end with the lower rate reports it. A state that was `sampled` under
-    load replaces the state read while idle. Returns None if neither end reports a rate, but raises
-    Unknown for a device's own link."""
+    """Returns the state of a link as its slower end reports it. `sampled` is the state read under
+    load, if known. Returns None if no end reports a state. For a device's own link, raises Unknown
+    instead."""
     lower, upper = (end.link if end else PciLink() for end in (wire.lower, wire.upper))
     own, above = sampled or _trained(lower) or _trained(wire.reported), sampled or _trained(upper)
     if wire.device is not None and own is None:
@@ -192,8 +196,8 @@ def _writes_lines(own: PciFunction | None) -> bool:
 
 
 class _Packets(NamedTuple):
-    """How payload travels over PCIe: in packets of `size` bytes. A read requests `request` bytes at
-    a time."""
+    """How payload travels over PCIe. `size` is the payload of a packet in bytes. `request` is how
+    many bytes a read requests at a time; None for a write."""
 
     kind: str
     size: int

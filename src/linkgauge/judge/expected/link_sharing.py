@@ -1,7 +1,7 @@
 """Computes the load of links while the cells of a round are measured at the same time.
 
 If the rates of links are known and no link is overloaded, each transfer should be as fast as alone.
-The load still matters: the fuller a link is, the more each transfer loses once the link is slow."""
+The load still matters, because each transfer loses more on a fuller link once the link is slow."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def is_beside(cell: CellResult) -> bool:
 
 
 class LinkSharing:
-    """The load of each link and direction in each round of a result. The load is the sum of the
-    rates that all transfers across the link would have alone, as a share of the link's rate. It is
-    infinite if the rate is unknown."""
+    """The load of links while cells are measured at the same time, by round and direction. It is
+    the sum of the rates that the transfers over a link would have alone, as a share of the link's
+    rate. It is infinite if the rate is unknown."""
 
     def __init__(self, wiring: Wiring, result: Result) -> None:
         self._wiring = wiring
@@ -39,9 +39,9 @@ class LinkSharing:
                         self._load[cell.round, wire.name, crossing.forward] += load
 
     def of(self, cell: CellResult) -> tuple[float, ...] | None:
-        """Returns the loads of the links that a cell crosses, the fullest first. Empty for a cell
-        that was measured alone. None if a link is overloaded or its load is unknown, because other
-        cells may then have slowed the cell."""
+        """Returns the loads of the links that a cell crosses, the fullest first. The result is
+        empty for a cell that was measured alone. It is None if a link is overloaded or its load is
+        unknown."""
         if not is_beside(cell):
             return ()
         if cell.round is None:

@@ -32,7 +32,8 @@ _USUAL = 1500
 
 
 def network_path(machine: Machine, transfer: Transfer) -> ExpectedPath:
-    """Returns the path of a transfer between two ranks. Raises Unknown."""
+    """Returns the path of a transfer between two ranks. Raises Unknown if an interface's rate is
+    unknown."""
     ranks = {rank.number: rank for rank in machine.ranks}
     if not ranks:
         raise Unknown("which interfaces the two ends have is unknown")
@@ -70,8 +71,8 @@ def _use(end: RankInterface, nic: Interface, access: Access, *, by_rdma: bool) -
 
 
 def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
-    """Returns the payload bytes of a packet, the bytes added to it, and the kind of packet in
-    words."""
+    """Returns three facts about an interface's packets: the bytes of payload, the bytes added to
+    the payload, and the name of the packets."""
     mtu = nic.mtu or _USUAL
     if by_rdma and nic.kind == "InfiniBand":
         return _PAYLOADS[0], _INFINIBAND, "packets of InfiniBand"
@@ -83,8 +84,7 @@ def _packets(nic: Interface, *, by_rdma: bool) -> tuple[int, int, str]:
 
 
 def _slot(machine: Machine, nic: Interface, access: Access) -> ExpectedPath:
-    """Returns the path over the PCIe links above an interface, as far as they are known. An
-    interface reads the data that it sends."""
+    """Returns the path over the PCIe links above an interface, as far as they are known."""
     functions = machine.pci_line(nic.pci or "")
     if not functions or functions[0].link.speed is None:
         return ExpectedPath()

@@ -36,8 +36,8 @@ class Nominal:
         return Expectations(self._best, self._ceilings)
 
     def of(self, cell: CellResult, expected: Expected, size: int, unit: str) -> float | None:
-        """Returns the nominal figure in the cell's unit, or None if it equals the `expected`
-        figure."""
+        """Returns the nominal figure of a cell, in the cell's unit. Returns None if it equals the
+        `expected` figure."""
         figure = expected.figure
         if figure is None or not (self._is_degraded(cell) or self._was_slow(cell)):
             return None
@@ -47,8 +47,7 @@ class Nominal:
         return nominal if share is not None and share * LEAST < 1 else None
 
     def _is_degraded(self, cell: CellResult) -> bool:
-        """Whether the cell may cross a degraded link. Few cells do; for all others nothing has to
-        be computed."""
+        """Whether the cell may cross a degraded link."""
         return bool(self._degraded) and not self._degraded.isdisjoint(cell.places)
 
     def _was_slow(self, cell: CellResult) -> bool:
@@ -64,8 +63,8 @@ class Nominal:
 
 
 def at_best(machine: Machine) -> Machine:
-    """Returns the machine with each PCIe link at the best that both of its ends support, and all
-    links of its fabrics active. If that is so already, returns the same object."""
+    """Returns the machine with all links at their best: PCIe links as fast as both ends support,
+    and fabric links active. Returns the same object if nothing changes."""
     inventory = machine.inventory
     if inventory is None:
         return machine
@@ -101,7 +100,7 @@ def _degraded(machine: Machine, best: Machine) -> Iterator[str]:
 
 
 def _at_most(link: PciLink, *others: PciLink) -> PciLink:
-    """Returns the link at the best that its ends support, if both ends are known."""
+    """Returns the link at the best that its ends support, if that is known."""
     speeds = [other.max_speed for other in others if other.max_speed]
     widths = [other.max_width for other in others if other.max_width]
     speed = min((*speeds, link.max_speed or speeds[0])) if speeds else link.speed
@@ -110,9 +109,8 @@ def _at_most(link: PciLink, *others: PciLink) -> PciLink:
 
 
 def _with_all_links(accelerator: Accelerator) -> Accelerator:
-    """Returns the accelerator with all links of its fabric active. A link that is down may report
-    neither its rate nor its end. If all active links lead to one place, the link is assumed to lead
-    there, too."""
+    """Returns the accelerator with all links of its fabric active. If all active links lead to one
+    place, inactive links are assumed to lead there, too."""
     active = [link for link in accelerator.links if link.active]
     remotes = {link.remote for link in active}
     rates = {link.rate for link in active}

@@ -1,9 +1,9 @@
 """Corrects the read speeds of links by measured rates, because an idle link may rest at a lower
 speed.
 
-If a link carried more bytes than its read speed allows, its real speed was higher. If a link
-carried about as many bytes as its read speed allows, and all other links on the way can carry more,
-the read speed is confirmed."""
+If a link carried more bytes than its read speed allows, its real speed was higher. The read speed
+is confirmed if the link carried about as many bytes as this speed allows, while all other links on
+the way can carry more."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _AS_READ = 0.6
 
 
 def run_of(run: Run) -> Run:
-    """Returns the run as if one process had measured it. Read speeds and targets that its figures
-    refute are replaced by the speed to which the link trains when it wakes up."""
+    """Returns the run as if one process had measured it. Link speeds that its figures refute are
+    replaced by the speed to which the link trains under load."""
     run = as_one(run)
     carried = most_carried(run.machine, run.results)
     proven = {at: speed for wire, rate, _ in carried.values() for at, speed in _proven(wire, rate)}
@@ -44,8 +44,9 @@ def run_of(run: Run) -> Run:
 def most_carried(
     machine: Machine, results: Sequence[Result]
 ) -> Mapping[str, tuple[Wire, float, bool]]:
-    """Returns the PCIe links whose read speed is below their best, by name. Each has the highest
-    bytes/s that a copy moved over it, and whether all other links on the way can carry more."""
+    """Returns the PCIe links that were read at less than their best speed, by name. Each has the
+    highest bytes/s that a copy moved over it, and whether all other links on the way can carry
+    more."""
     slow = {wire.name for wire in machine.wiring.wires if _rests(wire)}
     found: dict[str, tuple[Wire, float, bool]] = {}
     for result in results if slow else ():
@@ -69,25 +70,24 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 
 def _rests(wire: Wire) -> bool:
-    """Whether either end was read at a lower speed than both ends support."""
+    """Whether an end of a PCIe link was read at a lower speed than both ends support."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     best = min((link.max_speed for link in ends if link.max_speed), default=0.0)
     return wire.kind == "pcie" and any(link.speed and link.speed < best for link in ends)
 
 
 def _rate(wire: Wire) -> float:
-    """Returns the bytes/s of the slower end at the read speed. Infinite if the speed is unknown, or
-    for other links than PCIe."""
+    """Returns the bytes/s of a PCIe link at the read speed. Returns infinity if the speed is
+    unknown, and for other links."""
     ends = [end.link for end in (wire.lower, wire.upper) if end] if wire.kind == "pcie" else []
     rates = (link_rate(link.speed, link.width) for link in ends if link.speed and link.width)
     return min(rates, default=math.inf)
 
 
 def _proven(wire: Wire, carried: float) -> Iterator[tuple[str, float]]:
-    """Yields the ends whose read speed is refuted, each with the speed in GT/s to which the link
-    trains when it wakes up. It is the highest speed that both ends support and the upper end's
-    target allows. If the carried rate refutes this speed, too, the lowest speed that carries the
-    rate is used."""
+    """Yields the ends whose read speed is refuted, each with its probable real speed in GT/s. This
+    is the speed to which the link trains under load. If the carried rate refutes this speed, too,
+    it is the lowest speed that can carry the rate."""
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     able = [*(link.max_speed for link in ends), wire.upper and wire.upper.link.target]
     for end in (wire.lower, wire.upper):

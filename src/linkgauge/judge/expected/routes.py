@@ -1,5 +1,5 @@
-"""Finds the path of any transfer in a machine: the memories at its ends, and the links that each of
-its legs crosses."""
+"""Finds the path of any transfer in a machine: the memories at its ends, and the links between
+them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class Paths:
         self.host = HostMemory(machine, ceilings)
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
+        self._leg = cache(self._find_leg)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
-        """Returns the path of a transfer in a cell of `size` bytes. `alone` means that only one
-        owner of engines takes part. Raises Unknown."""
+        """Returns the path of a transfer in a cell of `size` bytes. `alone` means that no other
+        device or node takes part. Raises Unknown if the path is unknown."""
         if transfer.engine.kind == "cpu":
             return self.host.by_threads(transfer, size)
         if transfer.engine.kind in NIC_ENGINES:
@@ -51,8 +52,9 @@ class Paths:
         for memory in transfer.memories:
             path += self._memory(memory, alone, share)
         path += ExpectedPath(loose=_COPYING if within else ())
+        sampled = tuple(trained.items())
         for leg in transfer.legs():
-            path += self._leg(leg, transfer.engine.kind == "sm", trained)
+            path += self._leg(leg, transfer.engine.kind == "sm", sampled)
         if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
             path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
@@ -74,8 +76,11 @@ class Paths:
         use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / share, why)
         return ExpectedPath((use,))
 
-    def _leg(
-        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
+    def _find_leg(
+        self,
+        leg: tuple[Memory, Memory, Access, float],
+        kernel: bool,
+        trained: tuple[tuple[str, tuple[float, int]], ...],
     ) -> ExpectedPath:
         begin, end, access, part = leg
         here, there = str(begin), str(end)
@@ -101,7 +106,7 @@ class Paths:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
         if access == "read":
             links.reverse()
-        path += pcie_path(links, access, part, kernel, trained)
+        path += pcie_path(links, access, part, kernel, dict(trained))
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         by: Literal["PCIe", "fabric"] = "fabric" if bundles else "PCIe"
         sure = not wiring.is_unsure(here, there)
@@ -114,7 +119,7 @@ class Paths:
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]
     ) -> Iterator[str]:
-        """Yields the reasons why the cost of crossing the host between two places is unknown."""
+        """Yields the reasons why it is unknown how much the host carries between two places."""
         own = [wire.lower for wire, _ in crossed if wire.device]
         placed = all(function and function.numa_node is not None for function in own)
         if nodes and placed and any(wire.kind == "socket" for wire, _ in crossed):

@@ -1,9 +1,9 @@
-"""Replaces whatever identifies a machine or its owner by pseudonyms. A word gets the same pseudonym
-everywhere, in captured machines and in runs.
+"""Replaces names and identifiers of a machine by pseudonyms. A name always gets the same pseudonym,
+in captured machines and in runs.
 
-Host names, UUIDs, GUIDs, MAC and IP addresses, ids of containers, serial numbers of devices, boards
-and DIMMs are replaced. `RULES` finds identifiers by their form; names must be given. Text that
-linkgauge's readers look for stays, so that an anonymised capture is read like the original."""
+Host names, UUIDs, GUIDs, MAC and IP addresses, container ids and serial numbers are replaced.
+`RULES` finds identifiers by their form, but names must be given. Text that linkgauge looks for in
+files is kept, so that an anonymised machine reads like the original."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..kernel_options import REMOVED
 
 _UNITS = "service|scope|slice|socket|mount|swap|metal"
-"""The suffixes after a dot that are no domains: systemd's units, clouds' bare-metal machines."""
+"""Endings after a dot that are no domains, such as those of systemd's units."""
 _COMMON = re.compile(
     rf"""{_UNITS}
     # Options of the kernel, and what readers look for in files.
@@ -38,7 +38,7 @@ _ID = re.compile(
     rf"{_HEX}{{8}}(?:[-_]{_HEX}{{4}}){{3}}[-_]{_HEX}{{12}}"
     rf"|(?:(?<=pod)|(?<!po)(?<!{_HEX})){_HEX}{{32,}}"
 )
-"""A pattern of UUIDs and of longer ids of containers, also in the name of a pod's group."""
+"""A pattern of UUIDs and of the longer ids of containers and pods."""
 _V4 = r"(?<![\w.])(?<![a-z]-)[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)"
 _DOTTED = re.compile(
     rf"(?P<v4>{_V4})|(?<![\w.])(?P<mac>{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}})(?!\.?\w)"
@@ -55,7 +55,7 @@ _BY_ADDRESS = re.compile(
     r"(?<![a-zA-Z0-9])(?P<kind>(?:en|ib|iw|opa|roce|usnic|wl|ww)x)(?P<digits>[0-9a-f]{10,16})"
     r"(?![a-zA-Z0-9])"
 )
-"""A pattern of adapters that udev named after their MAC address or GUID."""
+"""A pattern of network interfaces that udev named by their MAC address or GUID."""
 _NAMED = re.compile(
     r"(?i)(?P<name>(?:(?<![a-z])serial(?:[ _-]?(?:number|num|no\.?))?|(?<![a-z0-9])s/?n|[gu]uid"
     r"|\bpdi|(?:chassis|host|machine|unique)[ _-]?id|asset[ _-]?tag|(?:vendor|system) specific"
@@ -76,9 +76,12 @@ _NOTHING = {"n/a", "0", "none", "null", "not specified", "unknown", "to be fille
 
 
 class Anonymizer:
-    """The pseudonyms of one machine, numbered in order of appearance. `known` are words to replace
-    everywhere, by the kind of their pseudonym: users, or vendors' identifiers of devices. `others`
-    are names of other hosts."""
+    """Replaces names and identifiers by numbered pseudonyms.
+
+    `hostname` is the name of the machine.
+    `known` has words that are always replaced, by the kind of their pseudonym. They are users'
+    names and the ids of devices.
+    `others` are names of other hosts."""
 
     def __init__(
         self, hostname: str, known: Mapping[str, Iterable[str]], others: Iterable[str] = ()
@@ -118,33 +121,33 @@ class Anonymizer:
         return _ID.sub(partial(_id, self), text)
 
     def prose(self, text: str) -> str:
-        """Replaces identifiers and names in the text. Unsuitable for files of sysfs, since a host
-        may be called node0."""
+        """Replaces identifiers and names in a text that people or tools wrote. Do not use this for
+        files in sysfs: a host may be called node0, like a file."""
         return self.named(self.identifiers(self.words(text)))
 
     def named(self, text: str) -> str:
-        """Replaces the names of hosts in the text."""
+        """Replaces the names of hosts in the text by pseudonyms."""
         return self.hosts.sub(
             lambda found: self.name("host", self._names[(found.lastindex or 1) - 1]), text
         )
 
     def words(self, text: str) -> str:
-        """Replaces the known words in the text."""
+        """Replaces the words in `known` by their pseudonyms."""
         return self._known.sub(lambda found: self.known[found[0].lower()], text)
 
     def hostname(self, text: str) -> str:
-        """Replaces the text of a file that holds only the host's name by its pseudonym."""
+        """Replaces the host's name in a file that holds nothing else."""
         return text.replace(text.strip("\0\n"), self._host) if self._host else text
 
     def steps(self, path: str, *, named: bool = True) -> str:
-        """Replaces each step of the path on its own; `named` says whether people chose the
-        names."""
+        """Replaces names and identifiers in each step of the path. `named` says whether people
+        chose the names; otherwise only identifiers are replaced."""
         change = Anonymizer.prose if named else Anonymizer.identifiers
         return "/".join(self._once(change, step) for step in path.split("/"))
 
     def number(self, kind: str, value: str) -> int:
-        """Returns the number of a value among the values of its kind, from 1. A new value gets the
-        next number."""
+        """Returns the number of a value. The values of each kind are numbered from 1 as they
+        appear."""
         numbers = self._numbers.setdefault(kind, {})
         return numbers.setdefault(value.lower(), len(numbers) + 1)
 
@@ -153,8 +156,8 @@ class Anonymizer:
         return f"{kind}-{self.number(kind, value)}"
 
     def alike(self, kind: str, value: str, begin: str = "") -> str:
-        """Returns a pseudonym with the length and the separators of the value, because kernels and
-        vendors use different separators."""
+        """Returns a pseudonym of the same length, and with the same separators, as the value. The
+        pseudonym begins with `begin`."""
         digits = re.sub("[^0-9a-fA-F]", "", value)
         if not digits.strip("0"):
             return value  # as in registers that hold no number
@@ -165,9 +168,10 @@ class Anonymizer:
     def document(
         self, value: object, rules: Mapping[str, FieldRule], key: str = "", below: str = ""
     ) -> object:
-        """Replaces each text in a JSON value by the rule of its field. The rule of the empty name
-        applies to fields without a rule. `below` is the surrounding field whose rule holds for
-        everything inside, or empty."""
+        """Returns a JSON value in which all texts are replaced by the rules of their fields. `key`
+        is the name of the value's field. A field without a rule gets the rule of the empty name.
+        `below` is the name of an enclosing field whose rule holds for everything inside, or
+        empty."""
         rule = rules.get(below or key) or rules[""]
         if isinstance(value, str):
             return self._once(rule.change, key, value)
@@ -180,16 +184,16 @@ class Anonymizer:
 
 
 class FieldRule(NamedTuple):
-    """A rule for the text of a JSON field. `change` receives the anonymizer, the field's name and
-    the text. With `below`, the rule holds for everything inside the field."""
+    """How to replace the text of a JSON field. `change` receives the anonymizer, the field's name
+    and the text. With `below`, the rule holds for everything inside the field."""
 
     change: Callable[[Any, str, str], str]
     below: bool = False
 
 
 class TextRule(NamedTuple):
-    """A rule for identifiers that are recognized by their form: the pattern that finds one, and the
-    function that replaces a match. Lines in which `but` is found stay unchanged."""
+    """How to replace identifiers of a certain form. `pattern` finds an identifier, and `change`
+    returns its replacement. Lines that match `but` are not changed."""
 
     pattern: re.Pattern[str]
     change: Callable[[Anonymizer, re.Match[str]], str]
@@ -197,8 +201,7 @@ class TextRule(NamedTuple):
 
 
 def _value(who: Anonymizer, match: re.Match[str]) -> str:
-    """Replaces the value after a name such as `Serial Number:`. UUIDs and serial numbers in the
-    form of registers stay, because other patterns recognize them."""
+    """Replaces the value after a name such as `Serial Number:`. UUIDs are left to other rules."""
     value = match["value"]
     if (
         value.lower() in _NOTHING
@@ -248,13 +251,14 @@ RULES = (
 
 
 def is_distinctive(name: str) -> bool:
-    """Whether a host's name can be distinguished from common words and numbers."""
+    """Whether a host's name differs from common words and numbers. Other names cannot be replaced
+    safely."""
     return len(name) > 1 and not _COMMON.fullmatch(name) and bool(re.search("[a-zA-Z]", name))
 
 
 def _hosts(names: list[str]) -> re.Pattern[str]:
-    r"""Returns a pattern that finds the names in any case, with a domain after each. Each name is a
-    group. A dash may be doubled (LVM) or written as \x2d (systemd)."""
+    r"""Returns a pattern that finds host names in any case, with or without a domain. Each name is
+    a group of the pattern. A dash may be written twice (LVM) or as \x2d (systemd)."""
     dash = r"(?:--?|_|\\x2d)"
     either = "|".join(f"({dash.join(map(re.escape, name.split('-')))})" for name in names) or _NEVER
     domain = rf"(?:\.(?!(?:{_UNITS})(?![a-z0-9]))[a-z][a-z0-9-]*)*"

@@ -1,5 +1,5 @@
-"""Reads and writes archives of captured trees. Equal trees give equal archives. An archive that is
-read is not trusted: its size and its paths are checked."""
+"""Reads and writes archives of captured machines. Equal machines give equal archives. Archives that
+are read may be hostile, so their sizes and paths are checked."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from ..tree import Captured
 
 
 def new_private(path: Path) -> BinaryIO:
-    """Creates a file that only its owner may access, and opens it for writing. Raises OSError
-    (FileExistsError if the file exists)."""
+    """Creates a file that only its owner can access, and opens it for writing. Raises OSError, or
+    FileExistsError if the file exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)  # the umask may have taken the owner's own rights
     return os.fdopen(descriptor, "wb")
 
 
 def private_folder(path: Path) -> None:
-    """Creates the folder and its missing parents for the owner only. Raises OSError."""
+    """Creates a folder that only its owner can access, and missing parents. Raises OSError."""
     if path.is_dir():
         return
     private_folder(path.parent)
@@ -51,8 +51,8 @@ this much or less."""
 
 
 class _Xz:
-    """Reads an .xz file with bounded memory; `lzma.open` would take as much memory as the file
-    requests."""
+    """Reads an .xz file in limited memory. Without the limit, a hostile file could request any
+    amount."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -82,12 +82,12 @@ class _Xz:
 
 MOST_BYTES = 256 << 20
 MOST_MEMBERS = 200_000
-"""The most members of an archive; a captured machine has fewer."""
+"""The largest number of members in an archive. A captured machine has fewer."""
 _LONGEST_PATH, _MOST_STEPS = 1024, 64
 _MARKS = ("sys", "proc", "linkgauge")
-"""The top of a tree has at least one of these folders."""
+"""A captured machine has at least one of these folders at its top."""
 _DEEPEST = 2
-"""The most folders above the top of a tree: the archive's own, and one that contains it."""
+"""The largest number of folders above the captured machine in an archive."""
 _MOST_TOPS = 1000
 _OPENERS: tuple[tuple[bytes, Callable[[BinaryIO], Readable]], ...] = (
     (b"\x1f\x8b", gzip.open),
@@ -101,7 +101,8 @@ STDOUT = Path("-")
 
 
 def check_new(path: Path) -> None:
-    """Raises InputError if an archive would overwrite a file or be written to a terminal."""
+    """Checks that an archive can be written to this path. Raises InputError if the file exists, or
+    if stdout is a terminal."""
     if path == STDOUT and sys.stdout.isatty():
         raise InputError("- is a terminal: redirect stdout to a file or a pipe")
     if path != STDOUT and (path.is_file() or path.is_dir()):
@@ -109,14 +110,14 @@ def check_new(path: Path) -> None:
 
 
 def write_archive(path: Path, tree: Captured) -> None:
-    """Writes the tree as .tgz (`-`: to stdout), sorted, without times and owners. Raises the same
-    errors as `write_new`."""
+    """Writes a captured machine as a .tgz file. The path `-` is stdout. Members are sorted and have
+    no times or owners. Raises the same errors as `write_new`."""
     write_new(path, pack(tree))
 
 
 def write_new(path: Path, packed: bytes) -> None:
-    """Writes an archive that only its owner may read (`-`: to stdout). Raises InputError if the
-    file exists or cannot be created, and ResultsError if the disk is full."""
+    """Writes an archive that only its owner can read. The path `-` is stdout. Raises InputError if
+    the file exists or cannot be created, and ResultsError if the disk is full."""
     try:
         if path == STDOUT:
             sys.stdout.buffer.write(packed)
@@ -131,7 +132,7 @@ def write_new(path: Path, packed: bytes) -> None:
 
 
 def pack(tree: Captured) -> bytes:
-    """Returns the tree as the bytes of a .tgz archive."""
+    """Returns the captured machine as the bytes of a .tgz archive."""
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as stream:
         stream.write(tar_of(tree))
@@ -139,7 +140,8 @@ def pack(tree: Captured) -> bytes:
 
 
 def tar_of(tree: Captured, mtime: int = 0) -> bytes:
-    """Returns the tree as an uncompressed tar archive. All members have the time `mtime`."""
+    """Returns the captured machine as an uncompressed tar archive. `mtime` is the time of all
+    members."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         empty = (path for path, names in tree.folders.items() if path and not list(names))
@@ -157,14 +159,14 @@ def tar_of(tree: Captured, mtime: int = 0) -> bytes:
 
 
 def read_archive(path: Path) -> Captured:
-    """Reads a .tgz (also .tar, .tar.bz2, .tar.xz, .tar.zst) into memory. Raises InputError if the
-    file is not an archive, is damaged, or cannot hold a captured tree."""
+    """Reads a captured machine from an archive: .tgz, .tar, .tar.bz2, .tar.xz or .tar.zst. Raises
+    InputError if the file is no archive, is damaged, or holds no captured machine."""
     return _unpacked(path, "give a folder or what `linkgauge capture` wrote").tree()
 
 
 def read_files(path: Path, remedy: str) -> Mapping[str, bytes]:
-    """Returns the files of any such archive by path. Raises InputError with the remedy if the file
-    is no archive, or unpacks to more than a captured machine has."""
+    """Returns the files of an archive by path. Raises InputError if the file is no archive or
+    unpacks to too much. The error's message ends with `remedy`."""
     return _unpacked(path, remedy).files
 
 
@@ -183,9 +185,9 @@ def _unpacked(path: Path, remedy: str) -> _Unpacked:
 
 
 def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
-    """Returns where the machine's files begin below `path`: a folder with a slash at the end, or an
-    empty text for `path` itself. Raises InputError if no folder or several folders hold a
-    machine."""
+    """Finds the folder in `path` that holds the captured machine. Returns the folder with a slash
+    at the end, or an empty text for `path` itself. Raises InputError if there is no machine, or
+    more than one."""
     tops = [""]
     for _ in range(_DEEPEST + 1):
         found = [top for top in tops if not set(_MARKS).isdisjoint(names_in(top.rstrip("/")))]
@@ -204,7 +206,7 @@ def top_of_machine(path: Path, names_in: Callable[[str], Iterable[str]]) -> str:
 
 
 class _BoundedContent(io.BytesIO):
-    """The unpacked content of an archive, limited in size (headers count)."""
+    """The unpacked bytes of an archive. Reading raises InputError beyond a limit."""
 
     def __init__(self, path: Path, read: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -219,7 +221,7 @@ class _BoundedContent(io.BytesIO):
 
 
 class _Unpacked:
-    """The members of an archive, read one after the other."""
+    """The unpacked members of an archive."""
 
     def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
         self._path, self._tar = path, tar
@@ -237,8 +239,7 @@ class _Unpacked:
             self._keep(member)
 
     def tree(self) -> Captured:
-        """Returns the captured tree in the archive. Raises InputError if the archive holds no
-        machine."""
+        """Returns the captured machine in the archive. Raises InputError if there is none."""
         folders = Captured(self.files, self._links, self._folders).folders
         top = top_of_machine(self._path, lambda folder: folders.get(folder, ()))
         return Captured(
@@ -262,8 +263,8 @@ class _Unpacked:
             self.files[name] = b"" if stream is None else stream.read()
 
     def _checked(self, name: str) -> str:
-        """Returns a member's path without empty steps. Raises InputError if the path leads outside
-        or is too long."""
+        """Returns a member's path in normal form. Raises InputError if the path leads out of the
+        archive or is too long."""
         steps = [step for step in name.split("/") if step not in ("", ".")]
         if name.startswith("/") or ".." in steps:
             raise InputError(f"{self._path} holds {name[:80]!r}, which leads outside: not read")

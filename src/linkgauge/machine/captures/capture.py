@@ -1,4 +1,4 @@
-"""Captures a machine: the files that linkgauge reads, and the output of libraries and tools.
+"""Captures a machine as files: those that linkgauge reads, and the output of libraries and tools.
 
 linkgauge reads a capture, packed or unpacked, like the machine itself."""
 
@@ -28,13 +28,13 @@ from .file_rules import anonymize, without_secrets
 # Records what the readers of a machine read, so that it can be read again elsewhere.
 
 _OWN = "proc/self"
-"""A link to this process's folder. A capture holds the folder in place of the link."""
+"""A link to the folder of this process. A capture stores it as a folder."""
 
 Value = TypeVar("Value")
 
 
 class _Recorded(Mapping[str, Value]):
-    """A mapping by path that looks up each value when it is first requested."""
+    """A mapping from path to value. A value is looked up when it is first requested, and kept."""
 
     def __init__(self, ask: Callable[[str], Value | None]) -> None:
         self._ask = ask
@@ -56,7 +56,7 @@ class _Recorded(Mapping[str, Value]):
 
 
 class Recorder(Captured):
-    """Reads the machine below `root` and records everything that is read."""
+    """Reads the machine below `root`, and records all files that are read."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -65,8 +65,7 @@ class Recorder(Captured):
         self.folders = _Recorded(self._names)
 
     def kept(self) -> Captured:
-        """Returns everything that was read. Links and folders among the listed names are
-        included."""
+        """Returns the recorded files, links and folders."""
         inside = (
             f"{folder}/{name}".lstrip("/")
             for folder in tuple(self.folders)
@@ -76,8 +75,8 @@ class Recorder(Captured):
         return Captured(dict(self.files), dict(self.links), folders)
 
     def _behind_link(self, path: str) -> bool:
-        """Whether a step of the path is a link. Content behind a link is recorded at the link's
-        target."""
+        """Whether the path leads through a symbolic link. Such content is recorded only at the
+        link's target."""
         steps = path.split("/")
         return ".." in steps or any(
             "/".join(steps[:end]) in self.links for end in range(1, len(steps) + 1)
@@ -105,8 +104,8 @@ SCHEMA = "linkgauge.capture/1"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts that no file of the machine holds: the devices as backends describe them, the Python
-    packages used to measure, and the tools that were run."""
+    """Facts about a captured machine that are in no file of the machine. They are the devices as
+    backends describe them, the Python packages, and the tools that were run."""
 
     schema: str = SCHEMA
     linkgauge: str = __version__
@@ -126,9 +125,9 @@ def capture(
     anonymous: bool = False,
     commands: tuple[tuple[str, ...], ...] | None = None,
 ) -> Captured:
-    """Captures the machine below `root`; `machine` has its devices and accelerators. For ROOT, the
-    tools in `commands` are run (None: all that suit the machine). For another root, the tools'
-    output in its tree is kept."""
+    """Captures the machine below `root` as files. `machine` has the devices and accelerators.
+    `commands` are the tools to run; by default, all that suit the machine. Tools are run only for
+    ROOT. For another root, their earlier output is copied."""
     recorder = Recorder(root)
     read_host(recorder)
     read_inventory(recorder)
@@ -166,7 +165,8 @@ def _document(value: Manifest | Software) -> bytes:
 
 
 def read_machine(root: Root) -> Machine:
-    """Reads a machine from a captured tree. Never raises: a garbled manifest is ignored."""
+    """Reads a machine from captured files. Never raises an exception, and ignores a damaged
+    manifest."""
     manifest = read_manifest(root)
     return Machine(
         host=read_host(root),
@@ -179,7 +179,8 @@ def read_machine(root: Root) -> Machine:
 
 
 def read_manifest(root: Root) -> Manifest:
-    """Reads the tree's manifest. Returns an empty manifest if the file is missing or garbled."""
+    """Reads the manifest of a captured machine. A missing or damaged manifest gives an empty
+    one."""
     try:
         return msgspec.json.decode(read_bytes(root, MANIFEST) or b"", type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -193,8 +194,8 @@ def _tools_of(root: Root) -> tuple[tuple[ToolOutput, ...], dict[str, bytes]]:
 
 
 def _names(kept: Captured) -> dict[str, bytes]:
-    """Returns the files with this machine's names that /proc may lack, by path. For example, `arch`
-    is missing before Linux 6.1."""
+    """Returns the files for the machine's names that /proc lacks, by path. Before Linux 6.1, for
+    example, `arch` is missing."""
     name = os.uname()
     texts = {"hostname": name.nodename, "osrelease": name.release, "arch": name.machine}
     return {
@@ -205,6 +206,6 @@ def _names(kept: Captured) -> dict[str, bytes]:
 
 
 def _identities(machine: Machine, accelerators: tuple[Accelerator, ...]) -> list[str]:
-    """Returns the UUIDs that vendors give to single devices."""
+    """Returns the UUIDs of the machine's devices."""
     names = [device.uuid for devices in machine.devices.values() for device in devices]
     return [name for name in (*names, *(one.uuid for one in accelerators)) if name]

@@ -1,6 +1,6 @@
-"""Removes secrets and names from the files of a captured machine. `RULES` says by a file's path
-what every capture removes, and what an anonymised capture replaces. Readers need nothing that is
-removed."""
+"""Removes secrets and names from the files of a captured machine. `RULES` says what to do by a
+file's path. Secrets are removed in every capture, and names are replaced if the capture is to be
+anonymous. linkgauge reads nothing that is removed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .anonymizer import Anonymizer, FieldRule
 _REMOVED = REMOVED.encode()
 _HOSTNAME = "proc/sys/kernel/hostname"
 _DKMS = re.compile(r"/?(?:var/lib/dkms|usr/src)(?:/|$)")
-"""A pattern of the folders whose names are modules, their versions and kernels."""
+"""A pattern of DKMS folders. Their names are modules, versions and kernels."""
 _FIXED = re.compile(r"/?(?:etc|linkgauge|opt|proc|run|usr|var|sys(?!/fs/cgroup))(?:/|$)")
-"""A pattern of folders whose names people do not choose; control groups are elsewhere."""
+"""A pattern of folders in which people choose no names. Control groups are not among them."""
 _DIMM, _END = 17, 127
 
 
@@ -32,13 +32,14 @@ def _only(pattern: bytes) -> Callable[[bytes], bytes]:
 
 
 def _mounts(content: bytes) -> bytes:
-    """Keeps only the mounts of the root and of control groups, without logins of file servers."""
+    """Keeps only the mounts of the root and of control groups. Logins of file servers are
+    removed."""
     kept = _only(rb"\S+ (?:/ |\S+ (?:cgroup2?|cpuset) )")(content)
     return re.sub(rb"(?<=[ ,])(user(?:name)?|pass(?:word)?)=[^,\s]*", rb"\1=" + _REMOVED, kept)
 
 
 def _environment(content: bytes) -> bytes:
-    """Keeps only those variables of the first process that identify a container runtime."""
+    """Keeps only the environment variables that identify a container runtime."""
     return b"".join(
         b"%s\0" % variable
         for variable in content.split(b"\0")
@@ -47,14 +48,14 @@ def _environment(content: bytes) -> bytes:
 
 
 def _dimms(table: bytes) -> bytes:
-    """Keeps only SMBIOS's memory devices. OEM strings may hold credentials, and other structures
-    may hold serial numbers."""
+    """Keeps only the memory devices of an SMBIOS table. Other parts may hold passwords or serial
+    numbers."""
     return b"".join(one for one in split_table(table) if one[0] in (_DIMM, _END))
 
 
 def _tool(content: bytes) -> bytes:
-    """Removes secrets from the output of tools: the command lines of processes (nvidia-smi), and
-    the password that wakes an Ethernet adapter (ethtool)."""
+    """Removes secrets from the output of tools: command lines of processes in nvidia-smi, and the
+    wake-up password of a network adapter in ethtool."""
     hidden = rb"(?m)^(\s*(?:Name\s*|SecureOn password): ).*$"
     return re.sub(hidden, rb"\1" + _REMOVED, content)
 
@@ -63,13 +64,14 @@ def _tool(content: bytes) -> bytes:
 
 
 def _uname(who: Anonymizer, text: str) -> str:
-    """Replaces names in the output of `uname -a`. Its second word is always replaced as the host's
-    name."""
+    """Replaces names in the output of `uname -a`. The second word is always replaced, because it is
+    the host's name."""
     return who.prose(re.sub(r"(?<=^Linux )\S+", lambda name: who.hostname(name[0]), text))
 
 
 def _options(who: Anonymizer, text: str) -> str:
-    """Replaces hosts and identifiers on the kernel's command line. Names of options stay."""
+    """Replaces hosts and identifiers in the kernel's command line. The names of options are
+    kept."""
 
     def option(match: re.Match[str]) -> str:
         text = who.identifiers(match[0])
@@ -82,13 +84,13 @@ def _options(who: Anonymizer, text: str) -> str:
 
 
 def _groups(who: Anonymizer, text: str) -> str:
-    """Replaces names in lists of control groups: each line ends with the path of a group."""
+    """Replaces names in a list of control groups. Each line ends with the path of a group."""
     return re.sub(r"/.*", lambda match: who.steps(match[0]), text)
 
 
 def _mounted(who: Anonymizer, text: str) -> str:
-    """Replaces names in the sources and places of mounts. Kind and options stay, since readers look
-    for them."""
+    """Replaces names in the sources and places of mounts. File systems and options are kept,
+    because linkgauge reads them."""
     return re.sub(
         r"(?m)^(\S+) (\S+)(.*)$",
         lambda line: (
@@ -99,7 +101,7 @@ def _mounted(who: Anonymizer, text: str) -> str:
 
 
 def _version(who: Anonymizer, text: str) -> str:
-    """Removes the builder (user@host) from the kernel's version."""
+    """Removes the person and host that built the kernel from the kernel's version."""
     return who.identifiers(re.sub(r"\(\S+@\S+\)", REMOVED, text))
 
 
@@ -124,15 +126,15 @@ def _own(who: Anonymizer, text: str) -> str:
 
 
 def _text(change: Callable[[Anonymizer, str], str]) -> Callable[[Anonymizer, bytes], bytes]:
-    """Returns a function that applies a change of text to the bytes of a file, whatever their
-    encoding."""
+    """Returns a function that applies a text change to the bytes of a file. Any encoding is
+    accepted."""
     return lambda who, content: change(who, content.decode(errors="surrogateescape")).encode(
         errors="surrogateescape"
     )
 
 
 def _config_space(who: Anonymizer, content: bytes) -> bytes:
-    """Replaces the serial number in the registers of a PCI function."""
+    """Replaces the serial number in the configuration space of a PCI function."""
     place = serial_number(content)
     if place is None or not any(content[place]):
         return content
@@ -158,8 +160,8 @@ def _serial(who: Anonymizer, structure: bytes) -> bytes:
 
 
 class FileRule(NamedTuple):
-    """A rule for the files whose whole path matches `path`. `removed` changes a file in every
-    capture, `replaced` only in an anonymised capture. Null changes nothing."""
+    """How to change the files whose path matches `path`. `removed` changes the file in every
+    capture, `replaced` only in an anonymous capture. None changes nothing."""
 
     path: str
     removed: Callable[[bytes], bytes] | None
@@ -194,7 +196,7 @@ RULES = (
     FileRule(r"linkgauge/.*|sys/(?:class|devices/virtual)/dmi/.*", None, _SENTENCES),
     FileRule(r"(?s:.*)", None, _ANY),
 )  # fmt: skip
-"""The rules; the first rule whose path matches applies."""
+"""The rules for all files. The first rule whose path matches is applied."""
 
 
 def _rule(path: str) -> FileRule:
@@ -208,8 +210,8 @@ def without_secrets(path: str, content: bytes) -> bytes:
 
 
 def _servers(tree: Captured) -> Iterator[str]:
-    """Yields the hosts in mounts and on the kernel's command line, as in `nfs7:/srv`,
-    `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
+    """Yields the names of other hosts in mounts and on the kernel's command line. Examples are
+    `nfs7:/srv`, `mon1:6789,mon2:6789:/`, `//nas/share` and `http://repo/x`."""
     for path in ("proc/self/mounts", "proc/mounts", "proc/cmdline"):
         text = read_text(tree, path) or ""
         yield from re.findall(r"(?m)(?:^|:)//(?:[^\s/@]*@)?([\w.-]+)", text)
@@ -218,7 +220,7 @@ def _servers(tree: Captured) -> Iterator[str]:
 
 
 def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
-    """Returns the tree with pseudonyms in files, links and paths. `known` are vendors' identifiers
+    """Returns the captured machine with pseudonyms in files, links and paths. `known` are the UUIDs
     of devices."""
     who = Anonymizer(read_text(tree, _HOSTNAME) or "", {"id": known}, _servers(tree))
     # Paths come first, sorted, so that numbered pseudonyms keep their order.
@@ -236,9 +238,9 @@ def anonymize(tree: Captured, known: Iterable[str] = ()) -> Captured:
 
 
 def _path(who: Anonymizer, place: str, path: str, *, is_file: bool = False) -> str:
-    """Replaces each step of `path` on its own: `path` is `place` itself, or the target of the link
-    at `place`. Names of files stay, because the kernel chooses them even in a control group that a
-    person named."""
+    """Replaces names in a path of the captured machine, or in the target of a link. `place` is the
+    path of the file or of the link. File names keep their words, because the kernel chooses
+    them."""
     if _DKMS.match(place):
         return path
     if is_file:

@@ -1,5 +1,5 @@
-"""Compresses and unpacks Zstandard by Python's own module (3.14 and later) or the package
-`zstandard`. Both refuse windows above 128 MiB, libzstd's default limit."""
+"""Compresses and unpacks Zstandard. Python's own module (3.14 and later) is used, or the package
+`zstandard`. Both refuse windows above 128 MiB, which is libzstd's default limit."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def compressed(content: bytes) -> bytes:
 
 
 class Unpacked:
-    """Reads a compressed file. Raises ValueError if the file is damaged, and MissingPackage if
-    Zstandard is missing."""
+    """A reader for a compressed file. Raises ValueError if the file is damaged, and MissingPackage
+    if Zstandard is not installed."""
 
     def __init__(self, packed: IO[bytes]) -> None:
         own = _own()

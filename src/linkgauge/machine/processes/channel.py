@@ -1,7 +1,7 @@
-"""Carries messages over a socket between a process and another process that works for it.
+"""Carries messages over a socket between two processes, one of which works for the other.
 
-A command has one answer, after any number of progress messages. An error in one process is raised
-in the other as the same error."""
+Every command gets one answer. Progress messages may come before the answer. An error in the working
+process is raised again in the other process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def value_of(encoded: msgspec.Raw, kind: type[_A]) -> _A:
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """The reason why something cannot be done, and the kind of outcome that results."""
+    """A reason why something failed. `kind` is the kind of outcome."""
 
     kind: OutcomeKind
     text: str
@@ -71,7 +71,7 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 
 class Broke(msgspec.Struct, frozen=True, tag=True):
-    """The command failed with an unexpected error, which ends the process."""
+    """The command failed with an unexpected error, and the process will end."""
 
     reason: str
 
@@ -92,15 +92,15 @@ _ERRORS: Mapping[OutcomeKind, type[LinkgaugeError]] = {
 
 
 def reason_of(error: LinkgaugeError) -> Reason:
-    """Turns an error into a message from which the other end raises the same error."""
+    """Converts an error to a message. `error_of` makes the error again at the other end."""
     if isinstance(error, DeviceBusy):
         return Reason("set-aside", str(error))
     return Reason("interrupted" if isinstance(error, InputError) else error.kind, str(error))
 
 
 def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
-    """Returns the error that a message describes. `who` is the backend or rank that raised the
-    error; without `who`, the error has only the text."""
+    """Converts a message to the error that it describes. `who` is the backend or rank that failed,
+    and begins the error's text."""
     kind = _ERRORS.get(reason.kind, BackendError)
     if kind in (DeviceBusy, InputError):
         return kind(reason.text)
@@ -113,8 +113,8 @@ def error_of(reason: Reason, who: str | None = None) -> LinkgaugeError:
 
 
 def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes], object]) -> None:
-    """Carries out a command, and always sends an answer. An unexpected error is raised again after
-    the answer is sent."""
+    """Runs a command and always sends an answer. After an unexpected error, the answer is sent and
+    the error is raised again."""
     try:
         found = action(command)
     except LinkgaugeError as error:
@@ -127,9 +127,8 @@ def carry_out(command: _C, action: Callable[[_C], object], say: Callable[[bytes]
 
 
 class Channel:
-    """One end of a connection that carries messages, each after its length. The counterpart in
-    `multiprocessing` takes half as long to load as a whole worker, and makes twice as many system
-    calls."""
+    """One end of a connection that carries messages. `multiprocessing` has the same, but loads
+    slowly and needs twice as many system calls."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -142,8 +141,8 @@ class Channel:
 
     @property
     def has_unread(self) -> bool:
-        """Whether part of a message has already been read. `poll` of the socket does not show such
-        a part."""
+        """Whether part of a message is already in the buffer. The socket's `poll` does not notice
+        this part."""
         return bool(self._unread)
 
     @property
@@ -154,18 +153,18 @@ class Channel:
         return bool(writing.poll(0))
 
     def send(self, message: bytes) -> None:
-        """Sends a message. Raises OSError if the other end is gone."""
+        """Sends a message. Raises OSError if the other end is closed."""
         self.socket.sendall(_LENGTH.pack(len(message)) + message)
 
     def poll(self, seconds: float | None = None) -> bool:
-        """Waits at most this many seconds until there is something to read, and returns whether
-        there is."""
+        """Waits for something to read, at most `seconds`. Returns whether there is something to
+        read."""
         return bool(self._unread or self._poller.poll(None if seconds is None else seconds * 1e3))
 
     def receive(self, deadline: float | None = None, most: int = _MOST) -> bytes:
-        """Waits for the next message. Raises EOFError or OSError if the other end is gone or
-        announces more than `most` bytes. Raises TimeoutError if the message is incomplete when the
-        monotonic clock reads `deadline`."""
+        """Waits for the next message and returns it. `deadline` is a time of the monotonic clock.
+        Raises TimeoutError if only part of the message has arrived by then. Raises EOFError or
+        OSError if the other end is closed, or if the message is longer than `most` bytes."""
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, deadline))
         if length > most:
             raise EOFError(f"a message of {length} bytes")
@@ -186,8 +185,8 @@ class Channel:
         return taken
 
     def close(self, patience: float) -> None:
-        """Signals that no more messages will come. Then waits at most `patience` seconds for the
-        other end to close. May be called again."""
+        """Tells the other end that no more messages will come, and waits at most `patience` seconds
+        until it closes. May be called again."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
             deadline = time.monotonic() + patience

@@ -1,4 +1,5 @@
-"""Runs in a process that works for another process, until the other process is gone."""
+"""The main function of a process that works for another process. The process ends when the other
+process is gone."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(module: str, address: str, parent: int) -> None:
-    """Runs `serve(channel)` of the module for the process `parent`, until either process ends.
-    `address` is the number of an open socket. If a profiler stands between both processes,
-    `address` is the name of an abstract socket instead."""
+    """Runs the function `serve(channel)` of the module. `parent` is the id of the process that it
+    works for. `address` is the number of an open socket. Under a profiler, it is the name of an
+    abstract socket."""
     from .channel import Channel  # the command line only asks which signals end it
 
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
@@ -46,7 +47,7 @@ def main(module: str, address: str, parent: int) -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Makes the kernel kill this process when its parent ends for any reason (Linux)."""
+    """Makes the kernel kill this process when its parent ends (Linux)."""
     if sys.platform == "linux":
         import ctypes
 
@@ -56,8 +57,8 @@ def _die_with(parent: int) -> None:
 
 
 def _die_soon_after(descriptor: int) -> None:
-    """Ends this process some seconds after the controller has closed the socket. A worker under a
-    profiler must not end at once, because the profiler still has to fetch its data."""
+    """Ends this process some seconds after the other end of the socket was closed. The delay lets a
+    profiler fetch its data."""
 
     def wait() -> None:
         left = select.poll()

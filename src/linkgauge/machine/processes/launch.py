@@ -1,5 +1,4 @@
-"""Reads what the launcher (mpiexec, mpirun, srun) says about this process in environment
-variables."""
+"""Reads the environment variables that a launcher sets (mpiexec, mpirun, srun)."""
 
 from __future__ import annotations
 
@@ -14,11 +13,15 @@ from linkgauge.model.errors import InputError
 
 
 class Launch(NamedTuple):
-    """The place of this process in its launch: number `rank` of `size`, and number `local_rank` of
-    the `local_size` processes on its machine (null: unknown). Only processes of one launch on one
-    machine know the name `job`. `mpi` is mpi4py's name for the launcher's MPI (null: the MPI that
-    mpi4py finds). Without MPI, all ranks meet at the address `first` (HOST:PORT) and show the
-    secret `token`."""
+    """This process's place among the processes of a launch.
+
+    `rank` is the number of this process, and `size` is the number of all processes.
+    `local_rank` and `local_size` count only the processes on this machine. `local_size` is null if
+    unknown.
+    `job` is a name that only the processes of this launch know.
+    `mpi` is mpi4py's name for the launcher's MPI, or null for any.
+    `first` and `token` are used without MPI: the address HOST:PORT where all ranks meet, and the
+    secret that they show there."""
 
     rank: int = 0
     size: int = 1
@@ -35,13 +38,16 @@ class Launch(NamedTuple):
 
     @property
     def by_name(self) -> bool:
-        """Whether all ranks are on one machine and meet there by a name, without a network."""
+        """Whether all ranks are on one machine. They then meet at a named socket, without a
+        network."""
         return self.first is None and self.on_one_machine
 
 
 class _Launcher(NamedTuple):
-    """The names of a launcher's environment variables. The variables in `job` together name the
-    launch. If `job` is empty, the process that started this process names the launch."""
+    """The environment variables of a launcher: each field is the name of a variable.
+
+    The values of all variables in `job` together name the launch. If `job` is empty, the id of the
+    process that started the ranks names it."""
 
     rank: str
     size: str
@@ -68,18 +74,18 @@ _LAUNCHERS = (
 )  # fmt: skip
 _STARTERS = ("hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted", "prterun",
              "slurmstepd")  # fmt: skip
-"""Processes that start ranks, as the kernel shortens their names."""
+"""Names of processes that start ranks."""
 _NAME = 15
 _ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
 LEAST_TOKEN = 8
-"""The least characters of a secret that cannot be guessed."""
+"""The smallest number of characters in a secret."""
 
 
 def launched(
     environment: Mapping[str, str] = os.environ, root: Root = ROOT, parent: int | None = None
 ) -> Launch:
-    """Returns the launch of this process, or of a process with this environment and parent. Raises
-    InputError if a variable is not a number."""
+    """Returns the launch that this process belongs to. `environment` and `parent` describe another
+    process. Raises InputError if a variable has a wrong value."""
     known = [one for one in _LAUNCHERS if {one.rank, one.size} <= environment.keys()]
     # Slurm's PMI sets some variables of Hydra's, but not those of one machine.
     known.sort(key=lambda one: one.local_rank not in environment)
@@ -121,8 +127,8 @@ def _read(launcher: _Launcher, environment: Mapping[str, str], root: Root, paren
 
 
 def starter(root: Root, process: int) -> int | None:
-    """Returns the nearest process that starts ranks, from `process` upwards; None if there is none.
-    A shell may stand between a rank and its starter."""
+    """Returns the id of the process that started this rank, or None if there is none. The search
+    begins at `process` and goes on to its parents, because a shell may stand between."""
     while process > 1:
         fields = status_of(root, process)
         if fields.get("Name") in {name[:_NAME] for name in _STARTERS}:
@@ -132,37 +138,38 @@ def starter(root: Root, process: int) -> int | None:
 
 
 def status_of(root: Root, process: int) -> dict[str, str]:
-    """Returns the fields of a process's status file by name; empty if there is no file."""
+    """Returns the fields of /proc/PID/status by name. Returns an empty dict if there is no such
+    process."""
     status = read_text(root, f"proc/{process}/status") or ""
     pairs = (line.split(":", 1) for line in status.splitlines() if ":" in line)
     return {name: value.strip() for name, value in pairs}
 
 
 def parent_in(status: Mapping[str, str]) -> int:
-    """Returns the parent's process id from a status file; 0 if there is none."""
+    """Returns the parent's process id from a status file, or 0 if there is none."""
     above = status.get("PPid", "")
     return int(above) if above.isdecimal() else 0
 
 
 def ranks_per_cpu(launch: Launch) -> float:
-    """Returns the number of ranks for each CPU of this machine. Only ranks that are known before
-    all have joined are counted."""
+    """Returns the number of ranks per CPU on this machine. Before all ranks have joined, only ranks
+    that the launcher reports count."""
     return (launch.local_size or 1) / (os.cpu_count() or 1)
 
 
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Returns the name of this process's machine. Ranks with different names share only the memory
-    of a common NVLink domain. LINKGAUGE_HOST can give ranks of one machine different names."""
+    """Returns the name of this machine. LINKGAUGE_HOST overrides the name. Ranks under different
+    names cannot share memory, except within a common NVLink domain."""
     return environment.get("LINKGAUGE_HOST") or socket.gethostname()
 
 
 _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")
-"""Words in the arguments of commands that several processes execute together."""
+"""Words in the arguments of commands that several processes run together."""
 
 
 def is_heard(arguments: Sequence[str]) -> bool:
-    """Whether this process reports errors in its arguments. If several ranks execute a command
-    together, only the first rank reports."""
+    """Whether this process reports errors in its arguments. If several ranks run the same command,
+    only rank 0 reports them."""
     try:
         rank = launched().rank
     except InputError:

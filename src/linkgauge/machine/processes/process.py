@@ -1,5 +1,5 @@
-"""Starts a process that works for this process, sends commands, waits for answers, and ends the
-process."""
+"""Starts a process that works for this process. Sends it commands, waits for answers, and ends
+it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .channel import Answer, Broke, Channel, Done, Refused, decoder, encode, err
 from .child import ENDING
 
 PATIENCE = 2.0
-"""Seconds an idle process has to exit by itself; a busy one is killed."""
+"""Seconds that an idle process has to exit by itself."""
 LOOK = 0.1
-"""Seconds after which the deadline of a silent process is checked: most answers come sooner."""
+"""Seconds to wait before the deadline is checked. Most answers come sooner."""
 LONGEST = 1e6
-"""The most seconds of one wait: the system accepts about a fortnight."""
+"""The longest single wait in seconds. The system accepts not much more."""
 # The module search path is passed on unchanged: the child runs the same code, wherever it lies.
 _PROGRAM = """
 import os
@@ -39,7 +39,7 @@ _A = TypeVar("_A")
 
 
 class ProcessLost(LinkgaugeError):
-    """A process ended, or was killed, before it answered."""
+    """The process ended, or was killed, before it answered."""
 
     def __init__(self, reason: str, kind: OutcomeKind = "exit") -> None:
         super().__init__(reason)
@@ -47,10 +47,14 @@ class ProcessLost(LinkgaugeError):
 
 
 class Process:
-    """A process in which `serve(channel)` of a module answers commands. Before an answer, it may
-    send progress messages (`words`). CPUs and environment of `surroundings` apply from the start,
-    because libraries read them when they load. Error messages use `name`. The process prints to the
-    descriptor `output`. With its own `session`, it gets no signals from the terminal."""
+    """A process that works for this process. It runs `serve(channel)` of a module, which answers
+    commands.
+
+    `words` are the types of the progress messages that may come before an answer.
+    `surroundings` are the CPUs and the environment of the process, which apply from its start.
+    `output` is the file descriptor that the process prints to.
+    `session` keeps the terminal's signals away from the process.
+    `name` is the name of the process in error messages."""
 
     name = "the process"
     words: Any = None
@@ -88,8 +92,8 @@ class Process:
         return process, Channel(ours)
 
     def send(self, command: object) -> None:
-        """Sends a command that has no answer. If the process is gone, only the next question
-        fails."""
+        """Sends a command without waiting for an answer. If the process is gone, this call does
+        nothing, and the next call of `answer` fails."""
         with suppress(OSError):
             self._channel.send(encode(command))
 
@@ -103,12 +107,12 @@ class Process:
         left: Callable[[], float] | None = None,
         heard: Callable[[Any], None] = lambda word: None,
     ) -> _A:
-        """Waits for the answer of type `kind` to the last command. `left` returns the seconds left
-        for the current work (None: no limit). `heard` receives each progress message before the
-        answer.
+        """Waits for the answer to the last command. `kind` is the type of the answer. `left`
+        returns how many seconds are left; without `left`, there is no limit. `heard` is called with
+        each progress message.
 
         Raises ProcessLost if the process ended, or was killed because time ran out. Raises
-        LinkgaugeError if the process reported such an error and is still working."""
+        LinkgaugeError if the command failed but the process goes on."""
         while True:
             try:
                 self._wait(left)
@@ -127,7 +131,8 @@ class Process:
             return reply.of(kind)
 
     def _wait(self, left: Callable[[], float] | None) -> None:
-        """Waits until there is something to read. Progress messages may move the deadline."""
+        """Waits until there is something to read. Kills the process and raises ProcessLost if time
+        runs out."""
         if left is None or self._channel.poll(LOOK):
             return
         while (seconds := left()) >= 0:
@@ -150,8 +155,8 @@ class Process:
         self._end()
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Lets an idle process exit within `patience` seconds, and kills a busy process. May be
-        called again."""
+        """Ends the process. A busy process is killed, and an idle one has `patience` seconds to
+        exit. May be called again."""
         if self._busy:
             self.process.kill()
         self._end(patience)
@@ -166,14 +171,15 @@ class Process:
 
 
 def program(module: str, address: str, surroundings: Surroundings) -> tuple[str, ...]:
-    """Returns the command line of a process that works for this process. `address` is the number of
-    an open socket, or the name of an abstract socket to connect to."""
+    """Returns the command line that starts the process. `address` is the number of an open socket,
+    or the name of an abstract socket."""
     cpus = ",".join(map(str, surroundings.cpus))
     arguments = (module, address, str(os.getpid()), cpus, *sys.path)
     return sys.executable, "-P", "-c", _PROGRAM, *arguments
 
 
 def environment_with(changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns the environment of this process with these changes (None removes a variable)."""
+    """Returns the environment of this process with some changes. The value None removes a
+    variable."""
     changed = {**os.environ, **changes}
     return {name: value for name, value in changed.items() if value is not None}

@@ -1,5 +1,4 @@
-"""Connects ranks by sockets: on one machine by a name that only this launch has, otherwise over
-TCP."""
+"""Connects ranks by sockets. Ranks on one machine use a named socket, others use TCP."""
 
 from __future__ import annotations
 
@@ -18,15 +17,16 @@ from .launch import Launch
 
 BACKLOG = 4096
 AGAIN_SECONDS = 0.05
-"""Delay before the next attempt to connect."""
+"""Seconds before the next attempt to connect."""
 TOKEN_BYTES = 16
 _KEEP_ALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 6}
-"""TCP keep-alive: the seconds of silence before the kernel probes the other end, the seconds
-between probes, and the number of probes."""
+"""Options of TCP keep-alive: seconds of silence before a probe, seconds between probes, and the
+number of probes."""
 LONGEST_JOB = 64
-"""A launch's name with more bytes is hashed, because names of sockets have at most 107 bytes."""
+"""The longest job name in bytes that is used as it is. Longer names are hashed, because a socket's
+name has at most 107 bytes."""
 _CREDENTIALS = struct.Struct("3i")
-"""Linux' ucred: process, user and group."""
+"""Linux' struct ucred: process, user and group."""
 
 
 class NotReached(LinkgaugeError):
@@ -34,16 +34,16 @@ class NotReached(LinkgaugeError):
 
 
 def name_of(launch: Launch, what: str) -> str:
-    """Returns a socket's name in the abstract namespace. The name vanishes with the process that
-    uses it."""
+    """Returns the name of a socket for this launch. The name is in the abstract namespace, so it
+    vanishes with its process."""
     job = os.fsencode(launch.job)
     short = launch.job if len(job) <= LONGEST_JOB else hashlib.sha256(job).hexdigest()
     return f"\0linkgauge/ranks/{os.getuid()}/{short}/{what}"
 
 
 def listen_here(launch: Launch) -> socket.socket:
-    """Opens the socket at which rank 0 listens for ranks on its machine. Raises InputError if
-    another process has the name."""
+    """Opens the socket where rank 0 waits for ranks on the same machine. Raises InputError if
+    another process has the socket's name."""
     listening = socket.socket(socket.AF_UNIX)
     try:
         listening.bind(name_of(launch, "0"))
@@ -58,8 +58,8 @@ def listen_here(launch: Launch) -> socket.socket:
 def connect_here(
     launch: Launch, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 on this machine. Calls `look` between attempts; an error of `look` ends
-    the attempts. Raises NotReached if rank 0 is not there in time."""
+    """Connects to rank 0 on this machine. Tries for at most `seconds`, and calls `look` between
+    attempts. Raises NotReached if rank 0 does not answer in time, or any error of `look`."""
     deadline = time.monotonic() + seconds
     while True:
         connecting = socket.socket(socket.AF_UNIX)
@@ -78,17 +78,16 @@ def connect_here(
 
 
 def listen_anywhere() -> tuple[socket.socket, tuple[str, int, bytes]]:
-    """Opens the socket at which rank 0 listens for ranks on other machines. Returns the socket and
-    its address: host, port and token. Anybody may connect, so ranks of this launch must show the
-    token."""
+    """Opens the socket where rank 0 waits for ranks on other machines. Returns the socket and its
+    address: host, port and token. Ranks must show the token, because anybody could connect."""
     listening = socket.create_server(("", 0), backlog=BACKLOG)
     token = secrets.token_bytes(TOKEN_BYTES)
     return listening, (socket.gethostname(), listening.getsockname()[1], token)
 
 
 def listen_at(first: str) -> socket.socket:
-    """Opens the socket at which rank 0 listens: the HOST:PORT that all ranks were given. Raises
-    InputError if rank 0 cannot listen there."""
+    """Opens the socket where rank 0 waits for other ranks. `first` is the HOST:PORT that all ranks
+    were given. Raises InputError if rank 0 cannot use the address."""
     host, port = _host_and_port(first)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -101,9 +100,9 @@ def listen_at(first: str) -> socket.socket:
 def connect_at(
     first: str, seconds: float, look: Callable[[], None] = lambda: None
 ) -> socket.socket:
-    """Connects to rank 0 at its address; rank 0 may start later than this process. Calls `look`
-    between attempts; an error of `look` ends the attempts. Raises NotReached if rank 0 is not there
-    in time."""
+    """Connects to rank 0 at HOST:PORT, also if rank 0 starts later. Tries for at most `seconds`,
+    and calls `look` between attempts. Raises NotReached if rank 0 does not answer in time, or any
+    error of `look`."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -138,8 +137,8 @@ def accepted(listening: socket.socket) -> socket.socket:
 
 
 def _prompt(end: socket.socket) -> socket.socket:
-    """Sets options of a socket. Short messages leave at once instead of waiting for an
-    acknowledgement. A lost connection is noticed even while nothing is sent."""
+    """Sets options of a socket: short messages are sent at once, and a lost connection is noticed
+    even in silence."""
     if end.family != socket.AF_UNIX:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -149,14 +148,15 @@ def _prompt(end: socket.socket) -> socket.socket:
 
 
 def is_ours(accepted: socket.socket) -> bool:
-    """Whether the other end of a socket on this machine belongs to this user."""
+    """Whether the process at the other end belongs to this user. Both processes are on this
+    machine."""
     credentials = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
 
 
 def is_first(launch: Launch) -> socket.socket | None:
-    """Returns a lock to the first rank of this machine that asks, and None to later ranks. The rank
-    with the lock records the loss of rank 0."""
+    """Returns a lock to the first rank on this machine that asks, and None to all others. The rank
+    with the lock records that rank 0 was lost."""
     mark = socket.socket(socket.AF_UNIX)
     with suppress(OSError):
         mark.bind(name_of(launch, "controller-lost"))

@@ -1,5 +1,4 @@
-"""Two kinds of data types. One is the figure of a cell in a run, as history, exporter, watch, gate
-and tables share it. The other is the content of a history of runs.
+"""Data types for the figures of cells in a run, and for the content of a history of runs.
 
 Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 8601 in UTC."""
 

@@ -52,7 +52,7 @@ class TransferFigure(msgspec.Struct, frozen=True, gc=False):
     transfer: The index of the transfer among the cell's transfers, from 0.
     bytes: Bytes that one loop moves, counted as for the headline figure.
     samples: Its samples, in the order of measuring, in the result's unit; in bytes/s for a transfer
-        beside a latency, in seconds for hidden time.
+        that runs while a latency is measured, in seconds for hidden time.
     summary: Statistics of the samples; null without samples.
     expected: The rate to achieve, in bytes/s; null if unknown or on a shared path."""
 
@@ -123,10 +123,10 @@ class Expected(msgspec.Struct, frozen=True, gc=False):
 
 
 class Interval(msgspec.Struct, frozen=True, gc=False):
-    """How the interval `ci95` of a cell was computed. `visits`: from the variation between the
-    medians of visits, pooled over alike cells; another run's figure falls into the interval as
-    often as `coverage` says. `samples`: from the samples alone, if their number was fixed; such an
-    interval describes the median of these samples, but no other runs.
+    """How the interval `ci95` of a cell was computed. With the basis `visits`, it comes from the
+    variation between visits (rounds of samples), pooled over similar cells. Another run's figure
+    then falls into the interval with the probability `coverage`. With the basis `samples`, it comes
+    from a fixed number of samples alone, and describes these samples, but no other runs.
 
     basis: The data that the interval was computed from.
     coverage: The share of other runs' figures that fall into the interval, as measured for cells of
@@ -155,7 +155,7 @@ class CellResult(Cell, frozen=True, gc=False):
     locked: Whether all host buffers to be locked in memory are locked; null without any.
     placement: Where each buffer lies.
     samples: Every sample, in the order of measuring, in the result's unit.
-    visits: For each visit, the number of samples that follow each opening of its gate.
+    visits: For each visit (round of samples), the number of samples after each start signal.
     seconds: Total time of sampling in seconds; null if it was not measured.
     summary: Statistics of the samples; null without samples.
     interval: How the interval of the summary was computed; null without samples.

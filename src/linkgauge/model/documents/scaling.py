@@ -44,9 +44,9 @@ class BusbwBound(msgspec.Struct, frozen=True):
     narrow: The pairs of devices with the lowest limit.
     over: The link or part that limits the pairs in `narrow`; null if no rate on their paths is
         known.
-    least: The rate of rings, without reductions in the switch, in bytes/s. The number of rings is
-        as many as have separate links, if the library is known to use several; else one, in the
-        order of the devices. Null if unknown.
+    least: The rate of rings in bytes/s, without reductions in the switch; null if unknown. If the
+        library is known to use several rings, these are as many as have separate links; else it is
+        one ring in the order of the devices.
     reduced: The rate of reductions in the switch, after the overhead of protocols, in bytes/s; null
         if no switch can reduce, or if rings reach as much."""
 

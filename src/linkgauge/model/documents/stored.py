@@ -20,7 +20,8 @@ class StoredPart(TransferFigure, frozen=True, gc=False, omit_defaults=True):
     figure is the seconds of one loop, of the kernel alone or of the copies alone.
 
     samples: Its samples, in the order of measuring, in the result's unit; in bytes/s for a transfer
-        beside a latency, in seconds for hidden time. Absent if the samples are in samples.bin.
+        that runs while a latency is measured, in seconds for hidden time. Absent if the samples are
+        in samples.bin.
     summary: Statistics of the samples; null without samples, absent if the statistics are in
         samples.bin."""
 

@@ -5,6 +5,27 @@ from __future__ import annotations
 import msgspec
 
 
+class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one of several hosts that were judged together.
+
+    host: The host's name, or that of the text with its figures.
+    medians: The median of each benchmark's figures, in the benchmark's unit.
+    cells: How many cells were compared with those of the other hosts.
+    low: How many of them are worse than the other hosts' median by more than is usual.
+    worst: The worst of these cells; empty without any.
+    share: What its worst cell reaches of the other hosts' median; null without such a cell.
+    verdict: What its own figures and this comparison say of it; empty before it is judged.
+    """
+
+    host: str
+    medians: dict[str, float] = {}
+    cells: int = 0
+    low: int = 0
+    worst: str = ""
+    share: float | None = None
+    verdict: str = ""
+
+
 class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     """The other program that measured a run, and the texts that describe its output and the
     machine.
@@ -22,9 +43,15 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     assumed: What was assumed of the machine, because no text says.
     clashes: The facts on which the texts contradict one another.
     settings: The environment variables that were set, according to the output.
-    ways: The transports that the library reports to use: `P2P`, `SHM`, `NET`.
+    ways: The transports that the library reports to use: `P2P`, `SHM`, `NET/IB`, `GDRDMA`; and what
+        else texts say of ways: `peer access`, `virtual machine`.
+    adapters: The number of network adapters that the library uses, or that the machine has.
+    nearest: How near each accelerator's nearest network adapter is: `PIX`, `SYS`.
+    warnings: The library's warnings about something that is missing.
     relaxed: Whether relaxed ordering is on at all accelerators; null if no text says.
-    failed: What failed, according to the program."""
+    failed: What failed, according to the program.
+    peers: The figures of all hosts that were judged together; the run has the cells of one host.
+    """
 
     name: str
     version: str | None = None
@@ -40,5 +67,9 @@ class ToolRun(msgspec.Struct, frozen=True, kw_only=True):
     clashes: tuple[str, ...] = ()
     settings: dict[str, str] = {}
     ways: tuple[str, ...] = ()
+    adapters: int | None = None
+    nearest: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
     relaxed: bool | None = None
     failed: tuple[str, ...] = ()
+    peers: tuple[HostFigures, ...] = ()

@@ -7,9 +7,9 @@ NEEDS_ROOT = "run as root"
 
 
 class Gap(str):
-    """Fields of a machine's description that could not be read, with the reason. Without fields,
-    all fields are meant. The hooks of `notation` write a gap as `FIELD, FIELD: WHY` in files and
-    messages. Gaps with equal texts are equal."""
+    """Fields of a machine's description that could not be read, with the reason. A gap without
+    field names stands for all fields. Files and messages hold a gap as `FIELD, FIELD: WHY`. Gaps
+    with equal texts are equal."""
 
     fields: tuple[str, ...]
     why: str
@@ -21,6 +21,6 @@ class Gap(str):
 
 
 def read_gap(text: str) -> Gap:
-    """Returns the gap that a text in a file or message stands for."""
+    """Returns the gap that a text such as `FIELD, FIELD: WHY` describes."""
     fields, _, why = text.partition(": ")
     return Gap(why, *fields.split(", ")) if why else Gap(text)

@@ -1,5 +1,4 @@
-"""Finds the part of the host that a figure depends on. Events elsewhere on the host cannot change
-the figure.
+"""Finds the part of the host that can change a figure.
 
 Copies and kernels between devices, or within one device, are timed by the device and need nothing
 of the host. A copy to or from locked host memory shares the host's memory with other programs, but

@@ -69,8 +69,8 @@ class Crossing(NamedTuple):
 
 
 class Map:
-    """The graph of a machine. `places` says for each place which traffic the place forwards. The
-    ends of all links are places."""
+    """The graph of a machine. `places` says which traffic each place forwards. Every end of a link
+    is a place."""
 
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
@@ -123,8 +123,7 @@ class _Graph:
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         """Returns the cost and the number of the shortest paths from `source` to each place that
-        forwards traffic. Other places are left out: a thousand devices on few switches would each
-        need a thousand entries."""
+        forwards traffic."""
         if len(self.adjacent[source]) == 1:  # as its neighbour, which the others share
             (hop,) = self.adjacent[source]
             beyond = {} if hop.end in self._dead_ends else self.reach(hop.end)
@@ -222,7 +221,7 @@ class Flow(msgspec.Struct, frozen=True, gc=False):
 
 
 def share(flows: Sequence[Flow], capacity: Capacity) -> tuple[float, ...]:
-    """Returns the rate of each flow, in the order of `flows`. The unit is that of `capacity` ÷
+    """Returns the rate of each flow, in the order of `flows`. Rates are in the unit of `capacity` ÷
     weight.
 
     A flow without any limit has an infinite rate. Equal flows are computed once."""
@@ -272,7 +271,7 @@ def _fill(counts: Mapping[Flow, int], capacity: Capacity) -> dict[Flow, float]:
 def _settle(
     flow: Flow, count: int, rate: float, left: dict[Resource, float], load: dict[Resource, float]
 ) -> None:
-    """Takes what the flow finally uses off the capacity and load of its resources."""
+    """Subtracts the flow's final use of its resources from their capacity and load."""
     for resource, weight in flow.usage:
         left[resource] = max(0.0, left[resource] - weight * count * rate)
         if resource in load:

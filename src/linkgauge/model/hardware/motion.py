@@ -1,8 +1,8 @@
 """Computes when each of several flows moves data, and for how long.
 
-All flows of a group start together. The flows' rates are max-min fair shares of the resources that
-the flows cross. Rates are computed again whenever a flow starts to move or ends. Flows of one queue
-run one after another."""
+All flows start together. Their rates are max-min fair shares of the resources that they cross.
+Rates are computed again whenever a flow starts to move or ends. Flows of one queue run one after
+another."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DONE = 1e-9
 
 
 class FlowWork(msgspec.Struct, frozen=True):
-    """A number of bytes (`size`) to move with a flow. It takes `startup` seconds before bytes move.
-    Works with the same `queue` run one after another. An `endless` work repeats until all others
-    are done."""
+    """A number of bytes to move with a flow. `size` is in bytes. `startup` is the seconds before
+    the first byte moves. Works with the same `queue` run one after another. An `endless` work
+    repeats until all others are done."""
 
     flow: Flow
     size: int
@@ -34,8 +34,9 @@ class FlowWork(msgspec.Struct, frozen=True):
 
 class Movement(msgspec.Struct, frozen=True):
     """The progress of a transfer in one loop. Times are in seconds from the common start. `turn` is
-    when the transfer's turn comes, and `startup` is how long it then takes to start. `steps` has
-    times with the share of the bytes (0 to 1) that have moved by then."""
+    the time at which the transfer may begin. `startup` is the seconds that it then needs before
+    bytes move. `steps` has pairs of a time and the share of the bytes (0 to 1) that have moved by
+    then."""
 
     turn: float
     startup: float
@@ -46,8 +47,8 @@ class Movement(msgspec.Struct, frozen=True):
         return self.steps[-1][0]
 
     def at(self, share: float) -> float:
-        """Returns the time at which this share of many loops is done, as a number of loops. Each
-        loop includes the startup."""
+        """Returns the time at which this share of many loops' bytes has moved, divided by the
+        number of loops."""
         after = bisect.bisect_left(self.steps, share, lo=1, key=lambda step: step[1])
         (begin, before), (end, then) = self.steps[after - 1 : after + 1]
         moved = begin + (end - begin) * (share - before) / (then - before)
@@ -74,8 +75,7 @@ def movements(works: Sequence[FlowWork], capacity: Capacity) -> tuple[Movement, 
 
 
 class _Flows:
-    """Advances the flows of one group from event to event, where an event is the start or end of a
-    flow."""
+    """Advances the flows from event to event, where an event is the start or end of a flow."""
 
     def __init__(self, works: Sequence[FlowWork], capacity: Capacity) -> None:
         self._works = works

@@ -35,7 +35,7 @@ class TopologyPlace(msgspec.Struct, frozen=True):
 
 class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
     """A line between two places of the drawing, which stands for one or more links. The joint of a
-    network adapter has no wires, because no map has its link."""
+    network adapter has no wires."""
 
     a: str
     b: str
@@ -48,9 +48,8 @@ class Joint(msgspec.Struct, frozen=True, eq=False, dict=True):
         return sum(rates) if rates and all(rates) else None
 
     def carries_no_more(self, other: Joint) -> bool:
-        """Whether this joint certainly carries no more than `other`, both at their best. The answer
-        follows from their rates or, for links of a fabric, from equal kinds of links. A joint
-        carries no more than itself."""
+        """Whether this joint certainly carries no more than `other`, with all links at their best.
+        The joints' rates decide or, for links of a fabric, equal kinds of links."""
         if self.rate and other.rate:
             return self.rate <= other.rate
         own, others = ([w.grade for w in one.wires if w.kind == "fabric"] for one in (self, other))
@@ -84,7 +83,7 @@ class Topology(msgspec.Struct, frozen=True):
 
 def topology_of(machine: Machine, single: Collection[str] = ()) -> Topology:
     """Returns the drawing of a machine. Switches and links named in `single` are not merged with
-    like ones."""
+    similar ones."""
     wiring = machine.wiring
     is_cluster = any(device.node for device in machine.all_devices)
     apart = {device.memory for device in machine.all_devices if device.node or device.is_cpu}
@@ -158,7 +157,7 @@ def _adapters(
     machine: Machine, inside: Mapping[str, str], nodes: Sequence[str]
 ) -> Iterator[TopologyPlace]:
     """Yields the network adapters. Each is placed below the closest bridge that leads to an
-    accelerator, else below its node."""
+    accelerator. Without such a bridge, it is placed below its NUMA node."""
     known = {one.pci: one.name for one in machine.known.interfaces if one.pci}
     known |= {one.pci: one.name for one in machine.known.adapters if one.pci}
     for address, name in known.items() if nodes else ():

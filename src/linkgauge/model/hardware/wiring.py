@@ -128,9 +128,9 @@ def _nics(transfer: Transfer) -> tuple[Part, ...]:
 
 
 class Wiring:
-    """The map of a machine's memories, switches and bridges. `switches` are the switches of
-    fabrics. `_unsure` are places that may be no switches. `_idle` counts, for each device, the
-    links that are down and do not report where they lead."""
+    """The map of a machine's memories, switches and bridges. `switches` has the switches of
+    fabrics. `_unsure` has the places that were taken for switches without proof. `_idle` has each
+    device's number of links that are down and do not report where they lead."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -228,8 +228,8 @@ class Wiring:
             yield _wire(part, link.a, link.b, "fabric", grade=grade, nominal=link.rate)
 
     def _remote(self, here: str, remote: str | None) -> str | None:
-        """Returns the place that a link leads to, or None if the place may be a switch. A GPU that
-        no backend reaches counts as no switch, because nothing shows that it forwards traffic."""
+        """Returns the place that a link leads to, or None if the library does not report it. A GPU
+        that no backend can use gets a name of its own, so that it is not taken for a switch."""
         kind, _, address = (remote or "").partition(" ")
         if kind == "device":
             return f"gpu {address}" if address in self._hidden else None
@@ -274,13 +274,13 @@ class Wiring:
         return None if route is None else [(self.wires[each.number], each) for each in route]
 
     def is_unsure(self, begin: str, end: str) -> bool:
-        """Whether the route passes a place that may be no switch."""
+        """Whether the route passes a place that was taken for a switch without proof."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
     def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
-        """Returns the fabric links on the route, by their ends. Links to several switches count as
-        one bundle. Empty if the route passes a memory, because memories are not known to forward
-        traffic."""
+        """Returns the bundles of fabric links on the route, by their ends. Links to several
+        switches count as one bundle. Returns nothing if the route passes another memory, because
+        memories may not forward traffic."""
         crossed = self.route(begin, end) or ()
         passed = {crossing.end for _, crossing in crossed} - {begin, end} - self.switches
         if passed and not any(map(is_node, (begin, end))):

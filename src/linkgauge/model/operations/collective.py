@@ -107,9 +107,9 @@ bytes are still to be sent, so the content there is undefined."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Numbers of elements of a collective: of the call (`count`), of a rank's send buffer and
-    receive buffer. In place, rank r sends from `send_step` × r in the receive buffer, and receives
-    at `receive_step` × r."""
+    """Numbers of elements in a collective. `count` is for one call, `send` and `receive` for the
+    buffers of a rank. If the collective is in place, rank r sends from element `send_step` × r of
+    the receive buffer and receives at element `receive_step` × r."""
 
     count: int
     send: int
@@ -288,9 +288,9 @@ def content_fields(
 
 
 class ElementOrigin(msgspec.Struct, frozen=True):
-    """Where the elements in a rank's receive buffer come from. Element i is element `base + i %
-    chunk` of rank `first + i // chunk`. For a reduction, it is the reduction of that element over
-    all ranks."""
+    """The ranks and elements that a rank's receive buffer is filled from. Element i of the buffer
+    is element `base + i % chunk` of rank `first + i // chunk`. In a reduction, it is the reduction
+    of this element over all ranks."""
 
     first: int = 0
     chunk: int = 1 << 62

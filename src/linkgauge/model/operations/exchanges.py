@@ -8,7 +8,7 @@ around the root, and partners whose numbers differ in a bit.
 There are three other algorithms. Several rings run at once, each with a part of the bytes and over
 separate links. Two trees each carry half of the bytes; a rank that passes data on in one tree is a
 leaf of the other (P. Sanders, J. Speck and J. Larsson Träff, Two-tree algorithms for full bandwidth
-broadcast, reduction and scan, Parallel Computing 35 (2009)); The switch itself reduces: it reads
+broadcast, reduction and scan, Parallel Computing 35 (2009)). The switch itself reduces: it reads
 the data of all ranks and stores the result to all ranks (B. Klenk et al., An in-network
 architecture for accelerating shared-memory multiprocessor collectives, ISCA 2020)."""
 
@@ -62,8 +62,8 @@ def phases(
     algorithm: Algorithm = "ring",
     rings: int | Sequence[Order] = 1,
 ) -> tuple[Phase, ...]:
-    """Returns the phases of one call of `size` bytes, one after another; none for a single rank.
-    Uses `algorithm` if the collective can run by it, else `rings` rings. Raises ValueError for a
+    """Returns the phases of one call of `size` bytes, one after another; none for a single rank. If
+    the collective cannot run by `algorithm`, `rings` rings are used. Raises ValueError for a
     hypercube if the number of ranks is no power of two."""
     if ranks < 2:
         return ()
@@ -125,8 +125,8 @@ def ring_orders(ranks: int, rings: int) -> tuple[Order, ...]:
 @lru_cache(maxsize=64)
 def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order, ...]:
     """Returns as many rings as are found that use separate links, at most `most`. `links[a][b]` is
-    the number of links from rank a to rank b. Returns none if no ring joins all ranks, or if there
-    are too many ranks."""
+    the number of links from rank a to rank b. The result is empty if no ring joins all ranks, or if
+    there are too many ranks."""
     ranks, limit = len(links), min(map(sum, (*links, *zip(*links, strict=True))))
     if ranks > _SEARCHED:
         return ()
@@ -135,10 +135,9 @@ def rings_over(links: tuple[Order, ...], most: int | None = None) -> tuple[Order
 
 
 def _apart(links: Sequence[Order], rings: int) -> list[Order]:
-    """Returns this number of rings without a common link, or an empty list if they are not found.
-    On links between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6
-    ranks (T. Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29
-    (1980))."""
+    """Returns `rings` rings without a common link, or an empty list if they are not found. On links
+    between all ranks, the largest possible number, ranks - 1, exists except for 4 and 6 ranks (T.
+    Tillson, A Hamiltonian decomposition of K*2m, Journal of Combinatorial Theory B 29 (1980))."""
     ranks, found = len(links), list[Order]()
     free = {(a, b): count for a, row in enumerate(links) for b, count in enumerate(row)}
     left = _STEPS

@@ -42,9 +42,9 @@ _SINGLE = 2.0**-24
 
 
 class ProductType(msgspec.Struct, frozen=True):
-    """The number type of a matrix product. `name` is for people, and `bytes` is the size of one
-    number. `error` is the relative error of an element beyond that of sums in single precision. The
-    cause is that inputs are cut to the type or the result is rounded."""
+    """The number type of a matrix product. `name` is for people. `bytes` is the size of one number.
+    `error` is the relative error of an element because inputs are cut to the type or the result is
+    rounded. The error of sums in single precision is not part of `error`."""
 
     name: str
     bytes: int
@@ -76,8 +76,8 @@ def operations_of(order: int) -> int:
 
 
 def tolerance(operation: object, order: int) -> float:
-    """Returns the largest error that the signed sum of `BLOCK` neighbours in a row of a correct
-    product may have.
+    """Returns the largest error that a correct product may have in the signed sum of `BLOCK`
+    neighbours in a row.
 
     An element is a sum of n products of N(0, 1) numbers, and about √n large. In single precision,
     the standard deviation of its error is below n · 2⁻²⁴. Each of n additions rounds a partial sum
@@ -89,8 +89,8 @@ def tolerance(operation: object, order: int) -> float:
 
 
 def wrong_sum(order: int, row: int, block: int, found: float, expected: float) -> str:
-    """Returns a sentence about a wrong signed sum in a product. `block` is the number of the block
-    of columns, from 0, in the row."""
+    """Returns a sentence that says where a product is wrong: its row and columns, the sum found
+    there, and the expected sum. `block` is the number of the block of columns, from 0."""
     columns = f"{block * BLOCK} to {min((block + 1) * BLOCK, order) - 1}"
     where = f"row {row}, columns {columns}"
     return f"the product is wrong in {where}: their sum is {found:.6g}, expected {expected:.6g}"
@@ -176,13 +176,12 @@ class Operation(msgspec.Struct, frozen=True):
     """An operation that the transfers of a cell carry out, with its properties.
 
     name: Its name in cells and files.
-    lacking: The end of a sentence that begins with a backend's name and says that the backend lacks
-        the operation.
+    lacking: The rest of the sentence, after a backend's name, that says that the backend lacks the
+        operation.
     is_copy: Whether the operation only moves bytes. Copies may run at the same time, over several
         backends, and by another engine.
-    is_compared: Whether the bytes in its buffers are compared. Others check themselves: a wrong
-        pointer derails a chase, a missing flag ends a ping-pong, and fresh memory is checked while
-        it is touched. Other tools use buffers of their own.
+    is_compared: Whether the bytes in its buffers are compared. Other operations check themselves,
+        or use the buffers of another tool.
     is_single: Whether each sample is a single iteration. Percentiles of samples then mean
         something.
     is_by_bytes: Whether the bytes that it moves over links and through memories determine its time.
@@ -191,7 +190,8 @@ class Operation(msgspec.Struct, frozen=True):
     by_flags: Whether each side signals by a store to the other side's memory.
     between_cpus: Whether bytes move between the caches of CPUs.
     in_memory: Whether its first transfer has memories. The transfer is `null -> null` otherwise.
-    loads_beside: Whether the transfers after the first are plain copies that run beside the first.
+    loads_beside: Whether the transfers after the first are plain copies that run at the same time
+        as the first.
     follows_pointers: Whether the scale of the transfer is the size of the memory that the chase
         visits.
     has_size: Whether the size of a cell has a meaning.

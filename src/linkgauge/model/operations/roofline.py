@@ -19,9 +19,8 @@ _HELD_UP = 0.8
 
 class Bottleneck(msgspec.Struct, frozen=True):
     """The part of the machine that limits a workload. `kind` is the part that takes the most time;
-    null if no part explains half of the time. `shares` has, for each part, the share of a loop's
-    time that the part would take at the rate that it reaches alone. `share` is the share of the
-    limiting part."""
+    null if no part explains half of the time. `shares` has each part's share of the time of a loop,
+    if the part works at its full rate. `share` is the share of the limiting part."""
 
     kind: BoundKind | None
     share: float
@@ -29,9 +28,9 @@ class Bottleneck(msgspec.Struct, frozen=True):
 
 
 def bound_of(done: WorkDone) -> Bottleneck | None:
-    """Returns the part that limits the work, by a roofline with a roof for each link (Williams,
-    Waterman and Patterson, 2009). Returns None if no rate is known. If the host needs most of the
-    loop to launch work, launching is the limit, because the device then waits for launches."""
+    """Returns the part that limits the work, by a roofline model with a roof for each part. Returns
+    None if no rate is known. If the host spends most of the loop launching work, launching is the
+    limit."""
     needs, rates = done.demands, done.rates
     parts: tuple[tuple[BoundKind, float, float | None], ...] = (
         ("host link", needs.to_device, rates.to_device),

@@ -33,9 +33,10 @@ the input, and one for the gradient of the weights."""
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """The shape of a decoder model. `layers` is the number of layers, and `hidden` the numbers per
-    token. There are `heads` of queries and `kv_heads` of keys and values. SwiGLU has `intermediate`
-    numbers inside. `vocabulary` is the number of tokens."""
+    """The shape of a decoder model. `layers` is the number of layers. `hidden` is how many numbers
+    a token has. `heads` and `kv_heads` are the numbers of heads for queries, and for keys and
+    values. `intermediate` is the inner width of SwiGLU. `vocabulary` is the number of different
+    tokens."""
 
     name: ModelName
     hidden: int
@@ -57,8 +58,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters. The embedding is left out, although the last product uses it
-        again."""
+        """The number of parameters. The embedding is not counted."""
         return self.layers * self.layer_parameters + self.hidden
 
     @property
@@ -92,8 +92,8 @@ class ModelShape(msgspec.Struct, frozen=True):
         return (1 + BACKWARD) * self.prefill_operations(batch, tokens)
 
     def decode_bytes(self, batch: int, context: int, numbers: NumberKind) -> int:
-        """Returns the bytes of device memory that one step must read: every weight once (including
-        the last product's), and the keys and values of the context."""
+        """Returns the bytes of device memory that one step must read. These are all weights once,
+        and the keys and values of the context."""
         return self.weight_bytes(numbers) + self.cache_bytes(batch, context, numbers)
 
     def _operations(self, tokens: int, attended: int) -> int:

@@ -8,13 +8,13 @@ change lasts to the end of the interval. A dip has few runs, and the level comes
 ends of a dip are tested as one (A. Olshen, E. Venkatraman, R. Lucito, M. Wigler, Biostatistics 5,
 2004). A p-value is that of Student's t, times the number of stretches of the same kind tried in all
 intervals (Bonferroni; K. Worsley, JASA 74, 1979, for one change). Most of the significance is for
-changes that last. The most significant candidate is taken, and then each next candidate whose
-interval contains no end of one taken before. Finally each must remain significant when it is tested
-between its neighbours.
+changes that last. Candidates are taken in order of significance, unless a taken candidate ends
+within their interval. Finally each candidate must remain significant when it is tested between its
+neighbours.
 
 The unit of evidence is the run, not the sample: the scatter of a run's samples is not used. All
 computations use logarithms, so changes are relative. A single run far off its neighbours is first
-moved to within `_FAR` deviations. One slow run is no change, nor are two."""
+moved to within `_FAR` deviations. One or two slow runs are no change."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ log likelihood is at most this much below the best (D. Hinkley, Biometrika 57, 1
 class ChangePoint(msgspec.Struct, frozen=True):
     """A change of the level at value number `at` (from 0). With 95 % confidence, the change is
     between `first` and `last`. `before` and `after` are the medians of the values up to the
-    neighbouring changes. `p` takes into account how many stretches of the same kind were tried."""
+    neighbouring changes. `p` is adjusted for the number of stretches that were tried."""
 
     at: int
     first: int
@@ -74,9 +74,9 @@ class ChangePoint(msgspec.Struct, frozen=True):
 
 
 class _Stretch(msgspec.Struct, frozen=True, order=True):
-    """The values `first` to `last` (exclusive), tested against the other values of `begin` to `end`
-    (exclusive). Stretches are ordered by `p`, then by `t`. `p` takes into account how many
-    stretches were tried. `t` is stored as a negative number."""
+    """The values from `first` to `last` (exclusive), tested against the other values from `begin`
+    to `end` (exclusive). `p` is adjusted for the number of stretches that were tried. `t` is stored
+    as a negative number, so that sorting puts the clearest stretch first."""
 
     p: float
     t: float
@@ -94,8 +94,8 @@ class _Stretch(msgspec.Struct, frozen=True, order=True):
 def change_points(
     values: Sequence[float], significance: float = SIGNIFICANCE
 ) -> tuple[ChangePoint, ...]:
-    """Returns the changes of a series of positive values, in order. Returns none for fewer than 2 ×
-    LEAST values."""
+    """Returns the changes of a series of positive values, in order. The result is empty for fewer
+    than 2 × LEAST values."""
     if len(values) < 2 * LEAST or min(values) <= 0:
         return ()
     logs = [math.log(value) for value in values]
@@ -118,8 +118,8 @@ def change_points(
 
 
 def holding(ps: Sequence[float], of: int, significance: float = SIGNIFICANCE) -> float:
-    """Returns the largest of the p-values that counts as significant among `of` series, or 0 if
-    none does (Y. Benjamini, Y. Hochberg, JRSS B 57, 1995). If no series changes, the probability of
+    """Returns the largest p-value that still counts as significant among `of` series, or 0 if none
+    does (Y. Benjamini, Y. Hochberg, JRSS B 57, 1995). If no series changes, the probability of
     finding any change is at most `significance`."""
     held = (
         p for rank, p in enumerate(sorted(ps), start=1) if p <= significance * min(1, rank / of)
@@ -142,9 +142,8 @@ def _tamed(logs: Sequence[float]) -> list[float]:
 
 
 def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
-    """Returns the changes that are no larger than the distance between two levels that runs
-    alternate between. A series that alternates has two modes and may stay in one mode for a
-    while."""
+    """Returns the changes that only move between two levels that the runs alternate between. A
+    series that alternates may stay at one level for a while."""
     bounds = list(pairwise([0, *ats, len(logs)]))
     levels = [statistics.median(logs[begin:end]) for begin, end in bounds]
     noise = robust_deviation(
@@ -192,17 +191,17 @@ def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 @lru_cache
 def _tries(length: int) -> dict[int, float]:
-    """Returns the factor by which p-values are multiplied in a series of this length. The key is 1
-    for changes and 2 for dips, which is their number of ends within an interval."""
+    """Returns the factor by which p-values are multiplied in a series of this length. The factor
+    for changes has the key 1, the factor for dips the key 2."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
     dips = sum(1 for of in _seeded(length) for _ in _dips(*of))
     return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}
 
 
 class _Sums:
-    """Computes the t of any stretch quickly, from running sums of the values and of their squares
-    about the mean. Outliers are moved closer first. A stretch counts if its p-value, multiplied by
-    the number of stretches of the same kind, is below the significance."""
+    """Computes the t of any stretch quickly, from running sums. Outliers are moved closer first. A
+    stretch counts if its p-value, multiplied by the number of stretches of the same kind, is below
+    the significance."""
 
     def __init__(self, values: list[float], significance: float) -> None:
         self._values, values = values, _tamed(values)
@@ -248,9 +247,9 @@ class _Sums:
         return found if self._is_of_several(found) else None
 
     def _is_of_several(self, one: _Stretch) -> bool:
-        """Whether enough values (LEAST) inside the stretch are nearer to the stretch's level, and
-        enough values outside are nearer to the other level. Two slow runs and an average run beside
-        them are not enough."""
+        """Whether the stretch rests on more than a few values. At least LEAST values inside must be
+        nearer to the stretch's level than to the other level, and at least LEAST values outside
+        nearer to the other level."""
         inside = self._values[one.first : one.last]
         outside = self._values[one.begin : one.first] + self._values[one.last : one.end]
         level, other = statistics.median(inside), statistics.median(outside)
@@ -259,18 +258,18 @@ class _Sums:
         return min(own, others) >= LEAST
 
     def between(self, stretch: _Stretch, begin: int, end: int, wider: float) -> _Stretch:
-        """Returns the same change or dip tested in another interval. Errors are `wider` times as
-        large."""
+        """Returns the same change or dip, tested between `begin` and `end`. Errors are multiplied
+        by `wider`."""
         last = end if stretch.last == stretch.end else stretch.last
         t = self._t(begin, end, self._explained(stretch.first, last, begin, end)) / wider
         return self._stretch(t, stretch.first, last, begin, end)
 
     def wider(self, ats: Iterable[int]) -> float:
         """Returns the factor by which the error of a mean exceeds that of independent values. `ats`
-        are the places at which the level changes. Neighbouring values may be alike, as in runs that
-        stay in one of two modes for a while. Many such values say as little as a few independent
-        values (G. Box, G. Jenkins, Time Series Analysis, 1970: the variance of an autoregressive
-        mean). A correlation of up to one standard error counts as chance."""
+        are the positions at which the level changes. Neighbouring values may be correlated, as in
+        runs that stay in one of two modes for a while. Such values say as little as fewer
+        independent values (G. Box, G. Jenkins, Time Series Analysis, 1970: the variance of an
+        autoregressive mean). A correlation of up to one standard error counts as chance."""
         rest = list[float]()
         for begin, end in pairwise([0, *sorted(ats), self.length]):
             mean = (self._sums[end] - self._sums[begin]) / (end - begin)

@@ -66,7 +66,7 @@ class RunChange(msgspec.Struct, frozen=True):
 
 class Doubt(msgspec.Struct, frozen=True):
     """The larger error that applies if a cell varies more than assumed. `part` is the share of all
-    cells that may vary so much."""
+    cells for which this may be true."""
 
     error: float
     degrees: float
@@ -77,8 +77,8 @@ class Doubt(msgspec.Struct, frozen=True):
 
 
 class SideTest(msgspec.Struct, frozen=True):
-    """The result of testing two sides: the difference of the logarithms, its standard error and
-    degrees of freedom, and its `p`. `p` is at least the p of the `doubt`."""
+    """The result of testing two sides. `log` is the difference of their logarithms. `error` is its
+    standard error, with `degrees` degrees of freedom. `p` is at least the p of the `doubt`."""
 
     log: float
     error: float
@@ -90,9 +90,9 @@ class SideTest(msgspec.Struct, frozen=True):
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The runs of a cell on one side of a comparison, as logarithms of their figures. `within` is
-    the variance of a single run by the run's own interval. It is null without an interval that
-    describes other runs."""
+    """The runs of a cell on one side of a comparison. `logs` are the logarithms of their figures.
+    `within` is the variance of a single run, from the interval of that run. It is null if the
+    interval says nothing of other runs."""
 
     logs: tuple[float, ...]
     within: Spread | None = None
@@ -103,8 +103,8 @@ class Side(msgspec.Struct, frozen=True):
 
 
 def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
-    """Returns the variance of a run's figure, from the run's interval: the variance for which the
-    interval has its measured coverage."""
+    """Returns the variance between runs that a single run's interval implies. With this variance,
+    the interval covers the share `coverage` of other runs."""
     half = (math.log(high) - math.log(low)) / 2
     deviation = max(half / critical(1 - coverage, degrees), LEAST)
     return Spread(deviation * deviation, degrees)
@@ -113,10 +113,10 @@ def within(low: float, high: float, coverage: float, degrees: float) -> Spread:
 def compare_sides(
     first: Side, second: Side, spread: Spread | None, own_degrees: int, stretched: float = 1.0
 ) -> SideTest | None:
-    """Compares two sides, which both have runs. Returns None if the variation of runs is unknown.
-    `own_degrees` are the degrees of freedom of the cell's own runs, including the history. With
-    fewer than two, the variation is at least what the intervals of the cell's single runs suggest.
-    The errors of these intervals are multiplied by `stretched`."""
+    """Tests the difference between two sides, each with at least one run. Returns None if the
+    variation of runs is unknown. `own_degrees` are the degrees of freedom of the cell's own runs,
+    including the history. If there are fewer than two, the intervals of single runs are tested as
+    well, and the larger p counts. The errors of these intervals are multiplied by `stretched`."""
     log = second.mean - first.mean
     by_runs = None if spread is None else _by_runs(log, first, second, spread)
     alone = _by_intervals(log, first, second, stretched) if own_degrees < FEW else None
@@ -143,8 +143,7 @@ def _test(
 
 
 def errors_apart(first: Side, second: Side) -> float | None:
-    """Returns the distance between the sides in standard errors, by the intervals of single
-    runs."""
+    """Returns the difference of the sides in standard errors, by the intervals of single runs."""
     one = _by_intervals(second.mean - first.mean, first, second, 1.0)
     return None if one is None else one.log / one.error
 
@@ -172,7 +171,7 @@ def _welch(spreads: tuple[Spread, Spread], counts: tuple[int, int]) -> tuple[flo
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Returns the p-values, each adjusted for all of them by Holm's method."""
+    """Returns the p-values, adjusted for their number by Holm's method."""
     order = sorted(range(len(p)), key=p.__getitem__)
     adjusted, least = [1.0] * len(p), 0.0
     for at, number in enumerate(order):
@@ -206,8 +205,8 @@ def changed_to(ratio: float, better: Better) -> ChangedTo:
 
 
 def loss(ratio: float, better: Better) -> float:
-    """Returns the loss of a figure as a fraction of another figure, from the ratio of the first to
-    the other. Negative for a gain."""
+    """Returns the loss of a figure as a fraction of the reference. `ratio` is the figure divided by
+    the reference. A gain is negative."""
     return 1 - ratio if better == "higher" else ratio - 1
 
 
@@ -252,7 +251,8 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: Better) -> Needed:
-    """Returns the loss that can be found in a cell, if `cells` cells are compared."""
+    """Returns the smallest loss that these runs can find in a cell, and how many more runs would
+    find the loss that `aim` names. `cells` is the number of compared cells."""
 
     def found(counts: tuple[int, int], more: int) -> float:
         scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
@@ -269,7 +269,8 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
 
 
 def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better) -> float:
-    """Returns the true loss that is found with the probability `POWER`."""
+    """Returns the true loss that is found with the probability `POWER`, if `cells` cells are
+    compared."""
     whole = max(1, min(int(degrees), 100_000))
     level = float(f"{min(0.5, aim.significance / cells):.3g}")
     clear = shift_found(level, _rounded(whole), _EACH) * error

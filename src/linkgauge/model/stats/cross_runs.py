@@ -1,10 +1,10 @@
 """Estimates how much the true variances of cells differ, from products over different runs.
 
 An outlying run makes several squared deviations large at once. With heavy tails, variances from few
-runs therefore differ much, even among cells that truly vary alike. Two disjoint pairs of runs are
-independent. The mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over different runs a, b, c, d is therefore
-σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of Mathematical
-Statistics 27, 1956); If the first factor is of one cell and the second of another cell, the mean is
+runs therefore differ much, even among cells whose true variances are equal. Two disjoint pairs of
+runs are independent. The mean of (y_a - y_b)²/2 × (y_c - y_d)²/2 over different runs a, b, c, d is
+therefore σ⁴ without bias, whatever the distribution (J. Tukey's polykay k₂₂, Annals of Mathematical
+Statistics 27, 1956). If the first factor is of one cell and the second of another cell, the mean is
 σ₁² σ₂², however the cells of a run are correlated. The mean difference between σ⁴ and σ₁² σ₂² over
 cells is the variance of σ² among cells."""
 
@@ -55,8 +55,7 @@ def added(grams: Iterable[Gram]) -> Gram:
 
 def square(of: Gram) -> float | None:
     """Returns the square of the sum of the cells' variances, as the mean product over all disjoint
-    pairs of runs. Returns None if there are no two disjoint pairs: no set has four runs, and at
-    most one set has two."""
+    pairs of runs. Returns None if there are no two disjoint pairs."""
     total = count = 0.0
     sums = list[tuple[float, int]]()
     for own in of:
@@ -96,8 +95,8 @@ def square_of(cell: Sequence[Deviation]) -> float | None:
 
 
 class Kind(NamedTuple):
-    """Alike cells with the same runs. `squares` is the sum of the squares of their variances, and
-    `square` is the square of the sum of their variances."""
+    """Similar cells with the same runs. `cells` is their number. `squares` is the sum of the
+    squares of their variances, and `square` the square of the sum."""
 
     cells: int
     squares: float
@@ -133,7 +132,8 @@ class KindsTogether(NamedTuple):
 
 
 def unlikeness(found: Sequence[KindsTogether]) -> Unlikeness:
-    """Returns how much the variances of all cells differ. Each group has the same runs."""
+    """Returns how much the variances of all cells differ. The cells of one item of `found` have the
+    same runs."""
     between = _between(found)
     return Unlikeness(_within(found, between or 0.0), between)
 
@@ -149,9 +149,8 @@ def _between(found: Sequence[KindsTogether]) -> float | None:
 
 
 def _within(found: Sequence[KindsTogether], between: float) -> float | None:
-    """Returns the variance of σ² within kinds, relative to each kind's level. Few runs determine a
-    kind's level only roughly. The less kinds differ, the more the level is moved to the common
-    level; otherwise a kind's excess over its own estimate would be biased."""
+    """Returns the variance of σ² within kinds, relative to each kind's level. If kinds differ
+    little, their levels are moved towards the common level."""
     apart, level = list[float](), list[float]()
     middle = fmean(kind.variance for one in found for kind in one.kinds) if found else 0.0
     for kind in (kind for one in found for kind in one.kinds if kind.cells > 1):
@@ -165,8 +164,8 @@ def _within(found: Sequence[KindsTogether], between: float) -> float | None:
 def _ratio(
     apart: Sequence[float], level: Sequence[float], errors: float, *, centred: bool = False
 ) -> float:
-    """Returns the variance of the logarithm of σ², from its variance relative to the squared mean.
-    Assumes a lognormal distribution."""
+    """Returns the variance of the logarithm of σ², for a lognormal distribution. `apart` is the
+    variance of σ², and `level` the square of its mean."""
     if sum(level) <= 0:
         return _VERY
     ratio = sum(apart) / sum(level)

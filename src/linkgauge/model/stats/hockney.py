@@ -72,8 +72,8 @@ def fit(
 
 
 def _least_squares(points: Sequence[Timed]) -> tuple[float, float, float, float]:
-    """Returns t0 and 1 ÷ r∞ with the least sum of (t0 ÷ t + bytes ÷ r∞ ÷ t - 1)². Also returns the
-    error of each if all times are wrong by 100 %. Negative values become 0."""
+    """Returns t0 and 1 ÷ r∞ by least squares of the relative deviations. Negative values become 0.
+    Also returns how far each may be off if all times are wrong by 100 %."""
     # In units of the largest point: squares of seconds and bytes lie too far apart.
     most = points[-1]
     u = [most.seconds / point.seconds for point in points]

@@ -1,13 +1,13 @@
 """Computes intervals into which the median of another run falls.
 
-A cell is measured in visits. Each visit has its own buffers, gates and moment, like another run,
-and figures vary with all of these. Intervals are therefore computed from visits, not samples.
-Samples taken back to back share buffers and moment: intervals from their scatter alone covered only
-79 % of what they should.
+A cell is measured in visits. Each visit (round of samples) has its own buffers, start signals and
+moment, like another run, and figures vary with all of these. Intervals are therefore computed from
+visits, not samples. Samples taken back to back share buffers and moment: intervals from their
+scatter alone covered only 79 % of what they should.
 
 An interval has two parts. Variation between visits is assumed to be normal. Its variance is the
 variance of the visits' means, less the part due to the scatter of samples. This variance is pooled
-over alike cells, because a cell has few visits, and Student's t is narrow only if many visits
+over similar cells, because a cell has few visits, and Student's t is narrow only if many visits
 determine the variance (G. Snedecor, W. Cochran, Statistical Methods, 8th ed., 6.9, 12.3 and 13).
 Variation between samples is seldom normal: copies take one of two or three durations, or stall now
 and then. That part is therefore computed from the order of the samples alone (T. Hettmansperger, S.
@@ -64,8 +64,8 @@ no sample lies."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A cell's headline figure, and its interval as logarithms. The variation between visits has
-    `degrees` degrees of freedom and comes from the visits of `alike` cells."""
+    """A cell's headline figure, with its interval from `low` to `high` as logarithms. The variation
+    between visits has `degrees` degrees of freedom and comes from `alike` cells."""
 
     figure: float
     low: float
@@ -78,16 +78,16 @@ class Estimate(msgspec.Struct, frozen=True):
         return math.log(self.figure)
 
     def interval(self) -> tuple[float, float]:
-        """Returns the range into which another run's median falls with the probability `COVERAGE`,
-        in the samples' unit. The range always contains the figure, however numbers are rounded."""
+        """Returns the interval into which another run's median falls with the probability
+        `COVERAGE`. The interval is in the samples' unit and always contains the figure."""
         return min(math.exp(self.low), self.figure), max(math.exp(self.high), self.figure)
 
 
 class _Spread(msgspec.Struct, frozen=True):
-    """The variation of a cell's figures. `between` is the variance between the means of visits,
-    with `degrees` degrees of freedom (None and 0 for one visit). `scatter` is the variance of a
-    single sample within a visit (None if no visit has two samples). `share` is the fraction of
-    `scatter` that remains in a visit's mean."""
+    """The variation of a cell's figures. `between` is the variance between the means of visits
+    (rounds of samples); None for one visit. `degrees` is its degrees of freedom. `scatter` is the
+    variance of a single sample within a visit; None if no visit has two samples. `share` is the
+    fraction of `scatter` that remains in a visit's mean."""
 
     between: float | None
     degrees: int
@@ -96,18 +96,18 @@ class _Spread(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> float:
-        """The square of the figure's standard error, by the cell's visits or, for one visit, by the
-        samples."""
+        """The square of the figure's standard error. It comes from the cell's visits or, for one
+        visit, from the samples."""
         if self.between is not None:
             return self.between * _median_factor(self.degrees + 1)
         return (self.scatter or 0.0) * self.share
 
 
 class _Pooled(msgspec.Struct, frozen=True):
-    """The variation of alike cells together. `between` is the variance between the means of visits,
-    with `degrees` degrees of freedom. `within` is the part of that variance that samples within
-    visits cause. `scatter` is the variance of a single sample (None if no visit has two samples).
-    `alike` is the number of cells."""
+    """The variation of several similar cells together. `between` is the variance between the means
+    of visits, with `degrees` degrees of freedom. `within` is the part of `between` that comes from
+    samples within visits. `scatter` is the variance of a single sample; None if no visit has two
+    samples. `alike` is the number of cells."""
 
     between: float
     within: float
@@ -117,9 +117,8 @@ class _Pooled(msgspec.Struct, frozen=True):
 
 
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
-    """Returns the estimate for each of these alike cells, from its visits. Returns None for a cell
-    with a figure that is not positive, and for all cells if none has two visits, because no
-    variance is known."""
+    """Returns the estimate for each of several similar cells. An estimate is None if a figure of
+    the cell is not positive. All estimates are None if no cell has two visits."""
     spread = [_spread(own) if own else None for own in map(_logs, cells)]
     pools = _Pools([each for each in spread if each])
     return [
@@ -152,9 +151,9 @@ def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estim
 
 
 class _Pools:
-    """The variations of cells, in order of variance, so that alike cells can be pooled. A cell with
-    one visit has no variance between visits. A cell with one sample per visit has no variance
-    within visits. Neither counts as 0."""
+    """The variations of cells, sorted by variance so that similar cells can be pooled. A cell with
+    one visit says nothing about the variance between visits. A cell with one sample per visit says
+    nothing about the variance within visits."""
 
     def __init__(self, spread: Sequence[_Spread]) -> None:
         known = [(each.between, each) for each in spread if each.between is not None]
@@ -168,9 +167,8 @@ class _Pools:
         self._sampled = _sums(0 if scatter is None else degrees for scatter, degrees in scatters)
 
     def of(self, own: _Spread) -> _Pooled | None:
-        """Returns the pooled variation of all cells like this cell; if this cell has no variance,
-        of all cells. A noisier cell is left out only if it certainly differs. Returns None if
-        nothing is known."""
+        """Returns the pooled variation of the cells that vary like this cell. If this cell has no
+        variance, all cells are pooled. Returns None if no variance is known."""
         low, high = 0, len(self._variances)
         if own.between is not None:
             at = min(own.degrees, len(_F)) - 1
@@ -190,9 +188,8 @@ class _Pools:
         return _Pooled(between / degrees, within, single, int(degrees), high - low)
 
     def _without_quieter(self, own: float, degrees: int, low: int, high: int) -> int:
-        """Returns the index of the first cell to pool, so that the pooled cells together are as
-        noisy as this cell. Many cells may be quieter; a few of the quieter cells may still be like
-        this cell."""
+        """Returns the index of the first cell to pool. Quieter cells before this index are left
+        out, so that the pooled cells are as noisy as this cell."""
 
         def is_like(first: int) -> bool:
             rest = self._degrees[high] - self._degrees[first] - degrees
@@ -240,9 +237,9 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
 
 
 def _of_samples(visits: VisitSamples, middle: float, apart: float) -> tuple[float, float] | None:
-    """Returns how far an interval of all samples reaches below and above the median of the samples.
-    The fraction `apart` of the differences between visits is removed first. Returns None for too
-    few samples."""
+    """Returns how far the median's interval reaches below and above the median of all samples. The
+    fraction `apart` of the differences between visits is removed first. Returns None for too few
+    samples."""
     ordered = sorted(
         sample - offset
         for visit in visits
@@ -268,9 +265,9 @@ def _bound(outer: float, inner: float, share: float, centre: float) -> float:
 
 @cache
 def _place(count: int) -> tuple[int, float] | None:
-    """Returns where an interval of the median with `COVERAGE` begins. The first number is the rank
-    of a sample, counted from either end. The second is the fraction of the distance to the next
-    sample. Returns None if even all samples are too few."""
+    """Returns the sample at which an interval of the median with `COVERAGE` begins. The first
+    number is the sample's rank from either end. The second is the fraction of the distance to the
+    next sample. Returns None for too few samples."""
     ranks = range(1, count // 2 + 1)
     covered = list(accumulate((math.comb(count, k - 1) for k in ranks), initial=0))
     shares = [1 - 2 * below / 2**count for below in covered]

@@ -28,7 +28,7 @@ class Mode(msgspec.Struct, frozen=True):
     """One of two groups of a cell's samples, such as the fast or the slow samples.
 
     median: The median of the group's samples, in the result's unit.
-    gates: The number of gates with most of their samples in the group.
+    gates: The number of gates (start signals) whose samples are mostly in the group.
     samples: The number of samples in the group."""
 
     median: float
@@ -39,14 +39,13 @@ class Mode(msgspec.Struct, frozen=True):
 def split(
     samples: Sequence[float], gates: Sequence[int], visits: Sequence[int] = ()
 ) -> float | None:
-    """Returns the value that separates two groups of the samples, or None if the samples form one
-    group.
+    """Returns the value that separates two groups of samples, or None if there is only one group.
 
-    `gates` has the number of consecutive samples behind each gate. Samples behind one gate share a
-    mode, so gates are counted, not samples. `visits` has the number of samples of each visit. If
-    every visit lies in a single group, the cause is common to the visit's gates, and visits are
-    counted instead. The largest gap between sorted medians must be wide both for the values and for
-    their logarithms. A long tail is then not mistaken for a group."""
+    `gates` has the number of samples after each gate (start signal), and `visits` the number of
+    samples in each visit. Samples after one gate share a mode, so gates are counted, not samples.
+    If every visit lies in a single group, visits are counted instead. The largest gap between
+    sorted medians must be wide both for the values and for their logarithms. A long tail is then
+    not mistaken for a group."""
     border = _border(samples, gates)
     if border is None or len(visits) < 2:
         return border
@@ -68,8 +67,8 @@ def _border(samples: Sequence[float], units: Sequence[int]) -> float | None:
 
 
 def groups(samples: Sequence[float], gates: Sequence[int], border: float) -> tuple[Mode, Mode]:
-    """Returns the groups on either side of a border. The group with more gates (then, with more
-    samples) comes first."""
+    """Returns the two groups of samples, below and above the border. The group with more gates
+    comes first; if both have equally many, the group with more samples."""
     low, high = (_group(samples, gates, border, is_high) for is_high in (False, True))
     return (high, low) if (high.gates, high.samples) > (low.gates, low.samples) else (low, high)
 
@@ -86,8 +85,8 @@ def _medians(samples: Sequence[float], units: Sequence[int]) -> Iterator[float]:
 
 
 def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[float]]:
-    """Yields the samples of each unit (a gate or a visit). `units` has the number of samples of
-    each."""
+    """Yields the samples of each unit (a gate or a visit). `units` has the number of samples in
+    each unit."""
     first = 0
     for count in units:
         yield samples[first : first + count]
@@ -95,8 +94,8 @@ def cut(samples: Sequence[float], units: Iterable[int]) -> Iterator[Sequence[flo
 
 
 def _widest(ordered: Sequence[float], gaps: int, scale: Callable[[float], float]) -> int | None:
-    """Returns the index of the widest gap, if the widest `gaps` gaps are wide compared with the
-    spread of the values between them. Returns None otherwise."""
+    """Returns the index of the widest gap between sorted values. Returns None if the widest `gaps`
+    gaps are not wide compared with the spread of the values between them."""
     values = [scale(value) for value in ordered]
     count = len(values)
     least = max(2, -(-count // _SHARE))

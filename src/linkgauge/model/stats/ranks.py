@@ -88,8 +88,8 @@ def least_rounds(significance: float) -> int:
 
 
 def _rank(rounds: int, significance: float) -> int:
-    """Returns the rank, counted from either end, of the mean at which the interval begins; 0 if
-    there is no interval."""
+    """Returns the rank of the mean at which the interval begins, counted from either end. Returns 0
+    if there is no interval."""
     most = rounds * (rounds + 1) // 2
     return next(rank for rank in range(most) if 2 * _share(rounds, rank) > significance)
 
@@ -103,8 +103,7 @@ def _share(rounds: int, sum_of_ranks: int) -> float:
 
 @cache
 def _cumulative(rounds: int) -> tuple[int, ...]:
-    """Returns a number for each sum 0, 1, 2 …: how many sets of ranks from 1 to `rounds` add up to
-    at most that sum."""
+    """Returns how many sets of the ranks 1 to `rounds` add up to at most 0, 1, 2 …."""
     sets = [1]
     for rank in range(1, rounds + 1):
         longer = sets + [0] * rank

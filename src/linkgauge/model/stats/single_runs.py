@@ -1,15 +1,14 @@
-"""Estimates how much another run of a cell would vary, from a single run: from the cell's interval
-and the intervals of alike cells.
+"""Estimates how much another run of a cell would vary, from the intervals in a single run.
 
 A cell's interval is computed from a few visits of the cell and from the visits of cells that seem
-alike. If the few visits of a noisy cell agree by chance, the cell looks quiet and gets the interval
-of quiet cells. The interval contains 95 of 100 figures of other runs, but says nothing of values
-farther out: a p of 1e-30 by the interval means little. On a device that jitters, some alike cells
-of the same run are noisier. Each cell is then assumed to be one of the noisy cells with a small
-probability.
+similar. If the few visits of a noisy cell agree by chance, the cell looks quiet and gets the
+interval of quiet cells. The interval contains 95 of 100 figures of other runs, but says nothing of
+values farther out: a p of 1e-30 by the interval means little. On a device that jitters, some
+similar cells of the same run are noisier. Each cell is then assumed to be one of the noisy cells
+with a small probability.
 
-Alike cells should not move between two runs. How far they did move shows whether intervals are too
-narrow or too wide."""
+The figures of similar cells should not change between two runs. How far they did change shows
+whether intervals are too narrow or too wide."""
 
 from __future__ import annotations
 
@@ -39,15 +38,16 @@ few cells that agree by chance then make no interval narrow."""
 
 
 class Single(msgspec.Struct, frozen=True):
-    """The variance of a run's figure, from the run's interval. `kind` is equal for alike cells."""
+    """The variance between runs that a cell's interval implies. `kind` is equal for similar
+    cells."""
 
     kind: Hashable
     spread: Spread
 
 
 def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
-    """Returns the variance of each cell of one run. If a cell has much noisier alike cells, their
-    variance is its doubt, with the share of all cells that may be that noisy unnoticed."""
+    """Returns the variance of each cell of one run. Where similar cells are much noisier, their
+    variance is added as the cell's `doubt`."""
     kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
     return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
 
@@ -61,9 +61,9 @@ def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
 
 
 class MovedCell(msgspec.Struct, frozen=True):
-    """A cell whose figure moved by `errors` standard errors between two runs, by the runs'
-    intervals. `kind` is equal for alike cells, and `family` for cells that depend on the same
-    things."""
+    """A cell whose figure changed between two runs. `errors` is the change in standard errors, by
+    the runs' intervals. `kind` is equal for similar cells. `family` is equal for cells that depend
+    on the same things."""
 
     kind: Hashable
     family: Hashable
@@ -71,9 +71,8 @@ class MovedCell(msgspec.Struct, frozen=True):
 
 
 def stretches(cells: Sequence[MovedCell]) -> list[float]:
-    """Returns a factor for the error of each cell. The factor is above 1 if cells moved farther
-    than their intervals suggest. It is below 1 if the other cells of a large family all moved less:
-    medians of samples that stall now and then agree much better than visits do."""
+    """Returns a factor for the error of each cell. It is above 1 if the cells moved farther than
+    their intervals suggest. It is below 1 if the other cells of a large family moved less."""
     wide = _excess(cells)
     squares = grouped((cell.family, (cell.errors / wide) ** 2) for cell in cells)
     return [
@@ -83,8 +82,8 @@ def stretches(cells: Sequence[MovedCell]) -> list[float]:
 
 
 def _by_others(family: Sequence[float], own: float) -> float:
-    """Returns the root mean square of a family without this cell, mixed with some values of 1.
-    Returns 1 for a small family."""
+    """Returns the typical movement of the other cells in a family, as a factor of the expected
+    movement. Returns 1 for a small family."""
     others = len(family) - 1
     if others < _LEAST_TO_NARROW:
         return 1.0
@@ -92,10 +91,9 @@ def _by_others(family: Sequence[float], own: float) -> float:
 
 
 def _excess(cells: Sequence[MovedCell]) -> float:
-    """Returns the factor, at least 1, by which cells moved farther than their intervals suggest.
-    The factor is the median distance of cells, in standard errors, from the middle of the cells of
-    the same kind. An effect on a few cells, or on all cells of a kind alike, hardly changes the
-    median."""
+    """Returns the factor, at least 1, by which cells moved farther than their intervals suggest. It
+    is the median distance of cells from the middle of their kind, in standard errors. A change of a
+    few cells, or of a whole kind, hardly affects it."""
     kinds = grouped((cell.kind, cell.errors) for cell in cells)
     apart = [
         abs(one - middle) * math.sqrt(len(own) / (len(own) - 1))

@@ -16,9 +16,9 @@ _LOG = math.log(_GAMMA)
 
 
 class Sketch:
-    """Counts of positive values in bins of equal ratio. A quantile differs by at most `ERROR` from
-    a value of that rank (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below
-    count as 0. The smallest and the largest value are exact."""
+    """Counts of positive values in bins of equal ratio. A quantile has a relative error of at most
+    `ERROR` (DDSketch: C. Masson, J. Rim, H. Lee, VLDB 2019). Values of 0 and below count as 0. The
+    smallest and the largest value are exact."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,5 +1,5 @@
 """Estimates how much the figures of runs vary in each cell, from its own few runs and those of
-alike cells.
+similar cells.
 
 A comparison has few runs, so the variance of a single cell is poorly known. Cells also differ:
 transfers to the host may vary ten times as much as others. The variances of cells are treated as
@@ -7,9 +7,9 @@ draws from a common distribution, a scaled inverse χ². All cells together dete
 width (G. Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004). A cell's
 variance is then the mean of its own variance and of the variance that its peers suggest. The
 weights are degrees of freedom: the peers have many if they agree, and few if they differ. Two
-things differ from Smyth. First, alike cells have a location of their own, and these locations vary
-about a common one. Second, how unlike cells are is estimated from products of different runs
-(`cross_runs`), because outlying runs make alike cells look unlike.
+things differ from Smyth. First, similar cells have a location of their own, and these locations
+vary about a common one. Second, how unlike cells are is estimated from products of different runs
+(`cross_runs`), because outlying runs make similar cells look different.
 
 A few cells may vary much more than all others, and no common distribution describes them. If a
 cell's own runs show this, its peers count less. If there are such cells, any cell is called
@@ -57,8 +57,8 @@ _UNSEEN = 2.0
 
 class Spread(msgspec.Struct, frozen=True):
     """The variance of a cell between runs (of logarithms), with its degrees of freedom. `alone` is
-    the variance by the cell's own runs. `doubted` is the share of all cells that may have to be
-    judged by `alone` only."""
+    the variance from the cell's own runs. `doubted` is the share of all cells for which only
+    `alone` may be valid."""
 
     variance: float
     degrees: float
@@ -75,8 +75,8 @@ Deviations = Mapping[int, float]
 
 
 class CellSpread(msgspec.Struct, frozen=True):
-    """The deviations of a cell's runs from the mean of their set of runs. `kind` is equal for alike
-    cells."""
+    """The deviations of a cell's runs from the mean of their set of runs. `kind` is equal for
+    similar cells."""
 
     kind: Hashable
     sets: tuple[Deviations, ...] = ()
@@ -99,8 +99,8 @@ class CellSpread(msgspec.Struct, frozen=True):
 
 
 def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
-    """Returns the deviations of a cell's figures from the mean of each set of runs. The figures are
-    logarithms, given by run. Sets may have different means."""
+    """Returns how far a cell's figures deviate from the mean of their set of runs. The figures are
+    logarithms, by the number of the run."""
     found = list[Deviations]()
     for own in sets:
         if len(own) > 1:
@@ -112,9 +112,9 @@ def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
 def spreads(
     cells: Sequence[CellSpread], whole: Sequence[CellSpread] | None = None
 ) -> list[Spread | None]:
-    """Returns the spread of each cell, or None for a cell if neither its own runs nor those of
-    other cells show any variation. If `whole` is given, it has more runs of each cell, which count
-    for that cell but not for other cells."""
+    """Returns the variation of each cell between runs. Returns None for a cell if neither its own
+    runs nor other cells show any. `whole` has more runs of each cell, which count for that cell
+    only."""
     known = [_KnownVariance.of(cell) if cell.degrees else None for cell in cells]
     there = [one for one in known if one is not None]
     if not there:
@@ -135,8 +135,8 @@ def spreads(
 
 
 def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spread | None:
-    """Returns the spread of a cell. `others` is the share of the other cells whose own runs vary
-    more than their peers suggest."""
+    """Returns the variation of a cell between runs. `others` is the share of the other cells whose
+    own runs vary more than their peers suggest."""
     if own is None:
         return None if by is None else Spread(by.variance, by.degrees(0.0))
     alone = Spread(own.variance, own.degrees)
@@ -149,9 +149,9 @@ def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spre
 
 
 class _KnownVariance(msgspec.Struct, frozen=True):
-    """The variance of a cell by its own runs. `steady` is an estimate by products of different
-    runs, which a single outlying run hardly enlarges. If runs are normal, `log` is the expected
-    logarithm of the true variance, and `error` is the variance of that logarithm."""
+    """The variance of a cell by its own runs. `steady` is an estimate that a single outlying run
+    hardly enlarges. For normally distributed runs, `log` is the expected logarithm of the true
+    variance. `error` is the variance of `log`."""
 
     kind: Hashable
     variance: float
@@ -172,23 +172,21 @@ class _KnownVariance(msgspec.Struct, frozen=True):
 
 
 class _Lent(msgspec.Struct, frozen=True):
-    """The variance that a cell's peers suggest. `apart` is how much the logarithm of the true
-    variance varies about it, as a variance."""
+    """The variance that a cell's peers suggest. `apart` is how far the true variance may be from
+    it, as a variance of logarithms."""
 
     variance: float
     apart: float
 
     def unlikeness(self, own: _KnownVariance) -> float:
-        """Returns how much the cell may differ from its peers: `apart`, or more if the cell varies
-        more than chance explains."""
+        """Returns how much the cell may differ from its peers. This is `apart`, or more if the cell
+        varies more than chance explains."""
         far = math.log(max(1.0, own.steady / self.variance))
         return max(self.apart, far * far - _FAR * _FAR * (own.error + self.apart))
 
     def to(self, own: _KnownVariance) -> tuple[float, float]:
-        """Returns the degrees of freedom and the variance to add to a cell's own. A cell may vary
-        so much less than its peers that chance hardly explains it. The added variance is then a
-        mean of both logarithms, close to the cell's own variance. A weighted sum with a much larger
-        variance would be no estimate."""
+        """Returns the degrees of freedom and the variance that the peers add to the cell's own. If
+        the cell varies much less than its peers, the added variance is close to the cell's own."""
         far = math.log(max(1.0, self.variance / own.variance))
         known = own.error + self.apart
         if far * far <= _FAR_BELOW * _FAR_BELOW * known:
@@ -204,8 +202,8 @@ class _Lent(msgspec.Struct, frozen=True):
 
 
 class _WeightedSum(NamedTuple):
-    """Sums over alike cells or over kinds: the weights, the weighted variances, and the weighted
-    logarithms. The logarithms are those expected for the true variances if runs are normal."""
+    """Weighted sums over similar cells or over kinds. `weight` is the sum of the weights.
+    `variances` and `logs` are the weighted sums of the variances and of their logarithms."""
 
     weight: float = 0.0
     variances: float = 0.0
@@ -218,8 +216,8 @@ class _WeightedSum(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean variance. The plain mean has no bias for any distribution of runs. A few cells
-        that vary much more than others can dominate it, so the mean of logarithms limits it."""
+        """The mean variance. A few very noisy cells cannot dominate it, because the mean of the
+        logarithms limits it."""
         return min(self.variances / self.weight, _TAILS * math.exp(self.log))
 
     def plus(self, weight: float, variance: float, log: float, members: int = 1) -> _WeightedSum:
@@ -261,8 +259,8 @@ class _Prior:
         return 1 / ((self._between or 0.0) + 1 / kind.weight)
 
     def lent(self, name: Hashable, one: _KnownVariance | None) -> _Lent | None:
-        """Returns the variance that a cell's peers suggest, or None for a cell without peers. `one`
-        is the cell's own variance, which is left out."""
+        """Returns the variance that a cell's peers suggest, or None for a cell without peers.
+        `name` is the cell's kind, and `one` its own variance."""
         kind = self._kinds.get(name, _WeightedSum())
         others, peers = self._all, kind
         if kind.members:
@@ -289,8 +287,8 @@ def _by_kind(cells: Sequence[CellSpread]) -> dict[Hashable, list[CellSpread]]:
 def _unlikeness(
     known: Sequence[_KnownVariance], cells: Sequence[CellSpread]
 ) -> tuple[float, float | None]:
-    """Returns how unlike variances are among cells of a kind, and among kinds. The result is from
-    products of different runs or, with too few runs, from the variances themselves."""
+    """Returns how much variances differ within a kind of cells, and between kinds. With too few
+    runs for products of different runs, the variances themselves are compared."""
     patterns = grouped((cell.runs, cell) for cell in cells)
     by_runs = unlikeness([one for own in patterns.values() if (one := _together(own))])
     by_logs = _by_logs(known)
@@ -299,8 +297,8 @@ def _unlikeness(
 
 
 def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
-    """Returns the kinds of these cells, which have the same runs, or None if the runs are too
-    few."""
+    """Returns the kinds of these cells, or None for too few runs. All cells must have the same
+    runs."""
     if square_of(cells[0].by_set) is None:
         return None
     kinds, grams = list[Kind](), list[Gram]()
@@ -314,8 +312,8 @@ def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
 
 
 def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
-    """Returns how much more the logarithms of cells' variances vary than by chance (Smyth's
-    estimate)."""
+    """Returns how much the logarithms of variances differ beyond chance, within kinds and between
+    kinds (Smyth's estimate)."""
     kinds = grouped((one.kind, one.log) for one in known)
     means = [fmean(logs) for logs in kinds.values()]
     error = fmean(one.error for one in known)

@@ -53,9 +53,9 @@ def critical(p: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def shift_found(p: float, degrees: int, power: float) -> float:
-    """Returns the true difference, in standard errors, that a two-sided test at p finds with this
-    power. This is the noncentrality for which T exceeds the critical value with the probability
-    `power`."""
+    """Returns the true difference that a two-sided test at the level p finds with this power. The
+    difference is in standard errors. It is the noncentrality for which T exceeds the critical value
+    with the probability `power`."""
     bound = critical(p, degrees)
     if math.isinf(bound):
         return math.inf
@@ -82,8 +82,7 @@ def shift_found(p: float, degrees: int, power: float) -> float:
 
 
 def _exceeds(bound: float, degrees: int, shift: float) -> float:
-    """Returns the probability that a noncentral T exceeds the bound. This is the mean of Φ(shift -
-    bound × s), where s is the estimated deviation and s² is distributed as χ² ÷ degrees."""
+    """Returns the probability that a noncentral T exceeds the bound."""
     root = math.sqrt(2)
     return (
         sum(share * math.erfc((bound * s - shift) / root) for s, share in _deviations(degrees)) / 2
@@ -136,7 +135,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def _kept(value: float) -> float:
-    """Returns the value, kept away from zero because it is a divisor."""
+    """Returns the value, moved away from zero if it is too small for a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 

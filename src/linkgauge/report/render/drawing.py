@@ -37,8 +37,8 @@ _USELESS = frozenset(
 
 
 def cleaned(drawn: str, says: str) -> str:
-    """Returns the SVG without frames, roles and decimals that no screen shows. Screen readers read
-    `says` instead of the picture."""
+    """Returns the SVG without invisible frames, roles and superfluous decimals. `says` is the
+    description for screen readers."""
     root = fromstring(drawn)
     _clean(root)
     root.attrib.pop("width", None)
@@ -76,8 +76,8 @@ _LETTER, _GAP = 6.4, 44
 
 
 class Drawer:
-    """Draws charts inside a `with` block. A chart that cannot be drawn is None, and `missing` says
-    why. The libraries begin to load at construction."""
+    """Draws charts inside a `with` block. `draw` returns None for a chart that cannot be drawn;
+    then `missing` says why. The libraries begin to load at construction."""
 
     def __init__(self) -> None:
         lacking = [name.replace("_", "-") for name in PACKAGES if find_spec(name) is None]
@@ -100,7 +100,7 @@ class Drawer:
             self._process.kill()
 
     def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
-        """Returns a picture of each chart. While one chart is drawn, the next one is defined."""
+        """Returns a picture of each chart, or None where drawing failed."""
         deadline = time.monotonic() + PATIENCE
         found: list[str | None] = []
         specs = map(_written, figures if self._process is not None else ())
@@ -129,14 +129,14 @@ def _written(figure: ChartFigure) -> str:
 
 
 def _columns(figure: ChartFigure) -> int:
-    """Returns how many names of series fit next to each other below the chart."""
+    """Returns how many names of series fit in one line of the legend."""
     widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
     return max(1, min(4, int(charts.WIDTH / (_LETTER * widest + _GAP))))
 
 
 def spec_of(figure: ChartFigure) -> dict[str, Any]:
-    """Returns the chart as a Vega-Lite specification. Its rows are added last, because altair would
-    look at each row."""
+    """Returns the chart as a Vega-Lite specification. The rows are added last, because altair would
+    otherwise check each row."""
     import altair as alt
 
     chart = figure.draw(alt.NamedData(name=_ROWS))

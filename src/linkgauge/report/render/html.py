@@ -81,8 +81,8 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Returns the value, without characters in texts that control a terminal or turn the direction
-    of text."""
+    """Returns the value. Characters that control a terminal or change the direction of text are
+    removed from its texts."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if is_text else value
 
@@ -92,9 +92,9 @@ def _kind(block: Block) -> str:
 
 
 class _Places:
-    """Renders cells of matrices as HTML, because a template would be slow for thousands of cells.
-    `said` numbers the different texts shown when a mouse points at a cell. Cells with equal texts
-    share a number."""
+    """Renders cells of matrices as HTML. A template would be slow for thousands of cells. `said`
+    numbers the texts that are shown when a mouse points at a cell; equal texts have the same
+    number."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -115,7 +115,7 @@ def _more(shade: Shade, dense: bool) -> str:
 
 
 def _broken(text: str) -> Markup:
-    """Returns a name in which a line may break after each underscore."""
+    """Returns a name as HTML. A line may break after each underscore."""
     return Markup("_<wbr>").join(printable(text).split("_"))
 
 

@@ -72,7 +72,7 @@ def _lines(block: Block | ShownSection) -> Iterator[str]:
 
 
 def _problem(one: Problem) -> Iterator[str]:
-    """Makes a list item of a problem; further facts and the steps to copy are below the item."""
+    """Makes a list item of a problem. Further facts and the steps to copy are below the item."""
     verdict = "**verdict:** " if one.first else ""
     words = " ".join(filter(None, (_span(one.severity, "strong"), plain(one.subject))))
     yield f"- {verdict}{words}{': ' if words else ''}{_line(one.found)}"
@@ -97,7 +97,7 @@ def _fenced(lines: Iterable[str]) -> list[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Makes a table without its empty columns."""
+    """Makes a table, leaving out its empty columns."""
     if table.says:
         yield from (_begun(table.caption), "")
     table = without_empty(table)
@@ -125,8 +125,8 @@ def _place(shade: Shade | None) -> Entry:
 
 
 def _begun(line: Line) -> str:
-    """Returns a line for the beginning of a paragraph, escaped so that Markdown sees no list and no
-    heading."""
+    """Returns a line as the beginning of a paragraph. It is escaped, so that Markdown sees no list
+    or heading."""
     text = _line(line)
     return f"\\{text}" if text.startswith(("#", "+", "-")) else text
 
@@ -136,8 +136,8 @@ def _line(line: Line) -> str:
 
 
 def _span(text: str, tone: Tone) -> str:
-    """Returns a span, in bold if it stands out. Blanks at its ends stay outside the asterisks,
-    because bold would not work otherwise."""
+    """Returns a span, in bold if it stands out. Blanks at its ends are put outside the asterisks,
+    as Markdown requires."""
     core = plain(text)
     before, after = (" " if text[at:][:1].isspace() else "" for at in (0, -1))
     mark = "**" if tone in _BOLD and core else ""

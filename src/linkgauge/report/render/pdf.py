@@ -1,4 +1,4 @@
-"""Writes a report as PDF, set by typst. The blocks of the page become data, and files/page.typ lays
+"""Writes a report as PDF with typst. The blocks of the page become data, and files/page.typ lays
 the data out."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pdf_of(page: Page, drawer: Drawer) -> bytes:
 
 
 def _data(value: Any) -> Any:
-    """Returns blocks as data for typst: the fields by name, and the kind of each block."""
+    """Returns blocks as data for typst: fields by name, and the kind of each block."""
     match value:
         case str():
             return cut(value, MOST_TEXT)
@@ -74,7 +74,7 @@ def _data(value: Any) -> Any:
 
 
 def _short(one: Table | Heat | ChartFigure | Picture) -> Table | Heat | ChartFigure | Picture:
-    """Returns the block without the rows and columns that do not fit on paper. A text says that
+    """Returns the block without the rows and columns that do not fit on paper. A note says that
     they were left out."""
     if isinstance(one, ChartFigure):
         return one._replace(rows=())

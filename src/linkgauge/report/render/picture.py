@@ -1,5 +1,5 @@
-"""Draws a machine as an SVG picture. Bars are the parts in a tree, and the switches of a fabric
-below the devices that they join. Brackets are direct links.
+"""Draws a machine as an SVG picture. Each part of a tree is a bar. Each switch of a fabric is a bar
+below the devices that it joins. Direct links are brackets.
 
 The layout is our own. graphviz would add 5 MB, has a wheel only for x86-64, and draws a switch as a
 dot with a line to each device. A bar below a row of devices is easier to read."""
@@ -50,7 +50,7 @@ def svg_of(picture: Picture, wide: int = 1290) -> str:
 
 
 def alone(svg: str) -> str:
-    """Returns the SVG with its own style in the light colours of a page, for use outside of a
+    """Returns the SVG for use outside of a page: with its own style, in the light colours of a
     page."""
     page = files(__package__).joinpath("files", "page.css").read_text("utf-8")
     style = style_of_pictures()
@@ -64,8 +64,8 @@ def style_of_pictures() -> str:
 
 
 class _Drawing:
-    """A picture while it is drawn. `several` are the switches with bars in more than one row; a
-    line on the left joins these bars."""
+    """A picture while it is drawn. `several` are the switches that are drawn as bars in more than
+    one row. A line on the left joins the bars of a switch."""
 
     def __init__(self, picture: Picture, wide: int, several: Sequence[str] = ()) -> None:
         self._picture, self._wide, self._several = picture, wide, several
@@ -123,7 +123,7 @@ class _Drawing:
 
     def _rows(self) -> Iterator[list[str]]:
         """Yields rows of trees, each tree by the name of its top. Trees with a direct link share a
-        row. Parts outside of any tree that one switch joins also share a row."""
+        row. Separate parts on the same switch also share a row."""
         tops = {leaf: top.name for top in self._below(None) for leaf in self._leaves(top.name)}
         tops |= {top.name: top.name for top in self._below(None)}
         group = {top: top for top in tops.values()}
@@ -151,7 +151,7 @@ class _Drawing:
         return sum(EDGE + sum(map(self._column, self._leaves(top))) for top in tops)
 
     def _row(self, row: Sequence[str], top: float) -> float:
-        """Draws a row of trees with all parts below. Returns the lower end."""
+        """Draws a row of trees with all parts below. Returns the lower end of the row."""
         left: float = self._margin
         spans: dict[str, _Box] = {}
         for name in row:
@@ -178,7 +178,7 @@ class _Drawing:
         return [joint for joint in self._free if name in (joint.a, joint.b)]
 
     def _depth(self, name: str) -> float:
-        """Returns how far a part is below the top of its tree, in pixels."""
+        """Returns the distance of a part below the top of its tree, in pixels."""
         above = self._parts[name].above
         step = BAR + (GAP if name in self._up else EDGE)
         return 0 if above is None else self._depth(above) + step
@@ -196,8 +196,8 @@ class _Drawing:
             self._tree(below.name, top, floor, spans)
 
     def _switches(self, level: int, here: set[str], top: float) -> float:
-        """Draws the switches that join the parts `here`, next to each other if there is room, and
-        adds the switches to `here`. Returns the lower end."""
+        """Draws the switches of this level that join the parts `here`. The switches are next to
+        each other if there is room. Adds the switches to `here`, and returns their lower end."""
         lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
@@ -225,8 +225,8 @@ class _Drawing:
     def _brackets(
         self, joints: Sequence[DrawnLink], spans: dict[str, _Box], edge: float, *, up: bool
     ) -> float:
-        """Draws the links between parts of a row as brackets, the shortest closest to the parts.
-        Returns the height of all brackets."""
+        """Draws the links between parts of a row as brackets. The shortest bracket is closest to
+        the parts. Returns the height of all brackets."""
         lanes: _Lanes = []
         middle = {name: (spans[name].left + spans[name].right) / 2 for name in spans}
         spanned = [
@@ -301,7 +301,7 @@ class _Drawing:
 
 
 def _lane(lanes: _Lanes, left: float, right: float) -> int:
-    """Finds the first lane that is free from `left` to `right`, and occupies this lane there."""
+    """Finds the first lane that is free from `left` to `right`, and reserves it there."""
     free = (n for n, taken in enumerate(lanes) if all(right < a or b < left for a, b in taken))
     if (lane := next(free, len(lanes))) == len(lanes):
         lanes.append([])

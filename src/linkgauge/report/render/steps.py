@@ -1,4 +1,4 @@
-"""Prints remedies on the terminal, wrapped to its width in a form that a shell still accepts."""
+"""Prints remedies on the terminal. Long commands are wrapped so that a shell still accepts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkgauge.report.words.remedies import Command, RemedyText, Step
 
 
 class Block:
-    """Steps as indented lines that can be pasted into a shell as a whole. Prose and files are
+    """Steps as indented lines, to be pasted into a shell as a whole. Prose and files become
     comments, and a backslash continues a long command. `label` is in the indent of the first
     line."""
 

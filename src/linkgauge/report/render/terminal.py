@@ -63,10 +63,10 @@ class _Set(NamedTuple):
 
 
 class Columns:
-    """A table on a terminal. The first column names the rows. The caption is above the heads, or
-    replaces the first head if it is short enough. If the table is too wide, these steps follow
-    until it fits: short heads; fewer columns; lines of their own for long names and last texts; the
-    remaining columns below. With `even`, all columns of figures are equally wide."""
+    """A table on a terminal. The first column has the names of the rows. A short caption replaces
+    the head of this column; a long one is above the heads. A table that is too wide gets short
+    heads, then fewer columns, then long names on their own lines, and last several blocks of
+    columns."""
 
     def __init__(
         self,
@@ -163,15 +163,15 @@ def _wide(columns: Sequence[_Set]) -> int:
 
 
 def _prose_of(columns: Sequence[_Set]) -> _Set | None:
-    """Returns the last column if its texts may be wrapped."""
+    """Returns the last column if its texts may be wrapped, else None."""
     last = columns[-1] if columns else None
     wraps = last is not None and not last.head.figures and not last.head.rank
     return last if wraps else None
 
 
 def _blocks(shown: Sequence[_Set], prose: _Set | None, room: int) -> Iterator[list[_Set]]:
-    """Splits the columns into blocks that fit the width, with equally many columns each. The column
-    of texts is last."""
+    """Splits the columns into blocks that fit the width. Each block has the same number of columns.
+    The column of texts is the last of all."""
     figures = [one for one in shown if one is not prose]
     wide = [GAP + one.width for one in figures]
     count = max(1, -(-sum(wide) // max(1, room)))

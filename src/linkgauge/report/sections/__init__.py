@@ -1,5 +1,6 @@
 """The registry of a report's sections. Each module of this folder is a section, registered by its
-`SECTION`. Modules of the folder `several` only show several runs. Rooms can add sections."""
+`SECTION`. Modules of the folder `several` only show several runs. Optional features (rooms) can add
+sections."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class SeveralRuns(msgspec.Struct, frozen=True):
-    """Several runs, with the comparison of configurations for each accelerator. `last` is the last
-    run of each accelerator and label. `left_out` says what could not be read."""
+    """Several runs, with a comparison of the configurations of each accelerator. `last` is the last
+    run for each accelerator and label. `left_out` says what could not be read."""
 
     runs: Sequence[OneRun]
     comparisons: Sequence[ConfigurationComparison]
@@ -33,9 +34,9 @@ class SeveralRuns(msgspec.Struct, frozen=True):
 
 class Section(NamedTuple):
     """A section of a report. `of_run` shows one run, and `of_runs` several. A section without
-    blocks is left out. Sections are ordered by `rank`. A room's section may also show on a
-    terminal. If `on_screen`, the blocks of `of_run` follow all figures. `below` makes lines below
-    each result; its second argument asks for details."""
+    blocks is left out. Sections are ordered by `rank`. If `on_screen`, the blocks of `of_run` are
+    also shown on a terminal, after all figures. `below` makes lines below each result; its second
+    argument asks for details."""
 
     name: str
     title: str

@@ -1,5 +1,5 @@
-"""Shows cells as a table with a line for each cell: figure, interval, slow samples, expected
-figure, verdict and histogram. Also makes a table of one cell's transfers."""
+"""Shows cells as a table with a line for each cell. A line has the figure, interval, slow samples,
+expected figure, verdict and histogram. Also makes a table of one cell's transfers."""
 
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ def _cell_row(result: Result, cell: CellResult, usual: int, *, some: bool) -> tu
 
 
 def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
-    """Returns the share of the expected figure as a table entry. If links run below their best, the
-    share is that of their best. A cell that is not judged says so if `some` cells are judged."""
+    """Returns a table entry with the cell's share of the expected figure. If links on its way run
+    below their best speed, the figure at the best speed is used instead. If `some` other cells are
+    judged, an unjudged cell says that it is not judged."""
     if is_unjudged(cell):
         return Entry("not judged" if some else "", tone="dim")
     reference, share = reference_of(cell), share_shown(cell)
@@ -76,8 +77,8 @@ def _share(result: Result, cell: CellResult, *, some: bool) -> Entry:
 
 
 def _name(result: Result, cell: CellResult, usual: int) -> str:
-    """Returns the benchmark's name and the cell's place. A single pair of devices has no place. The
-    size is added if it is not the `usual` one."""
+    """Returns the benchmark's name and the cell's place. The place is left out for a single pair of
+    devices. The size is added if it is not the `usual` size."""
     only = len(result.cells) == 1 and cell.row.isdecimal() and cell.column.isdecimal()
     own = size_of(result, cell)
     size = f"  {format_size(own)}" if own not in (None, usual) else ""
@@ -113,8 +114,8 @@ def transfers_of(result: Result, below: Sequence[Line], anchor: str) -> Table:
 
 
 def _kept(cell: CellResult) -> str:
-    """Returns how often another run's figure falls into the cell's interval. `samples` means that
-    this is not known, because the interval comes from the samples of this run alone."""
+    """Returns how often a figure of another run is expected within the cell's interval. Returns
+    `samples` if this is unknown because the interval comes from one run."""
     if cell.interval is None:
         return ""
     return "samples " if cell.interval.coverage is None else f"{cell.interval.coverage:.0%} "

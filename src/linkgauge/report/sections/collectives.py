@@ -1,6 +1,6 @@
-"""Makes tables of collectives. For each type of numbers, with its reduction or root, a table has
-times and bandwidths by size, out of place and in place. A second table has single iterations, with
-the rank that the others wait for."""
+"""Makes tables of collectives. The main table has times and bandwidths by size, out of place and in
+place. Each combination of number type and reduction (or root) has its own table. Another table has
+the times of single iterations, with the rank for which the others wait."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ Entries = Callable[[CellResult | None], Iterator[Entry]]
 
 
 def tables_of(result: Result) -> Iterator[Table]:
-    """Yields a table for each kind of call, with the figures out of place and in place in the same
-    line. If single iterations were timed, a table of these follows."""
+    """Yields a table for each kind of call. A line has the figures out of place and in place. If
+    single iterations were timed, a table of their times follows."""
     found: dict[Collective, dict[bool, dict[str, CellResult]]] = {}
     for cell in result.cells:
         if isinstance(cell.operation, Collective):
@@ -127,8 +127,8 @@ def _figures(cell: CellResult | None) -> Iterator[Entry]:
 
 
 def _singles(cell: CellResult | None) -> Iterator[Entry]:
-    """Yields percentiles of the times of single iterations, and the rank that is last most often.
-    An iteration takes as long as its slowest rank."""
+    """Yields percentiles of the times of single iterations, and the rank that most often finishes
+    last. An iteration takes as long as its slowest rank."""
     each = (own.seconds for own in cell.iterations) if cell else ()
     taken = sorted(map(max, zip(*each, strict=True)))
     for fraction in (0.50, 0.99):

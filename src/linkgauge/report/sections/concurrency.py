@@ -1,5 +1,5 @@
-"""Shows figures against the number of copies or threads that work at the same time, and how many
-are enough."""
+"""Shows figures against the number of copies or threads that work at the same time. Says from which
+number on the figure hardly rises."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def _curves(result: Result) -> Curves:
-    """Returns curves of a result whose columns are counts. Empty for any other result."""
+    """Returns curves of a result whose columns are numbers of copies or threads. Returns no curves
+    for any other result."""
     unit = unit_of(result.unit)
     columns = dict.fromkeys(cell.column for cell in result.cells)
     counted = all(column.isdecimal() and len(column) < 7 for column in columns)

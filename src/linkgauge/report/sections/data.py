@@ -1,4 +1,4 @@
-"""Puts raw data into the page as attached files, as far as a page may hold them."""
+"""Puts raw data into the page as attached files, up to a limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 
 
 def attached(one: OneRun, most: int) -> Iterator[Block]:
-    """Yields as much raw data as fits into `most` compressed bytes, and a remark on what does not
+    """Yields the raw data that fit into `most` compressed bytes, and a remark on what does not
     fit."""
     files, left_out = next(each for each in _choices(one) if _bytes(each[0]) <= most)
     if files:
@@ -59,8 +59,8 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
 
 
 def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
-    """Yields sets of files to attach, the most complete first. With each set goes a text that says
-    what is missing."""
+    """Yields sets of files to attach, the most complete set first. The text of a set says what is
+    missing."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells <= MOST_CELLS:
@@ -83,7 +83,7 @@ def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
 
 
 def _figures(run: Run) -> bytes:
-    """Returns the summaries of all cells that have a figure as CSV, with few digits."""
+    """Returns the summary of each cell that has a figure, as CSV with few digits."""
     rows = (row for row in cell_rows(run) if row.figure is not None)
     found = ([_digits(getattr(row, name), _FEW_DIGITS) for name in _OF_FIGURE] for row in rows)
     return csv_text((_OF_FIGURE, *found)).encode()
@@ -112,8 +112,8 @@ def _count(cell: CellResult) -> int:
 
 
 def _thinned(run: Run, most: int) -> Run:
-    """Returns the run without the samples of cells that have more than `most` samples, and with
-    statistics in fewer digits."""
+    """Returns the run with less data: without samples for cells that have more than `most`, and
+    with fewer digits in statistics."""
 
     def cell(one: CellResult) -> CellResult:
         keeps = _count(one) <= most

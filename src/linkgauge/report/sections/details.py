@@ -1,5 +1,5 @@
 """Shows each result in full: matrices of every figure, percentiles of single iterations, and the
-used shares of hardware and CPUs."""
+load on hardware and CPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shades = Mapping[Place, Shade | None]
 
 
 def blocks(run: Run, *, utilization: bool = False) -> Iterator[Block]:
-    """Yields the blocks of each result in turn. Then come the tables over several sizes."""
+    """Yields the details of each result, and then the tables over several sizes."""
     for result in run.results:
         if has_figures(result):
             yield from _of_result(result, run)
@@ -91,8 +91,8 @@ def _sum(matrix: Matrix, unit: str) -> Line:
 
 
 def _used(result: Result) -> Iterator[Block]:
-    """Yields the measured figures in percent of the theoretical ones. Also yields how many CPUs the
-    measuring process kept busy. Unknown values are left out."""
+    """Yields the measured figures in percent of the theoretical ones, and the number of CPUs that
+    the measuring process kept busy. Unknown values are left out."""
     *_, whole = matrices(result)
     for matrix in of_cells(result, f"{whole.name} of theoretical (%)", _percent):
         yield _heat(matrix.name, matrix, _dim(matrix.figures, 1), result)

@@ -65,8 +65,8 @@ class _Pairs:
         return self._tree.topo_class(one.pci or "", other.pci or "") or UNKNOWN
 
     def block(self, title: str, between: Callable[[Subject, Subject], str]) -> Block:
-        """Returns the classes as one line if all pairs are alike, else as a matrix. Too many
-        devices for a matrix are shown as groups."""
+        """Returns one line if all pairs have the same class, else a matrix. If there are too many
+        devices for a matrix, they are shown as groups."""
         rows = [
             [None if one is other else between(one, other) for other in self._subjects]
             for one in self._subjects
@@ -91,7 +91,7 @@ class _Pairs:
         return Heat(anchor, plain(title, "strong"), "", "", self._labels, names, shades, lines)
 
     def _groups(self, rows: Sequence[Sequence[str | None]], near: Sequence[str]) -> str:
-        """Lists groups of devices. All pairs within a group have the same class."""
+        """Returns a list of the groups of devices. All pairs within a group have the same class."""
         sets = {tuple(at for at, text in enumerate(row) if text in (None, *near)) for row in rows}
         groups = sorted(one for one in sets if len(one) > 1) if UNKNOWN not in near else ()
         return " | ".join(spans(self._labels[at] for at in group) for group in groups)
@@ -112,8 +112,8 @@ def _by_closeness(text: str) -> tuple[int, int, str]:
 
 
 def _short(kind: str) -> str:
-    """Returns the short name of a kind of link: NV for NVLink, as in nvidia-smi; others by their
-    own name."""
+    """Returns the short name of a kind of link: NV for NVLink, as in nvidia-smi. Other kinds keep
+    their name."""
     return "NV" if kind.lower().startswith("nvlink") else kind.upper()
 
 

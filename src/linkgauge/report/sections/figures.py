@@ -79,8 +79,9 @@ def anchors(judged: OneRun) -> Iterator[tuple[str, Result]]:
 
 
 def large_of(judged: OneRun) -> Large:
-    """Returns which large matrices of the run become one line on a page: only uniform matrices
-    (`uniform`), or all if they have too many cells (`reduced`)."""
+    """Returns how the large matrices of a run are shown on a page. With `uniform`, only matrices
+    with nearly equal figures become one line. With `reduced`, all become one line, because there
+    are too many cells."""
     found = (one for one in judged.run.results if has_figures(one) and is_large(one))
     matrices = (one for one in found if form_of(one, "uniform") == "matrix")
     places = sum(len(one.cells) for one in matrices if not many.is_many(one))
@@ -110,8 +111,8 @@ class _ResultView(NamedTuple):
         return self.shown.results[0]
 
     def below(self, *more: Line | None) -> tuple[Line, ...]:
-        """Returns the remarks on the figures, and the lines that were fitted to times over
-        sizes."""
+        """Returns the lines below the figures: the remarks, and the fitted lines of time against
+        size."""
         is_named = self.shown.form in ("rows", "transfers")
         lines = [*below_lines(self.results, named=is_named), *self._fits()]
         if self.large in _OF_PAGE and len(lines) > MOST_LINES:
@@ -186,14 +187,14 @@ def _heat(
 def _extremes(
     curves: Mapping[str, Mapping[At, float]], places: Sequence[At], unit: str
 ) -> Iterator[Shaded]:
-    """Yields a matrix of the lowest, the median and the highest figure of all curves at each
-    place."""
+    """Yields a matrix of the lowest, the median and the highest figure of all curves, by position
+    on the x axis."""
     for word, curve in extremes(curves).items():
         yield word, [Shade(brief(curve[at], unit)) if at in curve else None for at in places]
 
 
 def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
-    """Yields the name of each row with its figures."""
+    """Yields each row: its name and its figures."""
     found = {cell.place: cell for cell in result.cells}
     rows, ends, below = rows_of(result), _ends(result), _far_below(result)
     for row in in_order(rows) if set(columns) == set(rows) else rows:
@@ -202,9 +203,9 @@ def _lines(result: Result, columns: Sequence[str]) -> Iterator[Shaded]:
 
 
 def _far_below(result: Result) -> float:
-    """Returns the figure below which a cell stands out although no figure is expected of it. A path
-    with half of its links reaches about half of the others' rate. 0 if the figures differ by their
-    settings."""
+    """Returns the limit below which a figure stands out although no figure is expected. The limit
+    is a share of the median, since a path that lost half of its links reaches about half. Returns 0
+    where figures differ by their settings."""
     figures = [cell.headline for cell in result.cells if cell.headline is not None]
     if result.sweep or result.better == "lower" or len(figures) < FEWEST:
         return 0.0
@@ -237,8 +238,8 @@ def _left_out(columns: Sequence[str], whole: Sequence[str]) -> Line | None:
 
 
 def _sizes(view: _ResultView) -> Iterator[Block]:
-    """Yields a table with a row for each path and a column for each size. Very many sizes are rows
-    instead of columns. If a size was measured several times, the last figure counts."""
+    """Yields a table with a row for each path and a column for each size. If there are very many
+    sizes, they become the rows. If a size was measured several times, the last figure counts."""
     sizes = sorted({one.size for one in view.results})
     names = dict.fromkeys(one.benchmark for one in view.results)
     found = [row for name in names for row in _by_size(name, view.results, sizes)]

@@ -45,8 +45,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> str:
 
 
 def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
-    """Yields blocks of findings. Equal findings on several subjects are shown once, and a remedy
-    only where it first occurs. At the end is the number of findings of each severity."""
+    """Yields blocks of findings. Findings that differ only in their subject are shown once, and a
+    remedy only where it first occurs. At the end is the number of findings of each severity."""
     given: dict[tuple[Step, ...], str] = {}
     for group in groups_of(findings):
         for alike in (group.alike, *group.explained):
@@ -55,8 +55,8 @@ def blocks(findings: Sequence[Finding], by: str = "doctor") -> Iterator[Block]:
 
 
 def once(problem: Problem, name: str, given: dict[tuple[Step, ...], str]) -> Problem:
-    """Returns the problem. If an earlier problem has the same steps (`given`), a reference replaces
-    the steps."""
+    """Returns the problem. If an earlier problem (in `given`) has the same steps, a reference to it
+    replaces the steps."""
     taken = tuple(problem.steps)
     if not taken or (first := given.setdefault(taken, name)) == name:
         return problem
@@ -109,9 +109,9 @@ def _purpose(remedy: Sequence[Step]) -> str:
 
 
 def brief(groups: Sequence[FindingGroup], below: FindingGroup | None = None) -> Iterator[Block]:
-    """Yields the first finding of each check with its reason, a remedy of one command, and the
-    findings that it explains. Further findings of the check are listed by subject only. Warnings of
-    the check that is reported `below` are also listed by subject."""
+    """Yields a short form of the findings: the first of each check, with its reason and the
+    findings that it explains. Its remedy is shown if it is a single command. The other findings of
+    the check are only listed by subject. So are warnings of the check that is reported `below`."""
     by_check: dict[tuple[str, Severity], list[FindingGroup]] = {}
     for group in groups:
         by_check.setdefault((group.first.check, group.first.severity), []).append(group)

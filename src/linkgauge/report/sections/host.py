@@ -88,7 +88,8 @@ _NAMED = 4
 
 
 def gaps(inventory: Inventory) -> dict[str, str]:
-    """Returns the missing facts by reason, each with its owners: `link.speed of sim:0-3`."""
+    """Returns the missing facts by reason. Each fact is listed with its owners: `link.speed of
+    sim:0-3`."""
     found: dict[str, dict[str, list[str]]] = {}
     for owner, unknown in _unknown(inventory):
         for gap in unknown:

@@ -1,5 +1,5 @@
-"""Shows the scatter of single iterations: percentiles, selected distributions, and rows in which
-the latency falls while the load grows."""
+"""Shows how the times of single iterations vary: percentiles, and some distributions. Also shows
+rows in which the latency falls while the load grows."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _iterated(result: Result) -> list[CellResult]:
 
 
 def percentiles(result: Result) -> Iterator[Table]:
-    """Yields a table with a line for each cell whose samples are single iterations. A percentile is
-    unknown if less than one sample lies beyond it."""
+    """Yields a table of percentiles, with a line for each cell whose samples are single iterations.
+    A percentile is unknown if less than one sample lies beyond it."""
     cells = _iterated(result)
     if not cells:
         return
@@ -77,8 +77,8 @@ def _row(result: Result, cell: CellResult) -> tuple[Entry, ...]:
 def _most_telling(
     found: Sequence[tuple[Result, Sequence[CellResult]]],
 ) -> list[tuple[Result, list[CellResult]]]:
-    """Selects up to four cells of each result of single iterations, at the first size: the fastest,
-    the median, the slowest, and the cell with the longest tail."""
+    """Selects up to four cells of each result that has single iterations. These are the fastest,
+    the median and the slowest cell, and the cell with the longest tail."""
     telling = []
     for result, cells in found:
         first = [c for c in cells if c.column == cells[0].column and len(c.samples) >= FEWEST]
@@ -135,9 +135,8 @@ def _curve(
 
 
 def falling_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each row whose latency falls as the load grows. The fall must exceed the
-    intervals of neighbouring loads. If no row falls and there are intervals, yields a line that
-    says so."""
+    """Yields a line for each row whose latency falls as the load grows, by more than the intervals
+    of the figures. If no row falls and the intervals are known, yields a line that says so."""
     rows: defaultdict[str, list[CellResult]] = defaultdict(list)
     for cell in result.cells:
         rows[cell.row].append(cell)

@@ -47,7 +47,8 @@ def _together(alike: dict[_Ends, list[str]]) -> dict[_Ends, list[str]]:
 
 
 def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _Ends]]:
-    """Yields the table columns of each kind of link, and the places to which these links lead."""
+    """Yields a table row for each kind of link, and the places to which the links of this kind
+    lead."""
     kinds: dict[tuple[str, str | None, float | None], list[FabricLink]] = {}
     for link in links:
         kinds.setdefault((link.kind, link.version, link.rate), []).append(link)
@@ -64,8 +65,8 @@ def _bundles(links: Sequence[FabricLink]) -> Iterator[tuple[tuple[str, ...], _En
 
 
 def _listed(ends: _Ends) -> str:
-    """Returns the ends of links: `sim:1-3, nvswitch (18)`. The number says how many links lead to
-    one end; 1 is left out."""
+    """Returns the ends of links: `sim:1-3, nvswitch (18)`. The number in parentheses says how many
+    links lead to an end, if more than 1."""
     groups: dict[int, list[str]] = {}
     for name, count in sorted(ends, key=lambda end: (len(end[0]), end)):
         groups.setdefault(count, []).append(name)

@@ -1,5 +1,5 @@
-"""Shows a result with too many pairs to read: the distribution of its figures, and the lowest ends
-and pairs."""
+"""Shows a result with too many pairs to read. Tables have the distribution of its figures, and the
+pairs and their ends (devices or ranks) with the lowest figures."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def is_many(result: Result) -> bool:
 def blocks_of_many(
     result: Result, heading: Line, below: Sequence[Line], anchor: str
 ) -> Iterator[Block]:
-    """Yields the result's heading and remarks, and three tables: the distribution, the lowest ends,
-    and the lowest pairs."""
+    """Yields the heading and the remarks of a result, and three tables: the distribution, the
+    lowest ends, and the lowest pairs."""
     measured = [cell for cell in result.cells if cell.headline is not None]
     usual = median(cell.headline or 0.0 for cell in measured)
     yield Prose((heading, *below))
@@ -51,8 +51,8 @@ def _is_low(cell: CellResult, usual: float) -> bool:
 
 
 def _distribution(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the distribution of figures: a row for each column of the result, with the
-    number of cells in each class of figures."""
+    """Makes a table of the distribution of figures. A row has the number of cells in each range of
+    figures, for one column of the result."""
     between = (f"{low:.0%} to {high:.0%}" for low, high in pairwise(_BOUNDS))
     classes = [f"below {_BOUNDS[0]:.0%}", *between, f"{_BOUNDS[-1]:.0%} or more"]
     heads = [Column("cells of"), Column("all", True), *(Column(one, True) for one in classes)]
@@ -85,7 +85,7 @@ def _row(name: str, cells: Sequence[CellResult], usual: float, unit: str) -> tup
 
 
 def _ends(result: Result, measured: Sequence[CellResult], usual: float) -> Table:
-    """Makes a table of the ends that have the most low cells."""
+    """Makes a table of the ends of pairs (devices or ranks) that have the most low cells."""
     found: dict[str, list[CellResult]] = defaultdict(list)
     for cell in measured:
         for end in cell.row.split("->"):

@@ -51,8 +51,8 @@ def blocks(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 def sentence_of(run: Run, outcome: Outcome) -> str:
     """Returns the run in a sentence: `8 NVIDIA H200 copy 55.4 GB/s from host memory and 394 GB/s
-    from each other, as this hardware should`. Without devices: `2 CPUs copy 25 GB/s within host:0`.
-    Empty without such figures."""
+    from each other, as this hardware should`. A run without devices becomes `2 CPUs copy 25 GB/s
+    within host:0`. The text is empty without such figures."""
     known = {where: cells for where, names in _FROM.items() if (cells := _first(run, names))}
     if known:
         what = " and ".join(f"{_figures(cells)} from {where}" for where, cells in known.items())
@@ -70,7 +70,8 @@ def sentence_of(run: Run, outcome: Outcome) -> str:
 
 
 def _first(run: Run, names: Sequence[str]) -> list[CellResult]:
-    """Returns the cells with figures of one benchmark: the first in `names` that has any."""
+    """Returns the cells of a benchmark that have figures. Uses the first benchmark in `names` that
+    has any."""
     found = (
         [c for c in one.cells if c.headline is not None]
         for name in names
@@ -118,8 +119,8 @@ def _should(cells: Sequence[CellResult]) -> str:
 
 
 def _others(run: Run, outcome: Outcome) -> str:
-    """Returns the share of the CPUs that other programs used, in words, if the doctor finds it too
-    high. Else returns an empty text."""
+    """Returns the share of the CPUs that other programs used, in words. The text is empty unless
+    the doctor finds the share too high."""
     if not any(finding.check == "busy" for finding in outcome.findings):
         return ""
     loads = [cell.load for result in run.results for cell in result.cells if cell.load is not None]

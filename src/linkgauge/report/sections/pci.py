@@ -83,8 +83,8 @@ class PciOutline:
             yield from self._rows(below, depth + 1, ports)
 
     def _name(self, function: PciFunction, subject: Subject | None) -> str:
-        """Returns the name by which the rest of the report calls a function, else the name of its
-        driver."""
+        """Returns the name by which the rest of the report calls a function. If it has none,
+        returns the name of its driver."""
         own = [subject.label] if subject and subject.label != function.address else []
         kind = "display, " if function.display else ""
         named = "/".join(self._adapters.get(function.address) or own)

@@ -29,8 +29,8 @@ def dry_run(plan: Plan, settings: Settings) -> DryRun:
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
-    """Yields the blocks of a plan: each table and its cells, the peak memory of any cell, and the
-    maximum time."""
+    """Yields the blocks of a plan: each table and its cells, the highest memory use of any cell,
+    and the maximum time."""
     plan, seconds = dry.plan, dry.most_seconds
     rows: list[Sequence[str | Entry]] = []
     for sheet in plan:

@@ -1,5 +1,5 @@
-"""Chooses the figures that a terminal shows first: all figures if they fit a screen. Otherwise
-shows a line for each benchmark, and one matrix in which a figure stands out."""
+"""Chooses the figures that a terminal shows first. If all figures fit a screen, all are shown.
+Otherwise there is a line for each benchmark, and the matrix of a figure that stands out."""
 
 from __future__ import annotations
 
@@ -169,8 +169,8 @@ def _row(family: Family, usual: int) -> tuple[Entry, ...]:
 
 
 def _known(word: str, result: Result) -> list[_ScreenFigure]:
-    """Returns the figures of a result in ascending order. The figures of a collective are its
-    bandwidths, because its cells have times."""
+    """Returns the figures of a result in ascending order. For a collective, bandwidths are used
+    instead of times."""
     found = []
     for cell in result.cells:
         own = bandwidths(cell)
@@ -181,8 +181,8 @@ def _known(word: str, result: Result) -> list[_ScreenFigure]:
 
 
 def _figures(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> Sequence[str]:
-    """Returns the median, the lowest and the highest figure, with a value for each engine. If the
-    figures depend on settings, returns only their range."""
+    """Returns the median, the lowest and the highest figure of each engine. If the figures depend
+    on settings, returns only their range."""
     if family.results[0].unit == COLLECTIVE.symbol:
         return (brief(max(one.figure for own in known for one in own), BANDWIDTH.symbol), "", "")
     unit = family.results[0].unit
@@ -215,8 +215,8 @@ def _verdict(results: Sequence[Result], cells: Sequence[CellResult]) -> Entry:
 
 
 def _where(family: Family, known: Sequence[Sequence[_ScreenFigure]]) -> str:
-    """Names the cells that stand out. Without such cells, names the ends of a range, or the lowest
-    cell if it is much lower than the others."""
+    """Returns the names of the cells that stand out. If no cell does, returns the ends of a range,
+    or the lowest cell if it is much lower than the others."""
     odd = [one.name for own in known for one in own if sign_of(one.cell) not in ("", HELD)]
     if odd:
         return f"{odd[0]}{f' and {len(odd) - 1} more' if len(odd) > 1 else ''}"

@@ -1,5 +1,5 @@
-"""Shows figures against the size: results at several sizes with the fitted line, copies timed size
-by size, collectives, and latencies with the levels of memory."""
+"""Shows figures against the size: results at several sizes with a fitted line, copies, collectives,
+and latencies with the levels of memory."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def _named(level: Level, unit: str) -> str:
 
 
 def line_lines(lines: Sequence[SizeLine], most: int = MOST_PATHS) -> Iterator[Line]:
-    """Yields a line of text for the fitted line of each path. If there are more than `most` paths,
-    yields the range of latencies, bandwidths and half sizes of all of them."""
+    """Yields the fitted line of each path in words. If there are more than `most` paths, yields
+    only the ranges of their latencies, bandwidths and half sizes."""
     if len(lines) <= most:
         for one in lines:
             name = ", ".join(filter(None, (one.row, one.column)))
@@ -148,7 +148,7 @@ def _ends(name: str, values: Sequence[float | None], shown: Callable[[float], st
 
 
 def _lacks(line: SizeLine) -> str:
-    """Returns a remark on what a fitted line does not show, or an empty text."""
+    """Returns a remark on what a fitted line cannot show, or an empty text."""
     if line.error > OFF:
         return _NO_LINE
     if line.bandwidth is None:

@@ -89,8 +89,8 @@ def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:
 
 
 def outliers(result: Result) -> list[CellResult]:
-    """Returns cells that are not judged and lie beyond Tukey's fences of all figures, the farthest
-    first."""
+    """Returns cells that are not judged and whose figure is far from all others (beyond Tukey's
+    fences). The farthest come first."""
     known = _known(result)
     if len(known) < _LEAST:
         return []

@@ -107,8 +107,8 @@ def _figure(what: str, devices: dict[str, list[Timed]], read: Read) -> Iterator[
 
 
 def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple[float, float]]]:
-    """Returns the curves of devices whose value changed, and one curve for all devices with the
-    same constant value."""
+    """Returns one curve for each device whose value changed. All devices with the same constant
+    value share a curve."""
     found: dict[str, list[tuple[float, float]]] = {}
     steady: dict[float, list[str]] = {}
     for device, known in curves.items():
@@ -123,8 +123,8 @@ def _alike(curves: dict[str, list[tuple[float, float]]]) -> dict[str, list[tuple
 
 
 def _steps(known: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Returns the points at which the value changes, and the last point. If there are too many,
-    returns a selection."""
+    """Returns the points at which the value changes, and the last point. If there are too many
+    points, returns a selection."""
     kept = [one for at, one in enumerate(known) if at == 0 or known[at - 1][1] != one[1]]
     return [*kept[:: max(1, -(-len(kept) // MOST_POINTS))], known[-1]]
 
@@ -133,8 +133,8 @@ _MHZ = 1e6
 
 
 def state_lines(result: Result, *, detailed: bool = True) -> Iterator[Line]:
-    """Yields a line for each row of matrix products that says what throttled its devices. If
-    `detailed`, the line also has their clocks, power and temperature."""
+    """Yields a line for each row of a result of matrix products. The line says what throttled the
+    devices. If `detailed`, it also has clocks, power and temperature."""
     for row in dict.fromkeys(cell.row for cell in result.cells if cell.does.product):
         cells = (cell for cell in result.cells if cell.row == row)
         readings = [reading for cell in cells for reading in cell.readings if reading.count]

@@ -50,8 +50,8 @@ _Row = Sequence[str | Entry]
 
 
 class _Link(msgspec.Struct, frozen=True):
-    """A link, or several alike links. `one_way` and `both` are figures in bytes/s. `word` stands
-    out, if any."""
+    """A link, or several equal links. `one_way` and `both` are figures in bytes/s. `word` stands
+    out in the picture."""
 
     what: Entry
     one_way: tuple[float, ...]
@@ -88,8 +88,8 @@ def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:
-    """Yields a picture of the machine. Yields nothing for several machines, or for a machine whose
-    only links lead to the network."""
+    """Yields a picture of the machine. Yields nothing if the run has several machines, or if all
+    links of the machine lead to the network."""
     one, found = as_one(run), blames(findings)
     topology = topology_of(one.machine, found)
     if topology.joined and not one.machine.ranks:
@@ -248,7 +248,7 @@ def _link(joint: Joint, figures: LinkFigures, blame: Finding | None) -> _Link:
 
 
 def _all(some: Sequence[_Link]) -> _Link:
-    """Combines several links into one that has the figures of all."""
+    """Combines several links into one, with the figures of all."""
     one_way = tuple(figure for one in some for figure in one.one_way)
     both = tuple(figure for one in some for figure in one.both)
     says = some[0].says if len(some) == 1 else f"{len(some)} links alike"

@@ -66,9 +66,9 @@ _NO_REFERENCE = "no reference"
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """What a command adds to the verdict. `ending` is the command's own verdict. `kept` is the
+    """Additions of a command to the verdict. `ending` is the command's own verdict. `kept` is the
     folder that keeps the run, if any. `by_doctor` means that all findings are shown above.
-    `scripted` means that their remedies have just been written as a script."""
+    `scripted` means that the remedies were just written as a script."""
 
     ending: Ending | None = None
     kept: Path | None = None
@@ -101,8 +101,8 @@ def alarm(run: Run, outcome: Outcome) -> Iterator[Block]:
 
 
 def uncounted(outcome: Outcome) -> Iterator[Block]:
-    """Yields a line on failures of the machine that do not count, because the run did not measure
-    these parts."""
+    """Yields a line on failed parts of the machine that do not count for the verdict. They do not
+    count because the run did not measure them."""
     others = [f for f in outcome.found if f.severity == "fail" and f not in outcome.findings]
     if others:
         names = first_of([f"{finding.check} {finding.subject}" for finding in others], ", ")
@@ -125,8 +125,8 @@ def of_machine(
 
 
 def _where(machine: Machine, run: Run | None = None) -> str:
-    """Returns the heading above a remedy. The heading says whether the remedy is for this machine
-    or for the machine that the figures are from."""
+    """Returns the heading above a remedy. The heading names the machine to which the remedy
+    applies: this one, or the machine of the figures."""
     is_here = machine.simulated is None and (run is None or run.tool is msgspec.UNSET)
     return DO_FIRST if is_here else DO_THERE
 
@@ -148,9 +148,9 @@ def _problem(wrong: WorstOfRun, last: Sequence[tuple[str, Line]], do: str) -> Pr
 
 
 def _first_steps(found: Sequence[Step]) -> Iterator[Step]:
-    """Yields the prose before the first command, and the command. If the command changes or sets
-    something, yields all commands up to the next prose, because one command alone may have no
-    effect. Without commands, yields the first line."""
+    """Yields the first steps of a remedy: the prose before the first command, then this command. If
+    the command changes anything, yields all commands up to the next prose. If there are no
+    commands, yields the first line."""
     if not any(isinstance(step, Command) for step in found):
         yield from found[:1]
         return
@@ -180,8 +180,8 @@ def _next(run: Run, wrong: WorstOfRun | None, closing: Closing) -> Command | Non
 
 
 def can_go_on(run: Run, folder: Path) -> bool:
-    """Whether the run can be resumed. It must have been interrupted, or have lost cells together
-    with a rank, and its folder must hold a journal."""
+    """Whether the run can be resumed. For that, the run was interrupted or lost a rank, and its
+    folder has a journal."""
     lost = run.lost is not None or any(cell.lost is not None for _, cell in cells_of(run.results))
     broke_off = run.finished is None or (lost and bool(run.machine.ranks))
     return broke_off and (folder / JOURNAL_FILE).exists()
@@ -200,7 +200,8 @@ def _well(run: Run, ending: Ending | None) -> Problem:
 
 
 def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
-    """Yields lines on the lowest cells, on parts that no figure shows, and on missed precision."""
+    """Yields lines on the lowest cells, on problems that the figures cannot show, and on missed
+    precision."""
     if outcome.verdict:
         yield from _lowest(run)
     unseen = [f"a loss of {outcome.unseen}"] if outcome.unseen else []
@@ -259,8 +260,8 @@ def _counted(counts: Iterable[tuple[int, str, Tone]]) -> Iterator[Tile]:
 
 
 def _judged(run: Run) -> Iterator[Tile]:
-    """Yields the number of cells with each verdict. Cells that are ok although their links run
-    below their best count separately."""
+    """Yields the number of cells with each verdict. Cells that are ok on links below their best
+    speed are counted separately."""
     passed = [cell for _, cell in cells_of(run.results) if cell.status == "pass"]
     verdicts = Counter(cell.verdict for cell in passed)
     held, as_peers = sum(map(is_held, passed)), sum(cell.is_as_peers for cell in passed)
@@ -276,7 +277,7 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 
 def _why_not(passed: Sequence[CellResult]) -> str:
-    """Returns the reasons why cells are not judged: `no reference`, or `3 too small, 2 no
+    """Returns the reasons why cells are not judged, such as `no reference`, or `3 too small, 2 no
     reference`."""
     cells = [cell for cell in passed if cell.verdict == "unknown"]
     counts = Counter(_WHY_NOT.get(cell.not_judged or "path", _NO_REFERENCE) for cell in cells)
@@ -286,7 +287,7 @@ def _why_not(passed: Sequence[CellResult]) -> str:
 
 
 def _of_page(one: OneRun) -> Iterator[Block]:
-    """Yields the verdict on a page, with all steps of its remedy, and every other finding."""
+    """Yields the verdict for a page, with all steps of the remedy, and all other findings."""
     run, outcome = one.run, one.outcome
     wrong = worst_of(run, outcome)
     reported = None if wrong is None else wrong.group
@@ -305,7 +306,7 @@ def _of_page(one: OneRun) -> Iterator[Block]:
 
 
 def _whole(block: Problem, run: Run, reported: FindingGroup) -> Problem:
-    """Adds all details of its finding to the verdict."""
+    """Adds all details of the reported finding to the verdict."""
     taken = steps_of(reported.first)
     said = [*block.said, _afterwards(run)]
     said += [each for each in problem_of(reported.alike).said if each[0] != "why"]

@@ -1,5 +1,5 @@
-"""Makes a few lines on a result's expected figures and the cells that differ. Also words the
-verdict on several cells."""
+"""Makes a few lines on a result's expected figures and the cells that differ. Also puts the verdict
+on several cells into words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HELD = "↓"
 
 
 def reasons_lines(cells: Iterable[tuple[CellResult, str]]) -> Iterator[Line]:
-    """Yields the expectations of cells, with their arithmetic. Equal expectations are one line, and
+    """Yields the expectations of cells, with their arithmetic. Equal expectations share a line, and
     the most frequent comes first."""
     counts = Counter(reason for each in cells for reason in _expected(*each))
     for reason, _ in counts.most_common(MOST):
@@ -49,7 +49,8 @@ def beside_lines(results: Sequence[Result], verdict: Verdict) -> Iterator[Line]:
 
 
 def in_result(results: Sequence[Result], result: Result, text: str) -> str:
-    """Returns the text. If there are several benchmarks, the benchmark's name is in front."""
+    """Returns the text. If there are several benchmarks, the text begins with the benchmark's
+    name."""
     return f"{result.benchmark} {text}" if len({one.benchmark for one in results}) > 1 else text
 
 
@@ -65,8 +66,8 @@ def expected_of(cell: CellResult) -> float | None:
 
 
 def held_below(cell: CellResult) -> float | None:
-    """Returns the figure to expect with every link at its best. None if it is not clearly more than
-    the expected figure."""
+    """Returns the figure to expect if every link ran at its best speed. None if this is not clearly
+    more than the expected figure."""
     if cell.expected is None or cell.expected.nominal is None:
         return None
     expected, nominal = cell.expected.figure, cell.expected.nominal
@@ -75,13 +76,13 @@ def held_below(cell: CellResult) -> float | None:
 
 
 def reference_of(cell: CellResult) -> float | None:
-    """Returns the figure by which the cell's share is computed. If links run clearly below their
-    best, it is the figure at their best, else the expected figure. None if nothing is expected."""
+    """Returns the reference for the cell's share. This is the expected figure or, if links run
+    clearly below their best speed, the figure at their best speed. None if nothing is expected."""
     return held_below(cell) or expected_of(cell)
 
 
 def is_held(cell: CellResult) -> bool:
-    """Whether a cell is ok although links on its way run clearly below their best."""
+    """Whether a cell is ok although links on its path run clearly below their best speed."""
     return cell.status == "pass" and cell.verdict == "ok" and held_below(cell) is not None
 
 
@@ -140,7 +141,7 @@ _WORST_FIRST: tuple[Status | Verdict, ...] = ("error", "timeout", "fail", "low",
 
 class Word(NamedTuple):
     """A verdict in words, and its kind. `part` means that only some cells are judged. `held` means
-    that all are ok on links that run below their best."""
+    that all cells are ok, but on links below their best speed."""
 
     text: str
     kind: Status | Verdict | Literal["part", "held"]
@@ -155,8 +156,8 @@ def is_unjudged(cell: CellResult) -> bool:
 
 
 class JudgedShare(NamedTuple):
-    """The number of measured figures, of judged figures among these, and of figures that are judged
-    only by equal cells of the run."""
+    """A count of figures: `measured`, `judged`, and `as_peers` for those that are judged only by
+    comparison with similar cells of the run."""
 
     measured: int
     judged: int

@@ -40,8 +40,8 @@ def with_reach(figure: float, low: float | None, high: float | None, unit: str) 
 
 
 def course(figures: Sequence[float], most: int) -> str:
-    """Draws figures over time as at most `most` bars, scaled from the lowest to the highest. If
-    there are more figures than bars, a bar is a median."""
+    """Draws figures over time as bars, scaled from the lowest to the highest figure. If there are
+    more than `most` figures, a bar is the median of several."""
     count = min(most, len(figures))
     ends = [len(figures) * number // count for number in range(count + 1)] if count else []
     middles = [statistics.median(figures[begin:end]) for begin, end in pairwise(ends)]
@@ -57,9 +57,7 @@ BINS = 24
 
 
 def histogram(samples: Sequence[float], bins: int = BINS) -> str:
-    """Draws a histogram of positive samples: a bar for each interval, relative to the highest bar.
-    All intervals, from the smallest to the largest sample, have the same ratio of their ends. No
-    samples give no bars."""
+    """Draws a histogram of positive samples on a logarithmic axis, relative to the highest bar."""
     least, most = min(samples), max(samples)
     width = math.log(most / least) / bins
     counts = Counter(

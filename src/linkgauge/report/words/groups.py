@@ -21,8 +21,8 @@ SEVERITIES: Mapping[Severity, Tone] = {
 
 
 class FindingGroup(msgspec.Struct, frozen=True):
-    """Findings that differ only in their subject. `explained` are the findings that these explain,
-    grouped likewise."""
+    """Findings that differ only in their subject (`alike`). `explained` are the findings that they
+    explain, grouped in the same way."""
 
     alike: Sequence[Finding]
     explained: Sequence[Sequence[Finding]] = ()
@@ -33,7 +33,7 @@ class FindingGroup(msgspec.Struct, frozen=True):
 
 
 def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Groups the findings by their causes, in their order."""
+    """Groups the findings by their causes, in the order of the findings."""
     alike = list(alike_findings(findings))
     causes = {finding.name: group[0] for group in alike for finding in group}
     below: dict[Finding, list[list[Finding]]] = {}
@@ -48,7 +48,8 @@ def groups_of(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def _first_cause(finding: Finding, causes: Mapping[str, Finding]) -> Finding:
-    """Follows the findings that explain this one, and returns the last of the chain."""
+    """Returns the first cause of a finding. Follows the chain of findings, each of which explains
+    the one before."""
     seen = {finding.name}
     while name := next((n for n in finding.explained_by if n in causes), None):
         finding = causes[name]

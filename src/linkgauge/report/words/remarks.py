@@ -27,16 +27,16 @@ STOLEN = 0.01
 
 
 def thread_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each cell: how fast and how alike its threads are, and what disturbed
-    them."""
+    """Yields a line for each cell on its threads: how fast they are, how much they differ, and what
+    disturbed them."""
     for cell in result.cells:
         if cell.counters is not None and cell.counters.threads:
             yield plain("; ".join(_parts(cell.counters, result.unit)), "dim")
 
 
 def steal_lines(result: Result) -> Iterator[Line]:
-    """Yields a line on the CPU time that a hypervisor took from a cell's threads, if the highest
-    share matters."""
+    """Yields a line on the CPU time that a hypervisor took from threads of the cells, if the
+    highest share is large."""
     shares = [
         counters.steal / counters.seconds
         for cell in result.cells
@@ -107,8 +107,8 @@ def _own_lines(result: Result, *, detailed: bool) -> Iterator[Line]:
 
 
 def _range_lines(result: Result) -> Iterator[Line]:
-    """Yields the ranges of other figures of the cells: first of named parts, then of additional
-    matrices."""
+    """Yields lines with the ranges of further figures: those of named parts of the cells, then
+    those of additional matrices."""
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
@@ -124,8 +124,8 @@ def _ends(ascending: Sequence[str]) -> str:
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
-    """Yields lines on cells whose samples fall into two groups. The larger group gives the headline
-    figure."""
+    """Yields lines on cells whose samples fall into two groups (modes). The larger group determines
+    the headline figure."""
     found = [(one, cell) for one, cell in cells_of(results) if cell.modes]
     for result, cell in found[:most]:
         name = in_result(results, result, str(cell.place))
@@ -137,8 +137,8 @@ def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:
 
 
 def complaint_lines(results: Sequence[Result]) -> Iterator[Line]:
-    """Yields a line for each status other than pass with its reason and cells. If there are several
-    benchmarks, the cells have their names."""
+    """Yields a line for each status other than pass, with the reason and the cells. If there are
+    several benchmarks, the line also names the benchmarks."""
     found: dict[tuple[Status, str | None], dict[str, None]] = {}
     several = len({result.benchmark for result in results}) > 1
     for result in results:
@@ -157,8 +157,8 @@ LEAST = 17
 
 
 def round_lines(result: Result) -> Iterator[Line]:
-    """Yields a line for each round: the number of cells, the sum of their figures, and its share of
-    the expected sum."""
+    """Yields a line for each round of simultaneous transfers: the number of cells, the sum of their
+    figures, and its share of the expected sum."""
     rounds: dict[int, list[CellResult]] = {}
     for cell in result.cells:
         if cell.round is not None and cell.headline is not None and "->" in cell.row:

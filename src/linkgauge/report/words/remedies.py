@@ -151,8 +151,8 @@ def as_command(line: str) -> Command | None:
 
 
 def _started(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yields the words of each program that a line starts, split at `|` and `;` and without
-    `sudo`."""
+    """Splits a command line at `|` and `;`, and yields the words of each program. `sudo` is left
+    out."""
     own: list[str] = []
     for word in words:
         if word in ("|", ";"):

@@ -42,9 +42,9 @@ class Noted(NamedTuple):
 
 
 def note_lines(run: Run) -> Iterator[Line]:
-    """Yields each warning once, with the number of its cells. Warnings about sizes near a cache's
-    size are combined. Then follow the cells that missed the precision, and simulated faults that
-    had no effect."""
+    """Yields each warning once, with the number of its cells. Then come the cells that missed the
+    precision, and simulated faults that had no effect. Warnings about sizes near a cache's size are
+    combined."""
     yield from (noted.line() for noted in (*_of_cells(run), *_shared(run)))
     if (missed := missed_precision(run)) is not None:
         yield missed.noted.line()
@@ -52,8 +52,8 @@ def note_lines(run: Run) -> Iterator[Line]:
 
 
 def folded_notes(run: Run) -> Iterator[Line]:
-    """Yields the notes in few lines, without the precision. Notes that differ only in numbers, or
-    after a colon, are combined."""
+    """Yields the notes in few lines, without the note on precision. Notes that differ only in
+    numbers, or after a colon, are combined."""
     kinds: dict[str, list[Noted]] = {}
     for noted in _of_cells(run):
         kind = _NUMBER.sub("0", noted.sentence.partition(": ")[0])
@@ -85,7 +85,7 @@ def _shared(run: Run) -> Iterator[Noted]:
 
 
 def _subject(note: Note) -> Note:
-    """Returns a key that is equal for notes that one sentence covers."""
+    """Returns a key that is equal for notes that can be combined in one sentence."""
     if isinstance(note, NearCache):
         return replace(note, size=0 if note.fits else note.cache)
     return note
@@ -117,8 +117,9 @@ def modes(cell: CellResult, unit: str) -> str:
 
 
 class Missed(NamedTuple):
-    """The requested precision, and the cells that missed it with their reached precision, the worst
-    first. `unknown` is the number of cells without an interval."""
+    """The cells that missed a precision. `asked` is the requested precision. `cells` are the cells
+    with the precision that they reached, the worst first. `unknown` is the number of cells without
+    an interval."""
 
     asked: float
     cells: tuple[str, ...]
@@ -163,8 +164,8 @@ def missed_precision(run: Run) -> Missed | None:
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
-    """Returns a function that names cells by benchmark and place, and by size if the benchmark has
-    several."""
+    """Returns a function that names cells by benchmark and place. If the benchmark has several
+    sizes, the name has the size, too."""
     measured = Counter((result.benchmark, result.backend) for result in run.results)
 
     def name(result: Result, cell: CellResult) -> str:

@@ -50,8 +50,8 @@ def sentence(note: Note) -> str:
 
 
 def near_cache(note: NearCache, sizes: Collection[int]) -> str:
-    """Returns a sentence on buffers of these sizes that fit or nearly fit in a cache, as the note
-    says."""
+    """Returns a sentence that warns of buffers that fit or nearly fit in a cache. `sizes` are the
+    sizes of the buffers."""
     ends = " to ".join(map(format_size, dict.fromkeys((min(sizes), max(sizes)))))
     how = "fit in" if note.fits else f"are less than {note.times} times"
     figures = "figure" if len(sizes) == 1 else "figures"

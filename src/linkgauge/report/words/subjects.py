@@ -12,8 +12,8 @@ from linkgauge.model.hardware.machine import Device, Machine
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """An accelerator. `label` has its notations in all backends (`cuda:0/opencl:1`), or its PCI
-    address if no backend reaches it. `accelerator` is what the vendor's library reports."""
+    """An accelerator. `label` has its names in all backends (`cuda:0/opencl:1`), or its PCI address
+    if no backend reaches it. `accelerator` is what the vendor's library reports."""
 
     label: str
     model: str | None = None
@@ -59,6 +59,7 @@ def spans(names: Iterable[str]) -> str:
 
 
 def _split(name: str) -> tuple[str, int | None]:
-    """Splits a notation into backend and index. The index of a PCI address is None."""
+    """Splits a name such as `cuda:0` into backend and index. For a PCI address, the index is
+    None."""
     match = re.fullmatch(r"([a-z_:]+:)([0-9]+)", name)
     return (match[1], int(match[2])) if match else (name, None)

@@ -23,8 +23,8 @@ BROKEN: tuple[Status, ...] = ("error", "timeout", "fail")
 
 
 class WorstOfRun(msgspec.Struct, frozen=True):
-    """The worst fact about a run. If a finding states or explains the fact, `group` is the group of
-    that finding, and `alike` are the findings that state it."""
+    """The worst fact about a run. `group` is the group of findings that state or explain the fact,
+    if any. `alike` are the findings that state it, and `cause` is a line on the cause."""
 
     what: Line
     group: FindingGroup | None = None
@@ -33,8 +33,8 @@ class WorstOfRun(msgspec.Struct, frozen=True):
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """The verdict of a command that judges more than cells. Its `tally` replaces the counts of
-    cells."""
+    """The verdict of a command that judges more than single cells. Its `tally` replaces the counts
+    of cells."""
 
     verdict: Line
     tally: str
@@ -61,8 +61,8 @@ def worst_of(run: Run, outcome: Outcome, ending: Ending | None = None) -> WorstO
 
 
 def worst_finding(groups: Sequence[FindingGroup]) -> WorstOfRun | None:
-    """Returns the first failure, else the first finding of all. Its cause is the finding that
-    explains it."""
+    """Returns the first failure, or else the first finding. Its cause is the finding that explains
+    it."""
     said = [(alike, group) for group in groups for alike in (group.alike, *group.explained)]
     worst = [(alike, group) for alike, group in said if alike[0].severity == "fail"] or said
     if not worst:

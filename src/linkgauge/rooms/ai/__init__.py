@@ -1,4 +1,4 @@
-"""AI workloads on devices that torch supports, and load on a running server."""
+"""Measures AI workloads on devices that torch supports, and load on a running server."""
 
 from linkgauge.registry import Room
 

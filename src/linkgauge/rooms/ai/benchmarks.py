@@ -36,8 +36,8 @@ BALANCES = (50, 100, 200)
 
 
 class _Scale(NamedTuple):
-    """The default sizes for a kind of device. The first number type is measured with all batches
-    and prompts, the other types with few."""
+    """The default sizes for a kind of device. `numbers` are its number types. The first type is
+    measured with all `batches` and `prompts`, the other types with the `few` batches."""
 
     model: ModelName
     trained: ModelName
@@ -55,7 +55,7 @@ _DEVICE = _Scale("3b", "1b", ("bf16", "fp16", "fp32"), (1, 2, 4, 8, 16, 32, 64),
 
 
 class WorkloadRow(OnDevices, frozen=True):
-    """A workload on each of torch's devices."""
+    """Benchmarks that run a workload on each of torch's devices."""
 
     only_by: ClassVar[str | None] = "torch"
 
@@ -69,7 +69,8 @@ def _numbers(choice: WorkloadChoice, scale: _Scale) -> tuple[NumberKind, ...]:
 
 
 def _asked(choice: WorkloadChoice, scale: _Scale, **own: object) -> Workload:
-    """Returns a workload with the choices that apply to every kind of workload."""
+    """Returns a workload with the choices that apply to every kind of workload. `own` are the
+    values of its kind."""
     common = {
         "model": choice.model or scale.model,
         "tokens": choice.tokens,
@@ -86,8 +87,8 @@ def _cell(device: Device, row: str, column: str, report: Report, work: Workload)
 
 
 def _rows(fabric: DeviceSet) -> Iterator[tuple[Device, str]]:
-    """Yields each device with the beginning of its rows' labels: its name, or nothing for a single
-    device."""
+    """Yields each device with the first part of the labels of its rows: its name, or an empty text
+    if there is only one device."""
     for device in _chosen(fabric):
         several = len(_chosen(fabric)) > 1
         yield device, f"{parse_memory(device.memory).label} " if several else ""
@@ -101,8 +102,8 @@ def _chosen(fabric: DeviceSet) -> tuple[Device, ...]:
 def _sweep(
     choice: WorkloadChoice, scale: _Scale
 ) -> Iterator[tuple[NumberKind, int, tuple[int, ...]]]:
-    """Yields each number type with a prompt and its batches. Unless the user chose others, the
-    first type has all prompts and batches, and the other types have few."""
+    """Yields each number type with a prompt and its batches. The first type has all prompts and
+    batches, and the other types have few. The user's choice replaces the defaults."""
     prompts = choice.prompts or scale.prompts
     for numbers in _numbers(choice, scale):
         first = numbers == _numbers(choice, scale)[0]
@@ -201,7 +202,7 @@ PROMPT_WORDS = 16
 
 
 class ServingRow(Sweep, frozen=True):
-    """Requests that this host sends to a server."""
+    """Benchmarks that send requests from this host to a server."""
 
     only_by: ClassVar[str | None] = "host"
 

@@ -124,8 +124,8 @@ def ai(asked: AiOptions) -> int:
 
 
 def names_of(asked: Sequence[str]) -> tuple[str, ...]:
-    """Returns the benchmarks of these names, or all benchmarks without names. Raises InputError for
-    an unknown name."""
+    """Returns the benchmarks with these names, or all benchmarks if no names are given. Raises
+    InputError for an unknown name."""
     from linkgauge.model.errors import InputError
     from linkgauge.model.names import hint
 
@@ -142,7 +142,7 @@ def names_of(asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -> WorkloadChoice:
-    """Adds the server for requests to the choice. Raises InputError if serving has no server, or if
+    """Adds the server to the choice. Raises InputError if serving is chosen without a server, or if
     a server is given without serving."""
     from msgspec.structs import replace
 
@@ -170,8 +170,7 @@ def _with_server(names: Sequence[str], choice: WorkloadChoice, asked: Serving) -
 
 
 def choice_of(asked: Choosing, trace: Path | None) -> WorkloadChoice:
-    """Returns the user's choice of workloads. Raises InputError for values that no workload
-    takes."""
+    """Returns the user's choice of workloads. Raises InputError for invalid values."""
     from linkgauge.model.operations.workload import NUMBER_KINDS, WorkloadChoice
 
     return WorkloadChoice(
@@ -213,8 +212,8 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 def _among_ranks(names: Sequence[str], choice: WorkloadChoice) -> tuple[WorkloadChoice, bool]:
     """Returns the choice with the number of ranks that torchrun or mpiexec started, and whether
-    this process measures. On all other ranks, the call takes part in training steps, and returns
-    when the measuring process ends."""
+    this process measures. On a rank that does not measure, this call takes part in the training
+    steps until the measuring process ends."""
     import os
 
     from msgspec.structs import replace

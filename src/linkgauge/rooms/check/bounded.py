@@ -1,4 +1,4 @@
-"""Plans and measures a brief run: each link of a machine, its memory and a collective."""
+"""Plans and measures a brief run: each link of a machine, its memory, and a collective."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def task_of(request: RunRequest, deadline: float) -> Task:
 
 
 class CheckStep(msgspec.Struct, frozen=True, tag=True):
-    """The current activity of the process: measuring a cell (`what` is its name), or a step
-    (`opening the devices`)."""
+    """The current step of the process. `what` is the name of the cell that is measured, or
+    describes a step such as `opening the devices`."""
 
     what: str
     is_cell: bool = False
@@ -147,17 +147,17 @@ class Kept(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """An error before anything was measured."""
+    """An error that occurred before anything was measured."""
 
     error: str
     is_busy: bool = False
 
 
 class Bounded(msgspec.Struct, frozen=True):
-    """The outcome of a measurement with a deadline, after `seconds`. `run` has what was measured
-    (null: not begun), `missing` the names of planned cells without a result, and `error` an error,
-    if any. `doing` is the activity that was cut off, with its duration; null if the process ended
-    by itself."""
+    """The outcome of a measurement with a deadline. `seconds` is how long it took. `run` is what
+    was measured, or None. `missing` are the names of planned cells without a result. `doing` is the
+    activity that was cut off, with its duration, or None if nothing was cut off. `error` is an
+    error before the first cell, or None."""
 
     seconds: float
     run: Run | None = None
@@ -167,8 +167,7 @@ class Bounded(msgspec.Struct, frozen=True):
 
 
 class _Leader(Process):
-    """A process that leads its own process group. The whole group is killed at once together with
-    the process."""
+    """A process that leads its own process group. Killing it kills the whole group."""
 
     words = CheckStep | Kept
 
@@ -183,8 +182,8 @@ class _Leader(Process):
 
 
 def measure_within(task: Task, folder: Path) -> Bounded:
-    """Measures the task's brief plan until its deadline, or until `KeyboardInterrupt`. The output
-    of the measuring process goes to `folder`."""
+    """Measures the brief plan of the task until its deadline, or until `KeyboardInterrupt`. Keeps
+    the output of the measuring process in `folder`."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -216,7 +215,7 @@ def measure_within(task: Task, folder: Path) -> Bounded:
 
 
 def _measured(folder: Path) -> tuple[Run, tuple[str, ...]]:
-    """Returns the run in a journal, and the planned cells that are missing in the run."""
+    """Returns the run in a journal, and the planned cells without a result."""
     records = read_records((folder / JOURNAL_FILE).read_bytes())
     run, first = assemble(records), records[0]
     assert isinstance(first, Opened)  # noqa: S101
@@ -257,8 +256,8 @@ class _Telling(Observer):
 
 
 def serve(channel: Channel) -> None:
-    """Carries out the task in this process, and reports its progress. Cells that would be judged
-    low are measured once more."""
+    """Carries out the task in this process, and reports progress. Cells that would be judged low
+    are measured once more."""
     from linkgauge.judge.outcome import doubtful
 
     telling = _Telling(channel)

@@ -89,7 +89,7 @@ def check(asked: CheckOptions) -> int:
 
 
 def _reserve(seconds: float) -> float:
-    """Returns the seconds that are reserved for judging, and for a slow start of this process."""
+    """Returns the seconds to reserve for judging, and for a slow start of this process."""
     return min(max(seconds / 10, 1.5), 5.0)
 
 
@@ -110,8 +110,8 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
 
 @contextmanager
 def ending(deadline: float, form: Format) -> Iterator[None]:
-    """Ends this process with a message at the deadline if the process hangs (for example, on a file
-    system). The message is fixed, because a hung process cannot make a new one."""
+    """Ends this process with a message if the block is not over at the deadline. This can happen if
+    a file system hangs."""
 
     def end() -> None:
         line = "not ok: the check itself hung"

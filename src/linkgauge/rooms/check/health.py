@@ -39,9 +39,9 @@ Reason = Literal[
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The verdict on a node: the judged `run` (null if nothing was measured), and the cells that
-    have `lost` against the baseline. It also has the differences from the baseline's machine, and
-    the numbers of accelerators present and expected."""
+    """The verdict on a node. `run` is the judged run, or None if nothing was measured. `lost` are
+    the cells that are worse than in the baseline. `unlike` are the differences from the baseline's
+    machine. `devices` are the numbers of accelerators that are present and expected."""
 
     reason: Reason
     bounded: Bounded
@@ -66,9 +66,10 @@ def health_of(
     devices: int | None = None,
     timeout: float = 10.0,
 ) -> Health:
-    """Judges a brief run by the hardware's expected figures, limits, the runs of a baseline, and
-    the number of accelerators that the node should have (None: any). A cell that takes longer than
-    `timeout` seconds counts as hanging. The gravest reason is reported."""
+    """Judges a node by a brief run. The measures are the hardware's expected figures, the `limits`,
+    and the runs of a `baseline`. The node should have `devices` accelerators (None: any number). A
+    cell that takes more than `timeout` seconds counts as hanging. The result has the worst
+    reason."""
     if bounded.run is None:
         busy = bounded.error is not None and bounded.error.is_busy
         why: Reason = "Busy" if busy else "CheckFailed" if bounded.error else "Hung"
@@ -89,7 +90,8 @@ def health_of(
 
 
 def _by_run(bounded: Bounded, run: Run, outcome: Outcome, timeout: float) -> Reason | None:
-    """Returns the reason that the run alone shows; None if the run shows no problem."""
+    """Returns the problem that the run shows without a baseline. None if the run shows no
+    problem."""
     cells = [cell for result in run.results for cell in result.cells]
     has: set[Status] = {cell.status for cell in cells}
     if "timeout" in has or _is_hanging(bounded.doing, timeout):
@@ -112,7 +114,8 @@ def _is_hanging(doing: tuple[CheckStep, float] | None, timeout: float) -> bool:
 
 
 def _held(health: Health, run: Run, baseline: Runs) -> Health:
-    """Compares the run with the same cells of the baseline, and adds the result to the verdict."""
+    """Compares the run with the baseline. Returns the verdict, including the result of the
+    comparison."""
     current = figures_of(run)
     if facts := tuple(unlike([baseline, [current]])):
         return replace(health, reason="UnlikeBaseline", unlike=facts)
@@ -130,7 +133,8 @@ def _only(run: RunFigures, keys: Collection[CellId]) -> RunFigures:
 
 
 def worst(lost: Sequence[GateCell]) -> GateCell:
-    """Returns the cell with the largest loss. A cell without a figure counts as the largest."""
+    """Returns the cell with the largest loss. A cell without a figure counts as the largest
+    loss."""
     return max(lost, key=lambda one: 1.0 if one.loss is None else one.loss)
 
 
@@ -155,7 +159,7 @@ class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HealthResult(msgspec.Struct, frozen=True):
-    """The verdict of a check, and the time of day (RFC 3339)."""
+    """The verdict of a check, with the time of day (RFC 3339)."""
 
     health: Health
     at: str
@@ -180,8 +184,7 @@ def condition_line(checked: HealthResult) -> Line:
 
 
 def message(health: Health) -> str:
-    """Returns the worst cause in one line, or a summary of what was measured if the node is
-    healthy."""
+    """Returns the worst problem in one line. For a healthy node, summarises what was measured."""
     text = " ".join(printable(_cause(health)).split())[:MOST_MESSAGE]
     return f"{text} SIMULATED" if health.run is not None and health.run.simulated else text
 

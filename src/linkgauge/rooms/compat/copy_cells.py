@@ -33,21 +33,21 @@ def shown(figure: float | None, form: str) -> str:
 
 
 class Repetitions(msgspec.Struct, frozen=True):
-    """The seconds of each repetition, and the bytes of one repetition. `times` is empty if nothing
-    was measured."""
+    """The seconds of each repetition, and the bytes that one repetition copies. `times` is empty if
+    nothing was measured."""
 
     times: tuple[float, ...]
     bytes: int
 
     @classmethod
     def of(cls, rates: Iterable[float], size: int) -> Repetitions:
-        """Returns the repetitions of `size` bytes at these rates in bytes/s."""
+        """Returns repetitions that copy `size` bytes at these rates in bytes/s."""
         return cls(tuple(size / rate for rate in rates), size)
 
     @classmethod
     def together(cls, timings: Sequence[Repetitions]) -> Repetitions:
-        """Combines parts that run at the same time. A repetition takes as long as its longest
-        part."""
+        """Combines copies that run at the same time. A combined repetition takes as long as its
+        longest copy."""
         times = tuple(map(max, zip(*(each.times for each in timings), strict=True)))
         return cls(times, sum(each.bytes for each in timings))
 
@@ -57,12 +57,12 @@ class Repetitions(msgspec.Struct, frozen=True):
 
     @property
     def rate(self) -> float | None:
-        """The rate in GB/s at the mean time."""
+        """Returns the rate in GB/s at the mean time."""
         return None if self.mean is None else self.rate_of(self.mean)
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """The rates in GB/s of all repetitions."""
+        """Returns the rates in GB/s of all repetitions."""
         return tuple(map(self.rate_of, self.times))
 
     def rate_of(self, seconds: float) -> float:
@@ -71,9 +71,9 @@ class Repetitions(msgspec.Struct, frozen=True):
 
 
 class CopyPath(msgspec.Struct, frozen=True):
-    """A path from one memory to another; at least one memory belongs to a device. A null end is
-    host memory on the node near the device, of the kind `kind`. A copy between two devices is
-    carried out by the source, or with `reads` by the destination."""
+    """A path of a copy from one memory to another. None stands for host memory of the kind `kind`,
+    on the node near the device. A copy between two devices is carried out by the source, or with
+    `reads` by the destination."""
 
     source: Device | None
     destination: Device | None
@@ -105,7 +105,7 @@ WORST_FIRST = (130, 3, 1, 4, 0)
 
 
 class Meter:
-    """Measures cells, one benchmark after the other, and remembers the exit codes of all."""
+    """Measures cells, one benchmark after the other. Remembers the worst exit code."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -124,9 +124,9 @@ class Meter:
         optional: bool = False,
     ) -> tuple[CellResult, ...]:
         """Measures cells, and prints errors and notes on stderr. Returns the results in the order
-        of the cells. The size is `size` bytes, or else the settings' size. Skipping all cells is a
-        failure, unless `optional`. After Ctrl-C, the rest of the cells and all later cells are
-        skipped as interrupted."""
+        of the cells. `size` is in bytes; the default is the size in the settings. If all cells are
+        skipped, this is a failure, unless `optional`. After Ctrl-C, all further cells are
+        skipped."""
         if not cells:
             return ()
         copies = named(operation).is_copy
@@ -184,8 +184,8 @@ class Meter:
 
 @contextmanager
 def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator[Meter]:
-    """Opens a machine like `opened`, for copies to and from devices, and yields a meter for it.
-    Raises InputError if there are no devices."""
+    """Opens a machine for copies to and from devices, and yields a meter for it. Raises InputError
+    if there are no devices."""
     with opened(where, settings, tells=tells) as context:
         if not context.devices:
             raise InputError(f"backend {context.backend} has no devices")
@@ -193,7 +193,7 @@ def metered(where: Where, settings: Settings, *, tells: bool = True) -> Iterator
 
 
 def _trouble(cell: CellResult) -> str:
-    """Describes what happened to a cell. The cell's reason may already name the transfer."""
+    """Returns the status of a cell, its transfers and the reason."""
     transfers, reason = str(cell), cell.reason or ""
     named = reason if reason.startswith(transfers) else f"{transfers}: {reason}"
     return f"{cell.status}: {named}"

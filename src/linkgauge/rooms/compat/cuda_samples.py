@@ -1,4 +1,4 @@
-"""bandwidthTest of the CUDA samples: a hundred copies of each size between host and device.
+"""bandwidthTest of the CUDA samples: copies of each size between host and device, a hundred times.
 
 Source: cuda-samples up to 12.8, Samples/1_Utilities/bandwidthTest (options, sizes, output). As in
     the sample, a copy within a device counts the bytes read and written, and `--device=all` adds up
@@ -74,7 +74,7 @@ Range mode options
 
 
 class SampleOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks. `device` is an index, or null for all devices.
+    """The options of a command line, after checks. `device` is an index, or None for all devices.
     `memory` is the kind of host memory in linkgauge's notation."""
 
     sizes: Sequence[int]
@@ -108,9 +108,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 def sample_arguments(arguments: Sequence[str], text: str) -> dict[str, str]:
-    """Reads options as the samples' parser does, with any number of dashes before the name: `name`,
-    `-name`, `--NAME`, `--name=value`. -h is --help. The help `text` lists the known options, one a
-    line."""
+    """Reads options as the sample does: `name`, `-name`, `--NAME` and `--name=value`, with any
+    number of dashes. -h is --help. The help `text` lists the known options, one on each line."""
     has_value = dict(re.findall(r"(?m)^--(\w+)(=?)", text))
     known = {name.lower(): name for name in has_value} | {"h": "help"}
     given: dict[str, str] = {}
@@ -178,7 +177,7 @@ def _sizes(mode: str, given: Mapping[str, str]) -> Sequence[int]:
 
 
 def _shmoo() -> Iterator[int]:
-    """Yields the sizes of shmoo mode. The last size is beyond 64 MB, as in the sample."""
+    """Yields the sizes of the shmoo mode. As in the sample, the last size is above 64 MB."""
     size = 0
     while size <= _LARGEST:
         size += next(step for below, step in _SHMOO if size < below)
@@ -213,8 +212,8 @@ def _measure(options: SampleOptions, where: Where) -> int:
 
 
 def _chosen(devices: Sequence[Device], index: int | None) -> Sequence[Device]:
-    """Returns the device of this index, or else the first device, as the sample does. Returns all
-    devices for null."""
+    """Returns the device with this index in a list, or the first device if it does not exist, as
+    the sample does. If `index` is None, returns all devices."""
     if index is None:
         print("\n!!!!!Cumulative Bandwidth to be computed from all the devices !!!!!!\n")
         return devices

@@ -84,8 +84,8 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class WithoutAccess(msgspec.Struct, frozen=True):
-    """Measures copies between devices without peer access. `driver` measures copies that CUDA's
-    driver carries out. Without `driver`, a copy has two legs through the host."""
+    """Measures copies between devices without peer access. `driver` measures copies by CUDA's
+    driver. If it is None, a copy goes from the source to the host, then to the destination."""
 
     driver: Meter | None
 
@@ -148,8 +148,8 @@ def _bandwidths(
 def _latencies(
     gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
-    """Measures and prints the latency matrices: the devices' times, and the host's times for
-    enqueuing."""
+    """Measures and prints the latency matrices: the times of devices, and the times in which the
+    host enqueues."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
@@ -170,7 +170,7 @@ def _latencies(
 
 
 def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, float]:
-    """Returns the times of copies through the host, and of copies within a device."""
+    """Returns the times of copies through the host, and of copies within one device."""
     up = measure({(one, one): CopyPath(one, None).transfer() for one in devices})
     down = measure({pair: _staged(*pair)[1] for pair in permutations(devices, 2)})
     own = measure({(one, one): _copy(one, one) for one in devices})
@@ -179,7 +179,8 @@ def _staged_times(measure: PairTimer, devices: Sequence[Device]) -> dict[Pair, f
 
 
 def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None:
-    """Prints one matrix of rates, or two matrices of times: the devices' times, then the host's."""
+    """Prints a matrix of rates, or two matrices of times. The first has the devices' times, the
+    second the host's."""
     corners = ("D\\D",) if len(matrices) == 1 else ("GPU", "CPU")
     shown = map(partial(_matrix, devices), corners, matrices)
     print(title)
@@ -187,13 +188,15 @@ def _show(title: str, devices: Sequence[Device], *matrices: PairFigures) -> None
 
 
 def _copy(row: Device, column: Device, engine: EngineKind = "ce", reads: bool = False) -> Transfer:
-    """Returns a copy by the row's device, to the column's device or, with `reads`, from it."""
+    """Returns a copy by the row's device. It copies to the column's device or, with `reads`, from
+    it."""
     ends = (column, row) if reads else (row, column)
     return CopyPath(*ends, reads).transfer(engine)
 
 
 def _staged(source: Device, destination: Device) -> list[Transfer]:
-    """Returns both legs of a copy through host memory near its source."""
+    """Returns both parts of a copy through host memory near its source: to the host, and from
+    there."""
     there = parse_memory(destination.memory)
     leg = Transfer(Memory("host", source.near), there, Engine(there, "ce"))
     return [CopyPath(source, None).transfer(), leg]
@@ -206,8 +209,8 @@ def _rates(
     *,
     optional: bool = False,
 ) -> dict[Pair, float]:
-    """Returns the rate in GB/s of all copies of each cell together, times `factor`. The rate is nan
-    after an error. Pairs that cannot be measured are left out."""
+    """Returns the rate in GB/s of all copies of each cell together, multiplied by `factor`. The
+    rate is nan after an error. Pairs that cannot be measured are left out."""
     results = gauge.measure(list(cells.values()), optional=optional)
     return {
         pair: cell.summary.median / 1e9 * factor if cell.summary is not None else math.nan
@@ -217,7 +220,7 @@ def _rates(
 
 
 def _times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair, float]:
-    """Returns the microseconds of each copy. Missing values are as in `_rates`."""
+    """Returns the microseconds of each copy. The value is nan after an error."""
     rates = _rates(gauge, {pair: [copy] for pair, copy in copies.items()})
     return {pair: _LATENCY_SIZE / rate / 1e3 for pair, rate in rates.items()}
 

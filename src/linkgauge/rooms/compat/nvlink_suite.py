@@ -1,5 +1,5 @@
-"""The tools of the NVLink and RISC-V test suite. The tools share their options and the format of
-their table."""
+"""Defines the tools of the NVLink and RISC-V test suite. The tools have the same options and the
+same table format."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MOST = 1_000_000
 
 
 class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks: the bytes of a copy, the number of copies, and
-    the table's file (null: stdout)."""
+    """The options of a command line, after checks: the size of a copy in bytes, the number of
+    copies, and the file for the table (None: stdout)."""
 
     size: int
     iterations: int
@@ -39,8 +39,8 @@ class NvlinkSuiteOptions(msgspec.Struct, frozen=True):
 
 
 def options_of(size: str, copies: str) -> tuple[ToolOption, ...]:
-    """Returns the options of a tool. `size` and `copies` are the tool's help texts on the size and
-    the number of copies."""
+    """Returns the options of a tool. `size` and `copies` are help texts for the size and the number
+    of copies."""
     return (
         ToolOption("--size SIZE", f"Bytes of a copy, such as {size}", str),
         ToolOption("--iter COUNT", copies, whole, least=1, most=MOST),
@@ -84,9 +84,9 @@ def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[
 
 @contextmanager
 def opened_table(out: str | None) -> Iterator[TextIO]:
-    """Opens the file `out` (null: stdout) before anything is measured, since the file may not be
-    writable. The old content stays until a table is written. A new file is removed if no table was
-    written. Raises InputError."""
+    """Opens the file `out`, or stdout if it is None, before anything is measured. The old content
+    stays until a table is written. A new file is removed if no table was written. Raises InputError
+    if the file cannot be opened."""
     if out is None:
         yield sys.stdout
         return
@@ -203,7 +203,8 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
 
 
 def between(devices: Sequence[Device]) -> CopyPath:
-    """Returns the path from the first device to the second, or from the host to the only device."""
+    """Returns the path from the first device to the second. If there is only one device, the path
+    leads from the host to this device."""
     return CopyPath(devices[0], devices[1]) if len(devices) > 1 else CopyPath(None, devices[0])
 
 
@@ -215,8 +216,8 @@ def _latency_rows(cell: CellResult, size: int, mark: str) -> Iterator[tuple[obje
 
 
 def _latency_summary(path: CopyPath, cell: CellResult, size: int, mark: str) -> Iterator[str]:
-    """Yields lines on the ends, the size and the number of copies, and on the percentiles that the
-    number of samples allows."""
+    """Yields lines on the two ends, the size, the number of copies, and percentiles. Percentiles
+    that need more samples are left out."""
     copy = cell.transfers[0]
     ends = f"{copy.source} and {copy.destination}{'' if path.source else ' (the only device)'}"
     how = f"{format_size(size)}, {len(cell.samples)} copies there and back, one way in us"

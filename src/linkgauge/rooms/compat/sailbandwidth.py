@@ -12,7 +12,7 @@ from .nvbandwidth import OPTIONS, WRITES_AS_READS, Dialect, number, speak
 
 
 def _number(text: str, allowed: range, what: str) -> int | None:
-    """Reads a number. -1 gives None, which leaves the choice to the backend."""
+    """Reads a number. -1 gives None, which means that the backend chooses."""
     return None if text == "-1" else number(text, allowed, what)
 
 

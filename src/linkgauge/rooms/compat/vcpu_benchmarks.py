@@ -1,4 +1,4 @@
-"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks shows what the benchmarks use,
+"""Runs the tools of the vCPU benchmark suite. setup_vcpu_benchmarks shows what the benchmarks need,
 and what is missing.
 
 The suite's own setup script installs what is missing. linkgauge changes nothing, and prints the
@@ -56,9 +56,10 @@ State = Literal["ok", "missing", "optional", "none"]
 
 
 class NeededTool(msgspec.Struct, frozen=True):
-    """A tool or library that the benchmarks use. `state` says whether it exists, is `missing`, is
-    `optional` (missing; `found` names the cost), or needs no installation (`none`). To install it,
-    root installs `packages` and runs `commands`, and the user runs `own`."""
+    """A tool or library that the benchmarks use. `state` is `ok`, `missing`, `optional` (missing,
+    but not necessary) or `none` (needs no installation). `found` describes what was found, or what
+    is missing. To install the tool, root installs `packages` and runs `commands`, and the user runs
+    `own`."""
 
     name: str
     state: State
@@ -138,7 +139,7 @@ def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
 
 
 def _vendors(inventory: Inventory) -> set[int]:
-    """Returns the vendors of GPUs on the PCI bus whose drivers linkgauge knows."""
+    """Returns the vendors of those GPUs on the PCI bus whose drivers linkgauge knows."""
     return {
         function.vendor
         for function in inventory.pci
@@ -147,7 +148,8 @@ def _vendors(inventory: Inventory) -> set[int]:
 
 
 def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> NeededTool:
-    """Describes a GPU without its driver, or without the Python packages that call the driver."""
+    """Describes a GPU that cannot be used, because its driver or the driver's Python packages are
+    missing."""
     again = "make run  # in linkgauge's folder: installs what calls the driver"
     if "not installed" in why:
         return NeededTool("GPU", "missing", found, own=(again,))
@@ -202,7 +204,7 @@ RESULTS = Path("results")
 
 @helpful(BENCHMARK_HELP)
 def run_benchmark(arguments: Sequence[str], where: Where) -> int:
-    """Carries out run_vcpu_benchmark: measures, shows the results and keeps the run."""
+    """Carries out run_vcpu_benchmark: measures, shows the results, and keeps the run."""
     configuration, largest = parse_benchmark(arguments)
     settings = msgspec.structs.replace(PROFILES["vm"], simulation=where.simulation)
     request = RunRequest(

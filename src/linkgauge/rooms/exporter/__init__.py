@@ -1,5 +1,5 @@
-"""Exports metrics for Prometheus: the last results of each label, and the devices' current
-state."""
+"""Exports metrics for Prometheus: the latest results of each label, and the current state of
+devices."""
 
 from linkgauge.registry import Room
 

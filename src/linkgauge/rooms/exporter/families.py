@@ -1,4 +1,4 @@
-"""Collects families of metrics. prometheus-client writes their text for Prometheus."""
+"""Collects families of metrics. prometheus-client turns them into text for Prometheus."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ PREFIX = "linkgauge_"
 
 
 class Families:
-    """Families of metrics by name, in the order of their declaration. A sample with a null value is
-    left out, because a missing value is not 0."""
+    """Families of metrics by name, in the order of their declaration. A sample without a value
+    (None) is left out, because a missing value is not 0."""
 
     def __init__(self) -> None:
         self._core = needed("prometheus_client.core", "exporter")
         self._found: dict[str, tuple[Any, tuple[str, ...]]] = {}
 
     def gauge(self, name: str, help: str, labels: Sequence[str]) -> None:
-        """Declares a family of gauges. A family without samples is not shown."""
+        """Declares a family of gauges. If no sample is added, the family is not shown."""
         self._declare("GaugeMetricFamily", name, help, labels)
 
     def counter(self, name: str, help: str, labels: Sequence[str]) -> None:
@@ -45,8 +45,8 @@ class Families:
             self._found[name][0].add_metric([printable(one) for one in labels], value)
 
     def add_state(self, name: str, state: str, states: Iterable[str], *labels: str) -> None:
-        """Adds a sample for each state, with the state's name as the last label. The value is 1 for
-        the current state, and 0 for others."""
+        """Adds a sample for each possible state. The value is 1 for the current `state` and 0 for
+        the others. The name of the state is the last label."""
         for one in states:
             self.add(name, float(one == state), *labels, one)
 
@@ -59,7 +59,7 @@ class Families:
 
 
 class _Fixed:
-    """A collector for prometheus-client that returns fixed families."""
+    """A collector for prometheus-client that always returns the same families."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families
@@ -135,7 +135,8 @@ def _add_function(
 
 
 def _both(one: float | None, other: float | None) -> float | None:
-    """Returns the value that both ends support: the lower value, or the only known value."""
+    """Returns the lower value, which both ends of a link support. If only one value is known,
+    returns it."""
     return min((value for value in (one, other) if value is not None), default=None)
 
 
@@ -322,8 +323,8 @@ def _declare_cells(families: Families) -> None:
 
 
 def add_ages(families: Families, results: Results, now: float) -> None:
-    """Adds the ages of the last runs: the time since the end of a run, or since the beginning of an
-    interrupted run."""
+    """Adds the ages of the last runs: the time since each run ended. For an interrupted run, this
+    is the time since it began."""
     families.gauge("last_run_age_seconds", "Time since the last run ended.", RUN)
     for run in results.runs:
         age = max(0.0, now - (run.finished or run.started))

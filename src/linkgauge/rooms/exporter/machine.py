@@ -28,8 +28,9 @@ FORGET = 300.0
 
 
 class TimedReading(NamedTuple, Generic[T]):
-    """The last reading, taken `age` seconds ago (null: no reading yet, or too old). `stale` means
-    that a later reading failed or hangs. `version` changes with the value."""
+    """The last reading. `age` is how many seconds ago it was taken, and None if there is no reading
+    or it is too old. `stale` means that a later reading failed or hangs. `version` changes with the
+    value."""
 
     value: T | None
     age: float | None
@@ -42,9 +43,9 @@ IDLE = 10.0
 
 
 class PeriodicReader(Generic[T]):
-    """Calls `read` on request, at most once in `period` seconds, and one call at a time. All calls
-    are made in one separate thread, since each further thread would keep memory. A call that never
-    returns blocks only that thread. `say` receives each new failure."""
+    """Calls `read` when it is requested, but at most once in `period` seconds. All calls are made
+    in one separate thread, so that a call that hangs blocks only this thread. `say` receives each
+    new failure."""
 
     def __init__(
         self,
@@ -135,8 +136,8 @@ Say = Callable[[str], object]
 
 
 class MachineSource(Protocol):
-    """A machine to monitor: its name, whether it is simulated, and its readers. More readers may be
-    added later."""
+    """A machine to monitor. `host` is its name. Each of its readers reads one part of the machine;
+    more may be added later."""
 
     host: str
     simulated: bool
@@ -145,7 +146,7 @@ class MachineSource(Protocol):
 
 
 class Gpus(Protocol):
-    """The devices that a management library reports (`LiveGpus`)."""
+    """Reads the state of the devices that a management library reports (`LiveGpus`)."""
 
     @property
     def count(self) -> int: ...
@@ -155,7 +156,7 @@ class Gpus(Protocol):
 
 class ThisMachine:
     """Monitors this machine: PCI functions by sysfs, and NVIDIA GPUs. Each GPU has its own reader,
-    so that a hanging GPU does not make other GPUs stale."""
+    so that a GPU that hangs does not block the others."""
 
     simulated = False
 
@@ -198,7 +199,7 @@ def _device(gpus: Gpus, number: int) -> InventoryReading:
 
 
 class SimulatedMachine:
-    """A simulated machine. Its faults exist from the start."""
+    """Monitors a simulated machine. Its faults exist from the start."""
 
     simulated = True
 

@@ -31,7 +31,7 @@ Expectations = dict[CellId, Expected]
 
 
 class _ResultCell(msgspec.Struct):
-    """The needed fields of a cell. Reading all fields would take far longer."""
+    """The few fields of a cell that are needed. Reading all fields would take far longer."""
 
     row: str
     column: str
@@ -39,7 +39,7 @@ class _ResultCell(msgspec.Struct):
 
 
 class _ResultFields(msgspec.Struct, frozen=True):
-    """The values of a result for cells that do not have their own."""
+    """The values of a result. They apply to cells that have no values of their own."""
 
     expected: Expected | None = None
 
@@ -61,8 +61,8 @@ _decoder = msgspec.json.Decoder(_Run)
 
 
 def expectations_in(folder: Path, run: str) -> Expectations:
-    """Returns the expectations of the run with this id in this folder. Empty if run.json is
-    missing, belongs to another run, or cannot be read."""
+    """Returns the expectations of the run with this id, from run.json in this folder. Returns
+    nothing if the file is missing, belongs to another run, or cannot be read."""
     path = folder / RUN_FILE
     try:
         of = path.stat()
@@ -101,7 +101,7 @@ MOST_FIGURES = 20_000
 
 
 class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to show. Times are seconds since 1970; `finished` is null for an interrupted run."""
+    """A run to show. Times are seconds since 1970. `finished` is None for an interrupted run."""
 
     id: str
     label: str
@@ -122,15 +122,15 @@ Shown = tuple[ShownRun, Figure]
 
 
 class Results(NamedTuple):
-    """The last run of each label on each host, with the last figures of their cells."""
+    """The latest run of each label on each host, and the latest figures of its cells."""
 
     runs: tuple[ShownRun, ...] = ()
     figures: tuple[Shown, ...] = ()
 
 
 class Which(NamedTuple):
-    """A filter for runs: a host, real or simulated machines, a label, and benchmarks that a run
-    must have measured. None matches everything."""
+    """A filter for runs. `host`, `simulated` and `label` must match, and the run must have measured
+    the `benchmarks`. None matches everything."""
 
     host: str | None = None
     simulated: bool | None = None
@@ -138,7 +138,7 @@ class Which(NamedTuple):
     benchmarks: tuple[str, ...] = ()
 
     def takes(self, run: ShownRun) -> bool:
-        """Whether host, kind of machine and label of a run match."""
+        """Whether the run's host, kind of machine (real or simulated) and label match."""
         return (
             self.host in (None, run.host)
             and self.simulated in (None, run.simulated)
@@ -147,7 +147,7 @@ class Which(NamedTuple):
 
 
 class ResultSource(Protocol):
-    """A source of results. `read` returns the same object until something changes."""
+    """A source of results. `read` returns the same object as before until something changes."""
 
     period: float
 
@@ -163,8 +163,8 @@ def _group(run: PastRun | ShownRun) -> _Group:
 
 
 class FromHistory:
-    """Reads results from the history at an address. The history is read again only after its file
-    (on a server: its list of runs) has changed, and then only for new runs."""
+    """Reads results from the history at an address. The history is read again only after it has
+    changed, and then only for new runs."""
 
     def __init__(self, url: URL, which: Which) -> None:
         self._url, self._which = url, which
@@ -190,8 +190,8 @@ class FromHistory:
         return self._results
 
     def _file_state(self) -> tuple[object, ...]:
-        """Returns the state of the file and of its write-ahead log; () without a file. The state is
-        taken before the file is read, so that later changes are noticed."""
+        """Returns the state of the file and of its write-ahead log, to detect changes. Returns ()
+        if there is no file."""
         path = Path(str(self._url.database))
         found: list[object] = []
         for file in (path, path.with_name(path.name + "-wal")):
@@ -234,14 +234,14 @@ class FromHistory:
 
 
 def _order(run: PastRun, figure: Figure) -> tuple[bool, str, int]:
-    """Returns a sort key for a cell's figures; the last figure is shown. Skipped cells come first,
-    because they were not measured."""
+    """Returns a sort key for the figures of a cell; the last figure is shown. A skipped cell has no
+    figure, and so comes first."""
     return figure.status != "skip", run.started, run.number
 
 
 def _within(found: Iterable[PastRun], since: int) -> set[PastRun]:
-    """Returns the runs whose cells are shown: the last run of each label, and earlier runs within
-    limits. The latest run must come first."""
+    """Returns the runs whose cells are shown. These are the latest run of each label, and earlier
+    runs after `since`, up to a limit of cells. `found` has the latest run first."""
     taken: dict[_Group, int] = {}
     wanted = set()
     for run in found:
@@ -274,8 +274,8 @@ def _shown_run(run: PastRun) -> ShownRun:
 
 
 def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown]:
-    """Yields the figures with the expectations from their runs' files, as far as these files still
-    exist."""
+    """Yields the figures with expectations from the files of their runs. Figures without a file
+    have no expectations."""
     known: dict[int, Expectations] = {}
     for run, (of, figure) in shown:
         if run.number not in known:
@@ -285,8 +285,8 @@ def _with_expectations(shown: Iterable[tuple[PastRun, Shown]]) -> Iterator[Shown
 
 
 class FromFolder:
-    """Reads the last run of each label below a folder. The folder is read again when a run is added
-    or changes."""
+    """Reads the latest run of each label below a folder. The folder is read again when a run is
+    added or changes."""
 
     period = 5.0
 

@@ -1,5 +1,5 @@
-"""Serves the page that Prometheus scrapes. Slow parts of the page are kept, so that a scrape only
-joins the parts."""
+"""Serves the page that Prometheus reads (scrapes). Slow parts of the page are kept, so that a
+scrape only joins them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Part(NamedTuple):
-    """A part of the page, plain and packed by gzip. Parts can be joined in both forms."""
+    """A part of the page, as text and compressed by gzip. Parts can be joined in both forms."""
 
     plain: bytes
     packed: bytes
@@ -50,7 +50,7 @@ _NOTHING = _Written(Results(), _part(b""))
 
 
 class _Writer:
-    """Formats results once, and again only after a change."""
+    """Formats results as text, and does so again only after a change."""
 
     def __init__(self, source: ResultSource) -> None:
         self._source = source
@@ -73,8 +73,9 @@ class MetricsPage:
         self._of_machine: tuple[tuple[int, ...], _Part] = (), _part(b"")
 
     def text(self, patience: float = PATIENCE, *, packed: bool = False) -> bytes:
-        """Returns the current metrics, optionally `packed` by gzip. Waits at most `patience`
-        seconds in all for readings that are due. Slower readings keep their last values."""
+        """Returns the current metrics. If `packed`, they are compressed by gzip. Waits at most
+        `patience` seconds in all for new readings. Readings that take longer keep their last
+        values."""
         readers = self._readers(patience)
         results = self._results.taken()
         readings: dict[str, TimedReading[Any]] = {"results": results}
@@ -171,8 +172,8 @@ def parse_listen(text: str) -> Address:
 
 
 class _Connections:
-    """The open connections, and the time since which each connection has waited for its request or
-    its answer."""
+    """The open connections. Each has the time since which it has waited for its request or its
+    answer."""
 
     def __init__(self) -> None:
         self._since: dict[socket.socket, float] = {}
@@ -182,8 +183,8 @@ class _Connections:
         self._most = min(MOST_CONNECTIONS, max(1, files // 4)) if is_limited else MOST_CONNECTIONS
 
     def begin(self, one: socket.socket) -> None:
-        """Registers a connection that is new or has had an answer. If there are too many
-        connections, the slowest connection is ended, since a scrape takes only milliseconds."""
+        """Registers a connection that is new or that got its answer. If there are too many
+        connections, ends the slowest one."""
         with self._lock:
             self._since.pop(one, None)
             while len(self._since) >= self._most:
@@ -203,7 +204,7 @@ class _Connections:
                 self._end(one)
 
     def _end(self, one: socket.socket) -> None:
-        """Shuts a connection down. The connection's own thread then closes it."""
+        """Shuts a connection down. Then the connection's own thread closes it."""
         del self._since[one]
         with suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
@@ -217,8 +218,8 @@ class MetricsServer(ThreadingTCPServer):
     request_queue_size = 128
 
     def __init__(self, address: Address, page: Callable[[bool], bytes]) -> None:
-        """Listens at the address. `page` returns the page; its argument says whether to pack the
-        page by gzip."""
+        """Listens at the address. `page` returns the page; its argument says whether to compress
+        the page."""
         self.page = page
         self.connections = _Connections()
         try:
@@ -241,7 +242,7 @@ class MetricsServer(ThreadingTCPServer):
         self.connections.end_slow()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignores errors of a scraper that disconnects."""
+        """Ignores errors that occur when a client disconnects."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -281,4 +282,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Logs nothing, since there may be a hundred scrapes a second."""
+        """Logs nothing, since there may be a hundred requests a second."""

@@ -1,5 +1,5 @@
-"""Compares runs: shows differences, makes a baseline of several runs, and fails after a loss (the
-gate)."""
+"""Compares runs. Shows differences, makes a baseline of several runs, and fails if figures got
+worse (the gate)."""
 
 from linkgauge.registry import Room
 

@@ -1,4 +1,4 @@
-"""Measures cells again for the gate, and applies limits to runs."""
+"""Measures cells again for the gate, and judges runs by limits."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def limited(run: Run, bounds: tuple[Limit, ...]) -> Run:
 def measured_again(
     of: tuple[Path, Run], cells: Collection[CellId], times: int, out: Path, *, wait: bool
 ) -> Iterator[Run]:
-    """Yields `times` new runs with these cells of the run at this path; each run is kept below
-    `out`. Raises KeyboardInterrupt after Ctrl-C; finished runs stay."""
+    """Measures these cells of the run at this path again, `times` times, and yields each new run.
+    Each run is kept below `out`. Raises KeyboardInterrupt after Ctrl-C, but keeps finished runs."""
     console = make_console(stderr=True)
     path, first = of
     for number in range(1, times + 1):

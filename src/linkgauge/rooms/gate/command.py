@@ -1,4 +1,4 @@
-"""The command `linkgauge gate`: fails if a run has lost against a baseline."""
+"""The command `linkgauge gate`: fails if a run is worse than a baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats comparisons of runs, verdicts of the gate, and baselines for people."""
+"""Formats comparisons of runs, verdicts of the gate and baselines, to be shown to people."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _UNKNOWN: tuple[Verdict, ...] = ("inconclusive", "blind", "not enough")
 
 
 def few_cells(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison: changes, the smallest losses that would be found, and
-    other differences between sides. The cells follow if they are few."""
+    """Yields the blocks of a comparison. They show changes, how small a loss the comparison can
+    find, and other differences between the sides. If there are few cells, all cells follow."""
     is_whole = len(one.cells) <= FEW
     yield from _compared(one, one.cells if is_whole else ())
     if not is_whole:
@@ -59,7 +59,7 @@ def few_cells(one: RunComparison) -> Iterator[Block]:
 
 
 def every_cell(one: RunComparison) -> Iterator[Block]:
-    """Yields the blocks of a comparison, with all cells."""
+    """Yields the blocks of a comparison, followed by all cells."""
     return _compared(one, one.cells)
 
 
@@ -77,8 +77,8 @@ def _compared(one: RunComparison, cells: Sequence[RunCell]) -> Iterator[Block]:
 
 
 def _outcome(one: RunComparison, number: int) -> Tiles:
-    """Returns a side's outcome: `after (3 runs) against before (4 runs): 1 worse, 0 better, 1
-    unchanged, 0 undecided`."""
+    """Returns the result for one side: `after (3 runs) against before (4 runs): 1 worse, 0 better,
+    1 unchanged, 0 undecided`."""
     changes = [cell.changes[number - 1] for cell in one.cells]
     counts = Counter(change.direction for change in changes if change.change is not None)
     tiles = [
@@ -100,8 +100,8 @@ def _sides(one: RunComparison, number: int) -> str:
 
 
 def _changed(one: RunComparison, number: int) -> Iterator[Line]:
-    """Yields a line for each group of cells that changed alike, and a line with the number of other
-    changed cells."""
+    """Yields a line for each group of cells that changed in the same way, and a line with the
+    number of other changed cells."""
     own = [group for group in one.changed if group.side == one.sides[number].name]
     for group in own:
         yield line(Span(group.direction, TONES[group.direction]), f": {said_of(group)}")
@@ -111,8 +111,8 @@ def _changed(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _power(one: RunComparison, number: int) -> Iterator[Line]:
-    """Yields lines on the smallest losses that would be found, and on the number of further runs
-    that are needed."""
+    """Yields lines on how small a loss the comparison can find, and on how many further runs are
+    needed."""
     found = [need for cell in one.cells if (need := cell.changes[number - 1].needed) is not None]
     losses = [each.detectable for each in found]
     if losses:
@@ -132,7 +132,7 @@ def _power(one: RunComparison, number: int) -> Iterator[Line]:
 
 
 def _basis(one: RunComparison) -> Iterator[Line]:
-    """Yields lines on the evidence by which changes were judged."""
+    """Yields lines on how changes were judged."""
     bases = Counter(c.change.basis for cell in one.cells for c in cell.changes if c.change)
     history = f" and of {one.history} more in the history" if one.history else ""
     if bases["runs"]:
@@ -143,8 +143,8 @@ def _basis(one: RunComparison) -> Iterator[Line]:
 
 
 def _table(one: RunComparison, cells: Sequence[RunCell], number: int) -> Table:
-    """Returns a table of one benchmark's cells, with their figures on this side and on the first
-    side."""
+    """Returns a table of one benchmark's cells. A row has the figures on side `number` and on the
+    first side."""
     first = cells[0]
     size = f"  {format_size(first.size)}" if first.size else ""
     better = f"{unit_of(first.unit).shown}, {first.better} is better"
@@ -192,8 +192,8 @@ _Sides = Sequence[SideFigure | None]
 
 
 def _moved(sides: _Sides, name: str, found: RunChange | None, significance: float) -> str:
-    """Formats the change of a figure: `~` if the change may be noise, in parentheses if the
-    variation is unknown."""
+    """Formats the change of a figure. `~` means that the change may be noise. Parentheses mean that
+    the variation is unknown."""
     if found is not None:
         return signed(found.ratio) if found.holm < significance else SAME
     first, other = (getattr(side, name, None) for side in sides)
@@ -201,7 +201,8 @@ def _moved(sides: _Sides, name: str, found: RunChange | None, significance: floa
 
 
 def _said(one: CellChange, sides: _Sides) -> str:
-    """Says whether a cell changed, or how many further runs are needed to find out."""
+    """Returns whether a cell changed. If that is unknown, returns how many further runs are needed
+    to find out."""
     if one.change is None:
         without = [side for side in sides if side is None or side.figure is None]
         if not without:
@@ -213,7 +214,8 @@ def _said(one: CellChange, sides: _Sides) -> str:
 
 
 def gate(one: GateDocument) -> Iterator[Block]:
-    """Yields the blocks of a gate: the verdict, the first failures, then what is unknown."""
+    """Yields the blocks of a gate: the verdict, the first failures, and what could not be
+    decided."""
     word, tone = _CODES[one.code]
     verdicts: tuple[Verdict, ...] = (*FAILURES, *_UNKNOWN, "ok")
     found = [f"{len(cells)} {each}" for each in verdicts if (cells := one.of(each))]
@@ -236,7 +238,7 @@ def gate(one: GateDocument) -> Iterator[Block]:
 
 
 def _behind(one: GateDocument) -> Iterator[tuple[str, Line]]:
-    """Yields the facts behind the verdict, each with a name."""
+    """Yields the facts on which the verdict is based, each with a name."""
     found, aim = one.comparison, one.comparison.aim
     yield "runs", line(_sides(found, 1), mark(found.simulated))
     rule = f"fails at a loss of {percent(aim.least)} with p < {aim.significance:g}"

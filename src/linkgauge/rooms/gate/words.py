@@ -24,7 +24,7 @@ _LEAST_P = 1e-99
 
 
 def why(one: GateCell) -> str:
-    """Returns one line on a cell: its problem, or what is unknown about it."""
+    """Returns a line on a cell: what is wrong with it, or why it could not be decided."""
     current = one.current
     match one.verdict:
         case "missing":
@@ -62,7 +62,7 @@ def _digits(figure: float | None, one: GateCell) -> str:
 
 
 def _disturbed(one: Disturbance) -> str:
-    """Describes a disturbance: its cause, and what was disturbed."""
+    """Describes a disturbance: what caused it, and what was disturbed."""
     if one.apart is not None:
         before, after = (f"{seconds * 1e9:.0f} ns" for seconds in one.apart)
         return f"its host ran virtual CPUs {after} apart, {before} in the baseline"
@@ -74,7 +74,8 @@ def _disturbed(one: Disturbance) -> str:
 
 
 def lacking(one: CellChange) -> str:
-    """Returns the number of further runs that a cell needs, in words; empty if it needs none."""
+    """Returns in words how many further runs a cell needs. Returns an empty text if it needs
+    none."""
     if one.needed is None:
         return ""
     more = one.needed.more
@@ -83,15 +84,14 @@ def lacking(one: CellChange) -> str:
 
 
 def more_runs(more: tuple[int, int]) -> str:
-    """Returns the number of further runs in words: `3 more`. Names runs for both sides if more runs
-    of the second side are not enough."""
+    """Returns the number of further runs in words: `3 more`. If both sides need further runs,
+    returns a number for each side."""
     first, other = more
     return f"{first} more of the first side, {other} of the other" if first else f"{other} more"
 
 
 def a_loss(fraction: float) -> str:
-    """Formats a loss in percent. From 1000 % on the text is `over 1000%`, since the loss of a time
-    has no limit."""
+    """Formats a loss in percent. Losses of 1000 % and more are `over 1000%`."""
     return percent(fraction) if fraction < 10 else "over 1000%"
 
 
@@ -173,7 +173,7 @@ def _judged(one: GateCell) -> Sequence[object]:
 
 def gate_junit(gate: GateDocument) -> str:
     """Returns a gate's verdict as JUnit XML, with a suite for each benchmark and a case for each
-    cell. Failed cells are failures. Cells that are inconclusive, blind or lack runs are skipped."""
+    cell. A case fails if its cell fails the gate. Cells that could not be decided are skipped."""
     suites = Element("testsuites", name="linkgauge gate")
     for (benchmark, backend, size), cells in groupby(gate.cells, key=lambda one: one.cell.sheet):
         suite = suite_of(suites, f"{benchmark} ({backend}, {format_size(size)})")
@@ -189,9 +189,9 @@ def gate_junit(gate: GateDocument) -> str:
 
 
 def gate_annotations(gate: GateDocument) -> Iterator[str]:
-    """Yields a gate's verdict as GitHub's workflow commands: an error for each failure, a warning
-    for each inconclusive cell, and one warning for all blind cells (docs.github.com: Workflow
-    commands for GitHub Actions, setting an error message)."""
+    """Yields a gate's verdict as GitHub's workflow commands. Each failure is an error, each
+    inconclusive cell a warning. All blind cells share one warning. Source: docs.github.com,
+    Workflow commands for GitHub Actions, setting an error message."""
     for one in gate.of(*FAILURES, "inconclusive"):
         level = "warning" if one.verdict == "inconclusive" else "error"
         yield _annotation(level, one.verdict, f"{one.cell.name}: {why(one)}")
@@ -200,16 +200,16 @@ def gate_annotations(gate: GateDocument) -> Iterator[str]:
 
 
 def _annotation(level: str, title: str, message: str) -> str:
-    """Formats a workflow command with the escapes of @actions/core. In a property, colons and
-    commas are escaped as well."""
+    """Formats a workflow command as @actions/core does. Colons and commas are escaped in
+    properties."""
     message = printable(message).replace("%", "%25")
     return f"::{level} title=linkgauge%3A {title}::{message}"
 
 
 def baseline_limits(baseline: Baseline, least: float) -> str:
-    """Returns the limits.yml of a baseline. The limit of a benchmark is its worst cell's median,
-    reduced by a loss: the smallest loss that counts or the variation of the cell's runs, whichever
-    is larger."""
+    """Returns a baseline as the content of limits.yml. The limit of a benchmark is the median of
+    its worst cell, reduced by an allowed loss. This loss is `least`, or the variation of the cell's
+    runs if that is larger."""
     lines: list[str] = []
     benchmarks: dict[tuple[str, str], list[BaselineCell]] = {}
     for cell in baseline.cells:

@@ -28,8 +28,8 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def moment(name: str, text: str) -> int:
-    """Returns the microseconds since 1970 of a date, of a time (UTC by default), or of an age such
-    as `30d`. Raises InputError for any other text."""
+    """Returns a time in microseconds since 1970. The text is a date, a time (UTC by default), or an
+    age such as `30d`. Raises InputError for any other text."""
     if age := _AGE.fullmatch(text.strip()):
         return _ago(int(age[1]) * _HOURS[age[2]])
     try:
@@ -48,8 +48,8 @@ def _ago(hours: int) -> int:
 
 @contextmanager
 def _store(asked: str | None, *, must_exist: bool = True) -> Iterator[Store]:
-    """Opens the history, and yields it. Raises InputError if there is no history, or if it is
-    turned off."""
+    """Opens the history, and yields it. Raises InputError if there is no history, or if the history
+    is turned off."""
     url = address(asked)
     if url is None:
         raise InputError(f"the history is turned off ({VARIABLE}=none): give --history URL")
@@ -62,7 +62,7 @@ LATEST = 20
 
 
 def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) -> int:
-    """Shows the list of runs, the oldest first, so that the latest run is next to the prompt."""
+    """Shows the list of runs, with the oldest first. The latest run is then next to the prompt."""
     from .trends import HistoryDocument
 
     with _store(asked) as store:
@@ -117,8 +117,8 @@ def _why_nothing(benchmark: str, cells: Sequence[str], known: Sequence[str]) -> 
 
 
 def bring_in(folders: Sequence[Path], asked: str | None) -> int:
-    """Adds runs below the folders that the history lacks. Returns exit code 3 if any run could not
-    be read."""
+    """Adds runs below these folders to the history, unless it has them. Returns exit code 3 if any
+    run could not be read."""
     from linkgauge.engine.kept.runs import PACKED, read_run
     from linkgauge.history.writing import add
     from linkgauge.report.console import make_console
@@ -160,8 +160,8 @@ def _runs_below(folder: Path) -> list[Path]:
 
 
 def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> int:
-    """Deletes runs that are older than `keep` says from the history, after a confirmation. The
-    folders of runs stay as they are."""
+    """Deletes old runs from the history, after a confirmation. `keep` says how old a run may be.
+    The folders of runs stay as they are."""
     from linkgauge.history.writing import remove
     from linkgauge.report.formats import TERMINAL, formats
 
@@ -188,7 +188,7 @@ def prune(which: Filter, keep: str | None, asked: str | None, *, yes: bool) -> i
 
 
 def _old(found: Sequence[PastRun], keep: str) -> list[PastRun]:
-    """Returns the runs to delete; `found` has the latest run first."""
+    """Returns the runs to delete. `found` has the latest run first."""
     if keep.isascii() and keep.isdecimal():
         seen: dict[int, int] = {}
         old = []

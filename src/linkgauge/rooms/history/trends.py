@@ -48,7 +48,7 @@ class TrendDocument(msgspec.Struct, frozen=True, tag_field="schema", tag="linkga
 
 
 def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Block]:
-    """Yields the blocks of each machine's trends."""
+    """Yields the blocks that show trends. At most `most` cells of a trend are shown."""
     for trend in trends.trends:
         yield _cells(trend, most)
         yield from (_change(change, trend) for change in trend.changes)
@@ -59,7 +59,7 @@ def blocks(trends: TrendDocument, most: int | None = MOST_CELLS) -> Iterator[Blo
 
 
 def all_blocks(trends: TrendDocument) -> Iterator[Block]:
-    """Yields the blocks of each machine's trends, with every cell."""
+    """Yields the blocks that show trends, with every cell."""
     return blocks(trends, None)
 
 
@@ -102,8 +102,8 @@ def _figure(value: float, unit: str) -> Entry:
 
 
 def _name(cell: SeriesId, series: Sequence[Series]) -> str:
-    """Returns the name of a cell: its place, and whatever distinguishes it from other cells of the
-    trend."""
+    """Returns the name of a cell: its place, and whatever else distinguishes it from the other
+    cells."""
     name = str(cell.place)
     if len({one.size for one in series}) > 1:
         name += f" {format_size(cell.size)}"
@@ -117,7 +117,7 @@ def _name(cell: SeriesId, series: Sequence[Series]) -> str:
 
 def _change(change: SharedChange, trend: Trend) -> Problem:
     """Returns a change as a problem: `worse -5.0% (-5.6% to -4.4%) in 55 of 56 cells`. The problem
-    names the run, and what changed with it."""
+    also says which run began it, and what changed in the machine."""
     ratios = sorted(cell.ratio for cell in change.cells)
     found = f"{signed(ratios[0])} to {signed(ratios[-1])}"
     where = f" ({found}) in {len(ratios)} of {count_of(len(trend.series))}"
@@ -141,8 +141,8 @@ def _change(change: SharedChange, trend: Trend) -> Problem:
 
 
 def trend_csv(trends: TrendDocument) -> str:
-    """Returns the trends as CSV, a line for each run and cell. The column `change` says better or
-    worse where a new level begins."""
+    """Returns the trends as CSV, with a line for each run and cell. Where a figure changed, the
+    column `change` says better or worse."""
     return csv_text((COLUMNS, *(row for trend in trends.trends for row in _csv_rows(trend))))
 
 
@@ -202,15 +202,15 @@ def _row(run: PastRun) -> tuple[Entry, ...]:
 
 
 def _near(path: str) -> str:
-    """Returns the path, relative to the current folder if the path is below that folder."""
+    """Returns the path. A path below the current folder is made relative to that folder."""
     with suppress(OSError, ValueError):
         return str(Path(path).relative_to(Path.cwd()))
     return path
 
 
 def _history_cells(run: PastRun) -> str:
-    """Describes the cells of a run, and how it ended: `120 of 120 cells passed`, `118 of 120 cells
-    passed, 3 low`."""
+    """Returns how many cells of a run passed: `120 of 120 cells passed`, `118 of 120 cells passed,
+    3 low`."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"
@@ -225,7 +225,8 @@ def _history_cells(run: PastRun) -> str:
 
 
 def history_csv(history: HistoryDocument) -> str:
-    """Returns the runs as CSV, a line for each run. Names of benchmarks are separated by blanks."""
+    """Returns the runs as CSV, with a line for each run. Names of benchmarks are separated by
+    blanks."""
     names = PastRun.__struct_fields__
     rows = ([_field(getattr(run, name)) for name in names] for run in history.runs)
     return csv_text((names, *rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import asdict, replace
@@ -19,7 +19,7 @@ from linkgauge.model.documents.result import CellResult, Result, Run, TransferFi
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
-from linkgauge.model.hardware.inventory import Accelerator, PciFunction, is_accelerator
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, is_accelerator
 from linkgauge.model.hardware.machine import Device, Machine
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notation import parse_transfers
@@ -63,12 +63,15 @@ def machine_of(described: Described, backend: str) -> Machine:
         hypervisor=told.hypervisor,
         sockets=told.sockets,
     )
-    functions = _told_functions(seen.pci, told)
+    functions = _told_functions(seen.pci, told, described.unsure)
     inventory = replace(
         seen,
         host=details,
         pci=functions,
-        accelerators=tuple(_bare_accelerator(one, backend) for one in seen.accelerators),
+        accelerators=tuple(
+            _bare_accelerator(one, backend, number in described.unsure)
+            for number, one in enumerate(seen.accelerators)
+        ),
         unknown=(),
     )
     devices = tuple(
@@ -103,12 +106,17 @@ def _named(place: str, backend: str) -> str:
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
+_UNKNOWN = PciLink()
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
-def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunction, ...]:
+def _told_functions(
+    found: Sequence[PciFunction], told: Facts, unsure: Collection[int]
+) -> tuple[PciFunction, ...]:
     """The functions of the accelerators and of the bridges above them, with the facts from texts. A
     bridge whose address no text gives has a name that shows this."""
+    accelerators = [one.address for one in found if is_accelerator(one)]
+    unknown = {accelerators[place] for place in unsure if place < len(accelerators)}
     known = {gpu.pci for gpu in told.gpus.values()}
     counts = Counter[str]()
     names: dict[str | None, str] = {}
@@ -123,12 +131,13 @@ def _told_functions(found: Sequence[PciFunction], told: Facts) -> tuple[PciFunct
             one, address=names.get(one.address, one.address),
             parent=names.get(one.parent, one.parent), max_payload=None, max_read_request=None,
             errors=None, iommu_group=None, unknown=(),
+            link=_UNKNOWN if one.address in unknown else one.link,
         )
         for one in found
     )  # fmt: skip
 
 
-def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
+def _bare_accelerator(one: Accelerator, backend: str, is_unsure: bool) -> Accelerator:
     """The accelerator with only the facts that texts and products give. If its copy engines are
     known to reach less than its memory does, it has no memory rate, so that its copies are compared
     with their peers."""
@@ -141,7 +150,7 @@ def _bare_accelerator(one: Accelerator, backend: str) -> Accelerator:
     return replace(
         one, memory=_named(one.memory, backend), memory_rate=rate, library=None,
         driver=None, utilization=None, temperature=None, uuid=None, pcie_replays=None,
-        links=tuple(links), unknown=(),
+        links=tuple(links), unknown=(), link=_UNKNOWN if is_unsure else one.link,
     )  # fmt: skip
 
 

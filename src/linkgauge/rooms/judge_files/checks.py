@@ -3,43 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from linkgauge.judge.findings import Evidence, Finding
+import msgspec
+
+from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.cell_id import spoken
 
-_FORBID = {"NCCL_P2P_LEVEL": ("LOC", "0"), "NCCL_P2P_DISABLE": ("1",)}
-_FORCE = {"NCCL_P2P_LEVEL": ("PHB", "SYS")}
-"""Settings that keep GPUs from copying to each other, or let them do so through the CPU (NCCL's
-user guide, environment variables; nccl issue 1603)."""
+from .shipped import shipped
+
+
+class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An entry of settings.yml: values of a setting that cost bandwidth, and where they matter."""
+
+    name: str
+    values: tuple[str, ...]
+    effect: str
+    why: str
+    where: Literal["", "network", "pcie"] = ""
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
-    """Settings of NCCL that forbid copies between GPUs or, where these have no links of their own,
-    send them through the CPU, where a figure is not known to be well."""
-    if evidence.tool is None:
-        return
+    """Finds settings of NCCL that cost bandwidth, if any figure is not known to be well."""
+    tool = evidence.tool
     cells = tuple(
         spoken(result, cell)
         for result in evidence.results
         for cell in result.cells
         if cell.verdict != "ok" and len(cell.transfers) > 1
     )
-    is_linked = any(one.links for one in evidence.machine.known.accelerators)
-    for name, value in evidence.tool.settings.items() if cells else ():
-        if value in _FORBID.get(name, ()):
-            effect = "GPUs may not copy to each other"
-            why = (
-                "everything between two GPUs goes over the host's memory, whatever links join them"
+    if tool is None or not cells or not tool.settings:
+        return
+    applies = {
+        "": True,
+        "network": len(tool.hosts) > 1,
+        "pcie": not any(one.links for one in evidence.machine.known.accelerators),
+    }
+    for one in shipped("settings.yml", tuple[CostlySetting, ...]):
+        value = tool.settings.get(one.name)
+        if value in one.values and applies[one.where]:
+            remedy = (f"unset {one.name}", "# and measure again")
+            found = f"it is {value}, so that {one.effect}"
+            yield Finding("settings", "warn", one.name, found, one.why, remedy, cells)
+
+
+def check_hosts(evidence: Evidence) -> Iterator[Finding]:
+    """Finds hosts whose figures are worse than those of the other hosts that ran the same."""
+    peers = evidence.tool.peers if evidence.tool is not None else ()
+    others, severity, why = "the other host", "warn", "nothing tells which of two hosts is as usual"
+    if len(peers) > 2:
+        others, severity = f"the other {len(peers) - 1} hosts", "fail"
+        why = "hosts that ran the same should agree, and the others do: the cause is at this one"
+    for one in peers:
+        if one.share is not None:
+            found = (
+                f"{one.low} of {one.cells} figures are below those of {others}, at worst "
+                f"{one.worst}: {one.share:.0%} of theirs"
             )
-        elif value in _FORCE.get(name, ()) and not is_linked:
-            effect = "GPUs copy to each other through the CPU"
-            why = (
-                "CPUs forward such copies slowly where many run at once, as in alltoall; copies "
-                "over the host's memory may be faster"
-            )
-        else:
-            continue
-        remedy = (f"unset {name}", "# and measure again")
-        yield Finding(
-            "settings", "warn", name, f"it is {value}, so that {effect}", why, remedy, cells
-        )
+            named: Severity = "fail" if severity == "fail" else "warn"
+            yield Finding("host", named, one.host, found, why, cells=(one.worst,))

@@ -47,10 +47,12 @@ def judge_files(asked: JudgeOptions) -> int:
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.live import Display, show_kept
 
-    from .judging import keep, read_given_files, run_of_texts
+    from .hosts import run_of_hosts, with_verdicts
+    from .judging import keep, read_given_files
 
-    run = run_of_texts(read_given_files(asked.files), asked.machine, asked.label)
     limits = read_limits(asked.limits) if asked.limits else ()
     display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)
-    kept = keep(display.judged(run), asked.out) if asked.out else None
-    return show_kept(run, kept, display)
+    texts = read_given_files(asked.files)
+    runs, code = with_verdicts(run_of_hosts(texts, asked.machine, asked.label), display.judged)
+    kept = [keep(run, asked.out) for run in runs] if asked.out else [None]
+    return max(show_kept(runs[0], kept[0], display), code)

@@ -27,7 +27,8 @@ MOST_BYTES = 64 << 20
 
 class Described(NamedTuple):
     """A machine as texts and products describe it, with the assumptions, and the contradictions
-    between texts (`clashes`). `facts` are all facts that were read."""
+    between texts (`clashes`). `facts` are all facts that were read; `unsure` are the accelerators
+    about whose PCIe links too little is known."""
 
     name: str
     description: Description
@@ -36,6 +37,7 @@ class Described(NamedTuple):
     facts: Facts
     products: tuple[Product | None, ...] = ()
     tree: Mapping[str, Any] = {}
+    unsure: frozenset[int] = frozenset()
 
     @property
     def text(self) -> str:
@@ -52,7 +54,7 @@ def given(text: str) -> tuple[str, str] | None:
     facts on accelerators. Raises InputError if several files have none."""
     paths = [Path(one) for one in text.split(",")]
     if all(path.is_file() for path in paths):
-        read = [read_file(path) for path in paths]
+        read = [one for path in paths for one in read_file(path)]
         facts = [one for each in read for one in each.facts]
         if not any(one.gpus or one.joins for one in facts):
             if len(paths) == 1:
@@ -81,7 +83,7 @@ def of_product(model: str, count: int) -> Facts:
     return Facts(gpus={index: ToldGpu(model) for index in range(count)})
 
 
-def read_file(path: Path) -> ReadText:
+def read_file(path: Path) -> list[ReadText]:
     """Everything that the readers find in a file. Raises InputError if it cannot be read."""
     try:
         return read_text(path.name, read_given(path, MOST_BYTES).decode("utf-8", "replace"))
@@ -119,4 +121,4 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     tree = made.description()
     kinds = tuple(product_of(gpu.model) for gpu in gpus)
     known = tuple(assumed), clashes, facts, kinds
-    return Described(name, description_of(tree), *known, tree)
+    return Described(name, description_of(tree), *known, tree, frozenset(made.unsure))

@@ -26,9 +26,9 @@ from .descriptions import (
     read_file,
 )
 from .lines import and_all
-from .products import product_of, split_product
+from .products import split_product
 from .readers import ReadText, read_text
-from .told import Facts, Log, ToldFigure, merged
+from .told import Facts, Log, ToldFigure, ToldGpu, merged
 
 _STDIN = "-"
 _MOST_HOSTS = 64
@@ -41,10 +41,11 @@ def read_given_files(paths: Sequence[Path]) -> list[ReadText]:
     """Everything that the readers find in the files; `-` is stdin. Raises InputError."""
     if sum(str(path) == _STDIN for path in paths) > 1:
         raise InputError("- stands for stdin, which can be read once")
-    return [_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths]
+    read = (_from_stdin() if str(path) == _STDIN else read_file(path) for path in paths)
+    return [text for some in read for text in some]
 
 
-def _from_stdin() -> ReadText:
+def _from_stdin() -> list[ReadText]:
     data = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise InputError(f"stdin has more than {MOST_BYTES} bytes: give less")
@@ -59,7 +60,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     if not told:
         raise _nothing(texts)
     described = _described(texts, told, machine)
-    backend = "opencl" if any(one and one.amd for one in described.products) else "cuda"
+    space = next((log.space for log in logs if log.space), "cuda")
+    backend = "opencl" if any(one and one.amd for one in described.products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max(one.ranks for one in told), len(known.all_devices)
@@ -93,7 +95,7 @@ def _nothing(texts: Sequence[ReadText]) -> InputError:
     names = and_all(text.name for text in texts)
     failed = next((one for text in texts for log in text.logs for one in log.failed), None)
     if failed is not None:
-        return InputError(f"{names}: no figure, because the tool failed: {failed}")
+        return InputError(f"{names}: no figure, as the tool says itself: {failed}")
     if any(text.logs for text in texts):
         tools = ", ".join(dict.fromkeys(log.tool for text in texts for log in text.logs))
         return InputError(f"{names}: {tools} shows no figure there that is judged here")
@@ -118,17 +120,19 @@ def _described(
         own, text = load(machine)
         known, clashes = merged(facts)
         return Described(own, parse_description(text), (), clashes, known)
-    found = describe(name, facts, told)
-    if (
-        any(one.host is None for one in told)
-        and not any(product_of(gpu.model) for gpu in found.facts.gpus.values())
-        and not found.facts.joins
-    ):
-        raise InputError(
-            'no text tells which accelerators these are: give --machine "8 x H100 SXM", or a text '
-            f"that does ({FORMS})"
-        )
-    return found
+    is_known = any(one.joins or any(gpu.model for gpu in one.gpus.values()) for one in facts)
+    if is_known or all(one.host is not None for one in told):
+        return describe(name, facts, told)
+    places = (int(one.column) for one in told if one.column.isdecimal() and one.work is None)
+    count = min(max([1, *places, *(one.ranks - 1 for one in told)]) + 1, 64)
+    found = describe(name, [Facts(gpus={n: ToldGpu() for n in range(count)}), *facts], told)
+    return found._replace(assumed=(*found.assumed, _NAMELESS))
+
+
+_NAMELESS = (
+    'no text tells which accelerators these are: --machine "8 x H100 SXM" names them, or a text '
+    f"({FORMS})"
+)
 
 
 def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described) -> ToolRun:
@@ -149,6 +153,9 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         clashes=tuple(map(str, described.clashes)),
         settings=dict(known.settings),
         ways=tuple(sorted(known.ways)),
+        adapters=known.used_adapters or known.adapters,
+        nearest={str(index): near for index, near in known.nearest.items()},
+        warnings=tuple(sorted(known.warnings))[:3],
         relaxed=known.relaxed,
         failed=tuple(one for log in logs for one in log.failed),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -20,6 +21,10 @@ _SWITCHED = ("PIX", "PXB")
 """The words of `nvidia-smi topo -m` for pairs below one PCIe switch."""
 _NVLINK = re.compile(r"NV(\d{1,3})")
 _MOST_LINKS = 18
+_OLDER = 0.55
+"""The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
+_ALIKE = 0.85
+"""The share of the best accelerator's copies that all others then reach, too."""
 _OVER = 1.03
 """The share of a link's rate at a speed above which a figure refutes that speed."""
 
@@ -43,6 +48,8 @@ class MachineLayout:
         self._kinds: dict[str, Any] = {}
         self._links: list[dict[str, Any]] = []
         self._switches: list[dict[str, Any]] = []
+        self.unsure = set[int]()
+        """The accelerators about whose PCIe links too little is known to judge by them."""
 
     def description(self) -> dict[str, Any]:
         nodes = self._nodes()
@@ -136,6 +143,10 @@ class MachineLayout:
         speed, width = self._speed(place, gpu), gpu.width
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
+            best = [self._best(one) for one in self._place.values()]
+            is_older = max(best) < _OLDER * link_rate(speed, width)
+            if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
+                self.unsure.add(place)
             self._assume(product, f"PCIe {speed:g} GT/s x{width}")
         speed, width = speed or gpu.speed, width or gpu.max_width
         about: dict[str, Any] = {"kind": "pcie", "efficiency": _shares(0.86, 0.86)}
@@ -146,7 +157,7 @@ class MachineLayout:
             if gpu.max_width and gpu.max_width > width:
                 about |= {"max_width": gpu.max_width}
             return self._kind(f"pcie{speed:g}x{width}".replace(".", "_"), **about)
-        self._assumed.append(f"accelerator {place}: PCIe 16 GT/s x16 (nothing tells)")
+        self.unsure.add(place)
         return self._kind("pcie_not_told", **about, speed=16, width=16)
 
     def _speed(self, place: int, gpu: ToldGpu) -> float | None:
@@ -154,14 +165,18 @@ class MachineLayout:
         link was idle; it counts only if no figure of copies with the host refutes it."""
         if not gpu.speed or not gpu.max_speed or gpu.speed >= gpu.max_speed:
             return gpu.max_speed or gpu.speed
-        rates = [
+        carries = link_rate(gpu.speed, gpu.width or gpu.max_width or 16)
+        return gpu.speed if self._best(place) <= _OVER * carries else gpu.max_speed
+
+    def _best(self, place: int) -> float:
+        """The best rate of copies between an accelerator and the host; infinite without any."""
+        ways = ("host_to_device_memcpy", "device_to_host_memcpy")
+        rates = (
             one.figure
             for one in self._told
-            if one.benchmark.startswith(("host_to_device_memcpy", "device_to_host_memcpy"))
-            and one.column == str(place)
-        ]
-        carries = link_rate(gpu.speed, gpu.width or gpu.max_width or 16)
-        return gpu.speed if rates and max(rates) <= _OVER * carries else gpu.max_speed
+            if one.benchmark.startswith(ways) and one.column == str(place)
+        )
+        return max(rates, default=math.inf)
 
     # Switches of PCIe.
 

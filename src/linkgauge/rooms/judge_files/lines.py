@@ -14,27 +14,20 @@ _SURE = re.compile(
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9.,]{0,12}(?:Z|[+-]\d\d:?\d\d)?\]?:? "
     r"|> "  # a quotation
 )
-_LABEL = re.compile(r"\s{0,6}([A-Za-z0-9][\w.-]{0,80}):(?: |$)")
-"""The prefix of Slurm (a rank) or pdsh (a host) before a line."""
+_LABEL = re.compile(r"\s{0,6}(?:([A-Za-z0-9][\w.-]{0,80}):(?: |$)|(\[\d{1,5}\]))")
+"""The prefix of Slurm (a rank), pdsh (a host) or another launcher (`[0]`) before a line."""
 _MOST_LABELS = 4096
 _LEAST_SHARE = 0.6
 """The least share of lines with a label if labels are used; few other lines of a log begin like a
 label."""
 
 
-class Labelled(list[str]):
-    """The lines of the host or rank that wrote the most; `others` is the number of lines of all
-    others."""
-
-    others: int = 0
-
-
-def cleaned(text: str) -> Labelled:
-    """The lines of a text. If several hosts or ranks wrote it, the lines of the one that wrote the
-    most."""
+def cleaned(text: str) -> dict[str, list[str]]:
+    """The lines of a text by the host or rank that wrote them, without its label; the one that
+    wrote the most figures first. It also has the lines without a label. A text without labels is
+    one entry with an empty name."""
     text = _COLOUR.sub("", text.removeprefix("\ufeff"))
-    lines = [_bare(line) for line in re.split(r"\r\n|\r|\n", text)]
-    return _without_labels(lines)
+    return _by_label([_bare(line) for line in re.split(r"\r\n|\r|\n", text)])
 
 
 def _bare(line: str) -> str:
@@ -43,29 +36,36 @@ def _bare(line: str) -> str:
     return line.rstrip()
 
 
-def _without_labels(lines: Sequence[str]) -> Labelled:
+def _by_label(lines: list[str]) -> dict[str, list[str]]:
     found = [_LABEL.match(line) for line in lines]
-    counts = Counter(match[1] for match in found if match)
+    counts = Counter(match[1] or match[2] for match in found if match)
     written = sum(1 for line in lines if line)
     usual = sum(count for count in counts.values() if count > 2)
     if not counts or usual < _LEAST_SHARE * written or len(counts) > min(_MOST_LABELS, usual // 3):
-        return Labelled(lines)
-    bare = [
-        (match[1] if match else "", line[match.end() :] if match else line)
-        for match, line in zip(found, lines, strict=True)
-    ]
-    said = Counter[str]()
-    for label, line in bare:
-        said[label] += len(set(line) & set("0123456789")) > 2
+        return {"": lines}
+    said, own = Counter[str](), list[tuple[str, str]]()
+    for match, line in zip(found, lines, strict=True):
+        label = (match[1] or match[2]) if match else ""
+        text = line[match.end() :] if match else line
+        if match and match[2]:  # such a label may also be glued to words within the line
+            text = re.sub(rf"(?<=[\d ]){re.escape(label)}", "", text)
+        said[label] += len({*text} & {*"0123456789"}) > 2
+        own.append((label, text))
     most = max(counts, key=lambda label: said[label])
-    kept = Labelled(line for label, line in bare if label in (most, ""))
-    kept.others = len(bare) - len(kept)
-    return kept
+    labelled: dict[str, list[str]] = {most: []}
+    for label, text in own:
+        labelled.setdefault(label or most, []).append(text)
+    return labelled
+
+
+def words_in(line: str) -> str:
+    """A line of a table without the table's rules."""
+    return re.sub("[┌┬┐├┼┤└┴┘│─┃|]+", " ", line).strip()
 
 
 def words_of(line: str) -> list[str]:
     """The words of a line of a table, without its rules."""
-    return re.sub(r"[│┃|]", " ", line).split()
+    return words_in(line).split()
 
 
 def and_all(names: Iterable[str]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from importlib import resources
+from functools import lru_cache
 
 import msgspec
-import yaml
+
+from .shipped import shipped
 
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
 _BESIDE = re.compile(
@@ -37,10 +37,9 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: Mapping[str, str] = {}
 
 
-@cache
 def products() -> tuple[Product, ...]:
-    text = (resources.files(__package__) / "products.yml").read_text("utf-8")
-    return msgspec.convert(yaml.safe_load(text), tuple[Product, ...])
+    every: tuple[Product, ...] = shipped("products.yml", tuple[Product, ...])
+    return every
 
 
 def product_of(model: str | None) -> Product | None:
@@ -49,6 +48,7 @@ def product_of(model: str | None) -> Product | None:
     return found[0] if found is not None else None
 
 
+@lru_cache
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     """The product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)

@@ -1,187 +1,261 @@
-"""Explains figures of another tool in addition to their verdict. Each explanation is one small
-function from a judged run to a sentence, or to nothing."""
+"""Explains figures of another tool in addition to their verdict: says when the texts of remarks.yml
+apply."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from statistics import median
 
-from linkgauge.model.documents.result import CellResult, Run
+from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.hardware.inventory import is_accelerator
+from linkgauge.model.hardware.pcie import link_rate
 from linkgauge.model.operations.collective import Collective
-from linkgauge.model.units import format_size
+from linkgauge.model.units import count_of, format_size
 
 from .products import product_of
+from .shipped import shipped
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""
-_ENOUGH = 64 << 20
-"""The size in bytes below which a collective says little about links."""
+_SLOWER = 0.9
+"""The ratio of copies with peer access to copies without, below which the latter are better."""
+_FAR_BELOW = 0.6
+"""The share of a link's rate below which a copy may have another link."""
+_FITS = (0.75, 0.95)
+"""The shares of a link's rate that copies over it usually reach."""
+_LOADED = (0.85, 1.05)
+"""The shares of its adapters' rate that a collective between hosts usually reaches."""
+_CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
+"""GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
+_PAUSE = 2
+"""How many times the time of a larger size counts as a pause."""
+_SMALL, _ENOUGH = 64 << 10, 64 << 20
+"""The sizes in bytes below which a collective shows only latency, and says little about links."""
+_FAR = ("PHB", "NODE", "SYS")
 
 
 def remarks(run: Run, tool: ToolRun) -> list[str]:
     """All explanations that apply, in the order in which a person would check them."""
-    return [said for each in _ALL for said in each(run, tool)]
+    seen = _Seen(run, tool)
+    groups = (_between, _of_links, _of_hosts, _of_tools, _of_curves, _of_copies)
+    return [said for group in groups for said in group(seen)]
 
 
-def _by_host(run: Run, tool: ToolRun) -> Iterator[str]:
-    is_linked = any(one.links for one in run.machine.known.accelerators)
-    if "SHM" in tool.ways and is_linked and not any("P2P" in name for name in tool.settings):
-        yield (
-            "NCCL says that it goes via SHM, the host's memory, although the GPUs have links of "
-            "their own: nvidia-smi topo -p2p r shows whether they reach each other."
-        )
+def _say(text: str, /, **fields: object) -> str:
+    texts: dict[str, str] = shipped("remarks.yml", dict[str, str])
+    return texts[text].format(**fields)
 
 
-def _no_peers(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks that GeForce cards of these generations have no peer access over PCIe with NVIDIA's
-    driver."""
-    models = {one.model for one in run.machine.known.accelerators}
-    found = sorted(m for m in models if any(name in m for name in ("RTX 4090", "RTX 5090")))
-    between = any(len(_places(cell)) > 1 for cell in _cells(run))
-    if found and between and "P2P" not in tool.ways:
-        yield (
-            f"{found[0]} has no peer access with NVIDIA's driver: copies between two go over the "
-            "host's memory, and two below one PCIe switch cross its uplink twice."
-        )
+class _Seen:
+    """A judged run of another tool, and what several explanations ask about it."""
 
+    def __init__(self, run: Run, tool: ToolRun) -> None:
+        known = run.machine.known
+        self.run, self.tool, self.known = run, tool, known
+        self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
+        self.models = sorted({one.model for one in known.accelerators})
+        self.is_linked = any(one.links for one in known.accelerators)
+        self.pairs = [cell for _, cell in self.cells if len(_places(cell)) > 1]
+        self.low = [(name, cell) for name, cell in self.cells if cell.verdict == "low"]
+        self.ranks = max((len(cell.transfers) for _, cell in self.cells), default=0)
+        self.curves = [(result, _curve(result.cells)) for result in run.results]
 
-def _staged(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks that all copies between accelerators go over the host (nccl issue 1086)."""
-    pairs = [r.benchmark for r in run.results if r.benchmark.startswith("device_to_device")]
-    if pairs and all(name.endswith("_staged") for name in pairs):
-        yield (
-            "No two accelerators have peer access here: copies between them go over the host's "
-            "memory. Two below one PCIe switch cross its uplink twice, so they may be slower than "
-            "two that are far apart."
-        )
+    def has(self, *names: str) -> bool:
+        """Whether the name of a benchmark begins so."""
+        return any(name.startswith(names) for name, _ in self.cells)
+
+    def rates(self, *, staged: bool) -> list[float]:
+        """The rates of copies between two accelerators, one way, over the host or by peers."""
+        return [
+            cell.headline
+            for name, cell in self.cells
+            if "device_to_device_memcpy" in name and name.endswith("_staged") == staged
+            and cell.headline
+        ]  # fmt: skip
 
 
 def _places(cell: CellResult) -> set[str]:
     return {str(m) for t in cell.transfers for m in t.memories if m.is_device}
 
 
-def _rising(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks that the curve of the largest collective still rises at its end."""
-    for result in run.results:
-        curve = _curve(result.cells)
-        if len(curve) < 2 or not curve[-2][1]:
-            continue
-        (before, less), (size, most) = curve[-2:]
-        doublings = max(size / before, 1.0001)
-        if size < _ENOUGH or most / less > _RISES ** min(doublings / 2, 4):
-            yield (
-                f"{result.benchmark} still rises at {format_size(size)}, its largest size: it "
-                "shows its best only at larger sizes (-e 8G)."
-            )
+def _between(seen: _Seen) -> Iterator[str]:
+    """Remarks on how accelerators of one host reach each other."""
+    ways, settings = seen.tool.ways, seen.tool.settings
+    peers, staged = seen.rates(staged=False), seen.rates(staged=True)
+    pairs = [name for name, _ in seen.cells if name.startswith("device_to_device")]
+    if "SHM" in ways and not any("P2P" in name for name in settings):
+        yield _say("on_host_though_linked" if seen.is_linked else "on_host")
+    without = [m for m in seen.models if "RTX 4090" in m or "RTX 5090" in m]
+    if without and seen.pairs and not peers and "P2P" not in ways:
+        yield _say("no_peers", model=without[0])
+    if "peer access" in ways and not seen.is_linked:
+        yield _say("peers_by_pcie")
+    elif pairs and all(name.endswith("_staged") for name in pairs):
+        yield _say("staged")
+    if peers and staged and median(peers) < _SLOWER * median(staged):
+        yield _say("peers_slower", peers=median(peers) / 1e9, host=median(staged) / 1e9)
+    machine = seen.run.machine.inventory
+    hypervisor = machine.host.hypervisor if machine is not None and machine.host else None
+    is_unsure = any(cell.verdict != "ok" for cell in seen.pairs) or seen.ranks > 1
+    if is_unsure and (hypervisor or "virtual machine" in ways):
+        yield _say("virtual", which=hypervisor or "which kind is not told")
+    reasons = (c.expected.because for _, c in seen.cells if c.expected and c.verdict != "ok")
+    if any("route crosses the host bridge" in because for because in reasons):
+        yield _say("through_cpu")
 
 
-def _alone(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Collectives over one rank (nccl-tests issues 182 and 249)."""
-    works = [cell for cell in _cells(run) if isinstance(cell.operation, Collective)]
-    if works and all(len(cell.transfers) == 1 for cell in works):
-        yield (
-            "One rank has no other to send to, so its bandwidth on the bus is 0. Several processes "
-            "that each say Rank 0 do not know each other: nccl-tests and rccl-tests need MPI=1 "
-            "when they are built. One process takes several accelerators with -g."
-        )
+def _of_links(seen: _Seen) -> Iterator[str]:
+    """Remarks on links that carry less than they should."""
+    yield from _narrow(seen)
+    if any(name.startswith(("host_to_device", "device_to_host")) for name, _ in seen.low):
+        yield _say("host_copies")
+    if (
+        seen.is_linked
+        and len(seen.tool.hosts) < 2
+        and any(len(c.transfers) > 1 for _, c in seen.low)
+    ):
+        yield _say("below_links")
+    is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
+    if is_assumed and any(len(_places(cell)) > 1 for _, cell in seen.low):
+        yield _say("assumed")
+    if seen.tool.relaxed is not None and any("bidirectional" in name for name, _ in seen.low):
+        state = "on" if seen.tool.relaxed else "off, which slows both ways at once"
+        yield _say("relaxed", state=state)
+
+
+def _narrow(seen: _Seen) -> Iterator[str]:
+    """Remarks on the link of PCIe that carries about what the slowest copy reaches."""
+    links = [one.link for one in seen.known.pci if is_accelerator(one)]
+    pcie = [(link.speed, link.width) for link in links if link.speed and link.width]
+    sheets = [one.pcie for one in map(product_of, seen.models) if one and one.pcie]
+    speed, width = max([*pcie, *sheets], default=(0.0, 0))
+    rates = (
+        cell.headline
+        for name, cell in seen.cells
+        if "memcpy" in name and "bidirectional" not in name and cell.verdict != "ok"
+        and cell.headline and not (seen.is_linked and len(_places(cell)) > 1)
+    )  # fmt: skip
+    rate = min(rates, default=0.0)
+    fit = [
+        f"{own:g} GT/s x{lanes}"
+        for own in (32.0, 16.0, 8.0, 5.0, 2.5)
+        for lanes in (16, 8, 4, 2, 1)
+        if own <= speed and lanes <= width and _FITS[0] <= rate / link_rate(own, lanes) <= _FITS[1]
+    ]
+    if fit and rate < _FAR_BELOW * link_rate(speed, width):
+        link = f"{speed:g} GT/s x{width}"
+        yield _say("narrow", rate=rate / 1e9, fit=" or ".join(fit), link=link)
+
+
+def _of_hosts(seen: _Seen) -> Iterator[str]:
+    """Remarks on figures across hosts."""
+    tool = seen.tool
+    yield from (_say("warned", said=said) for said in tool.warnings)
+    if len(tool.hosts) > 1:
+        known = f"{count_of(tool.adapters, 'adapter')} a host" if tool.adapters else "no adapter"
+        yield _say("nodes", nodes=len(tool.hosts), known=known)
+        most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
+        yield _say("adapters", fit=_fitting(most, tool.adapters))
+        if seen.ranks == len(tool.hosts):
+            yield _say("one_gpu")
+        if seen.has("alltoall", "sendrecv", "gather", "scatter"):
+            yield _say("all_to_all")
+        if "NET/Socket" in tool.ways:
+            yield _say("tcp_socket")
+        elif "NET/IB" in tool.ways and "GDRDMA" not in tool.ways:
+            yield _say("no_gdr")
+        yield _say("little_network")
+    far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in _FAR]
+    if far and (len(tool.hosts) > 1 or seen.has("rdma")):
+        yield _say("far_adapters", names=", ".join(far))
+
+
+def _fitting(most: float, adapters: int | None) -> str:
+    """The sets of adapters that usually carry so many GB/s, as a sentence; empty without any."""
+    fit = [
+        f"{count} of {speed} Gb/s"
+        for speed, carries in _CARRIES.items()
+        for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
+        if _LOADED[0] <= most / (count * carries) <= _LOADED[1]
+    ]
+    return f"{most:.3g} GB/s on the bus is what {' or '.join(fit)} carry. " if fit else ""
+
+
+def _of_tools(seen: _Seen) -> Iterator[str]:
+    """Remarks on what tools of the network print."""
+    mtu, gpu = (seen.tool.settings.get(name, "") for name in ("Mtu", "CUDA device"))
+    if seen.has("rdma"):
+        if mtu.isdecimal() and int(mtu) < 4096:
+            yield _say("mtu", mtu=mtu)
+        if gpu:
+            yield _say("gpu_memory", gpu=gpu)
+        yield _say("adapter_speed")
+    if seen.has("nic_tcp_iperf3"):
+        yield _say("tcp")
+
+
+def _of_copies(seen: _Seen) -> Iterator[str]:
+    """Remarks on copies within accelerators."""
+    if seen.has("device_local_copy"):
+        yield _say("counted")
+        for model in seen.models:
+            product = product_of(model)
+            if product is not None and product.copies:
+                yield _say("slow_copies", model=model, rate=product.copies)
+
+
+# Curves of collectives.
 
 
 def _curve(cells: Sequence[CellResult]) -> list[tuple[int, float]]:
     """The sizes and the bytes/s on the bus of collectives out of place, over the most ranks."""
-    found = []
     most = max((len(cell.transfers) for cell in cells), default=0)
-    for cell in cells:
-        work = cell.operation
-        if not isinstance(work, Collective) or len(cell.transfers) < most:
-            continue
-        if not work.in_place and cell.headline:
-            size = cell.transfers[0].bytes_moved(1)
-            moved = work.bytes_on_bus(size, len(cell.transfers))
-            found.append((size, moved / cell.headline))
-    return sorted(found)
+    return sorted(
+        (size, cell.operation.bytes_on_bus(size, most) / cell.headline)
+        for cell in cells
+        if isinstance(cell.operation, Collective) and len(cell.transfers) == most
+        and not cell.operation.in_place and cell.headline
+        and (size := cell.transfers[0].bytes_moved(1))
+    )  # fmt: skip
 
 
-def _in_switches(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on reductions in switches (NVLS), which exist since NVLink 4 (nccl-tests issues 212
-    and 366)."""
-    able = any(
+def _of_curves(seen: _Seen) -> Iterator[str]:
+    """Remarks on collectives by their sizes."""
+    if seen.ranks == 1 and any(isinstance(cell.operation, Collective) for _, cell in seen.cells):
+        yield _say("alone")
+    for result, curve in seen.curves:
+        if len(curve) > 1 and curve[-2][1]:
+            yield from _of_curve(result, curve, seen.ranks)
+    nvls = any(
         link.kind == "nvlink" and (link.version or "0") >= "4" and link.remote == "nvswitch"
-        for one in run.machine.known.accelerators
+        for one in seen.known.accelerators
         for link in one.links
     )
-    for result in run.results if able else ():
-        curve = _curve(result.cells) if result.benchmark == "all_reduce" else []
-        if curve and len(result.cells[0].transfers) > 2:
-            most = max(rate for _, rate in curve) / 1e9
-            yield (
-                f"all_reduce shows {most:.0f} GB/s on the bus. With NVLS, switches that add up, "
-                "that figure may be above what a link carries, because fewer bytes move than it "
-                "counts; without NVLS it stays below."
-            )
+    for result, curve in seen.curves:
+        if (
+            nvls
+            and curve
+            and result.benchmark == "all_reduce"
+            and len(result.cells[0].transfers) > 2
+        ):
+            yield _say("in_switches", most=max(rate for _, rate in curve) / 1e9)
 
 
-def result_is(run: Run, name: str) -> bool:
-    """Whether a benchmark of this name is among the results."""
-    return any(result.benchmark == name for result in run.results)
-
-
-def _counted(run: Run, tool: ToolRun) -> Iterator[str]:
-    if result_is(run, "device_local_copy"):
-        yield (
-            "device_local_copy is counted once: a copy within a GPU reads and writes, so its "
-            "memory moves twice as many bytes."
-        )
-
-
-def _slow_copies(run: Run, tool: ToolRun) -> Iterator[str]:
-    for model in sorted({one.model for one in run.machine.known.accelerators}):
-        product = product_of(model)
-        if product is not None and product.copies and result_is(run, "device_local_copy"):
-            yield (
-                f"Copies within {model} are seen to reach about {product.copies:.0f} GB/s "
-                "elsewhere, less than its memory carries: its copies are held against each other."
-            )
-
-
-def _relaxed(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on relaxed ordering as lspci shows it, if both directions at once are slow."""
-    slow = any(
-        cell.verdict == "low" and "bidirectional" in result.benchmark
-        for result in run.results
-        for cell in result.cells
-    )
-    if slow and tool.relaxed is not None:
-        state = "on" if tool.relaxed else "off, which slows both directions at once"
-        yield f"lspci shows relaxed ordering (RlxdOrd) at the accelerators: it is {state}."
-
-
-def _network(run: Run, tool: ToolRun) -> Iterator[str]:
-    if len(tool.hosts) > 1:
-        yield (
-            f"{len(tool.hosts)} nodes took part: no text tells what network joins them, so nothing "
-            "is said about figures across them. A 200 Gb/s adapter carries about 24 GB/s, one of "
-            "400 Gb/s about 48 GB/s; where less arrives, ACS at PCIe switches (ACSCtl in lspci "
-            "-vvv) and missing GPUDirect RDMA are usual causes."
-        )
-
-
-def _assumed(run: Run, tool: ToolRun) -> Iterator[str]:
-    """Remarks on low figures over links that no text describes."""
-    low = any(cell.verdict == "low" and len(_places(cell)) > 1 for cell in _cells(run))
-    if low and any("usual server" in one or "nothing tells" in one for one in tool.assumed):
-        yield (
-            "Low figures between accelerators are held against links that are only assumed: "
-            "nvidia-smi topo -m and nvlink -s (AMD: rocm-smi --showtopo) tell which there are."
-        )
-
-
-def _cells(run: Run) -> Iterator[CellResult]:
-    for result in run.results:
-        yield from result.cells
-
-
-Remark = Callable[[Run, ToolRun], Iterator[str]]
-_ALL: tuple[Remark, ...] = (
-    _by_host, _no_peers, _staged, _assumed, _relaxed, _network, _alone, _rising, _in_switches,
-    _counted, _slow_copies,
-)  # fmt: skip
+def _of_curve(result: Result, curve: Sequence[tuple[int, float]], ranks: int) -> Iterator[str]:
+    """Remarks on averages over all sizes, unaligned sizes, sizes that take longer than larger ones,
+    and curves that still rise at their end."""
+    name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
+    if result.average and curve[0][0] < _SMALL and largest > 256 * _SMALL:
+        yield _say("average", most=max(rate for _, rate in curve) / 1e9)
+    if any(size % (16 * ranks) for size, _ in curve if size > 1 << 20):
+        yield _say("unaligned", name=name)
+    times = [(size, size / rate) for size, rate in curve if rate and size >= _SMALL]
+    for at, (size, time) in enumerate(times[:-1]):
+        later = min(times[at + 1 :], key=lambda one: one[1])
+        if time > _PAUSE * later[1]:
+            yield _say("pause", name=name, size=format_size(size), later=format_size(later[0]))
+            break
+    doublings = max(largest / before, 1.0001)
+    if largest < _ENOUGH or most / less > _RISES ** min(doublings / 2, 4):
+        yield _say("rising", name=name, size=format_size(largest))

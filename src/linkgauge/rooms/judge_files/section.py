@@ -3,18 +3,19 @@ what explains its figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from linkgauge.model.documents.result import Run
-from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.grouped import grouped
-from linkgauge.model.units import count_of
-from linkgauge.report.blocks import Block, Line, Prose, line, plain
+from linkgauge.model.units import BANDWIDTH, count_of, unit_of
+from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, line, plain
 from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
 
 from .lines import and_all
 
+_MOST_HOSTS = 6
 _FEW = 4
 """The most settings and assumptions that are shown one by one."""
 
@@ -25,10 +26,35 @@ def blocks(one: OneRun) -> Iterable[Block]:
         return
     from .remarks import remarks  # here: every report loads this file, few runs are a tool's
 
+    if tool.peers:
+        yield _hosts(one.run, tool.peers)
+        yield Prose([line(f"All else here is of {one.run.label}."), ()])
     said = [plain(text) for text in remarks(one.run, tool)]
     if said:
         yield Prose([*said, ()])
     yield Prose([*_read(tool), *_unsure(tool), *_expected(one.run)])
+
+
+def _hosts(run: Run, peers: Sequence[HostFigures]) -> Table:
+    """The table of all hosts, the one whose run this is first, then those that differ most."""
+    order = sorted(peers, key=lambda one: (one.host != run.label, -one.low, one.share or 1.0))
+    shown = order[:_MOST_HOSTS]
+    rows = []
+    for result in run.results:
+        unit = BANDWIDTH if result.average else unit_of(result.unit)
+        figures = [one.medians.get(result.benchmark) for one in shown]
+        if any(figures):
+            cells = [Entry(f"{f / unit.scale:.4g}" if f else "", f) for f in figures]
+            rows.append([Entry(f"{result.benchmark} ({unit.shown})"), *cells])
+    rows.append([Entry("below the others"), *(_low(one) for one in shown)])
+    rows.append([Entry("verdict"), *(Entry(one.verdict) for one in shown)])
+    left = f", the {len(shown)} that differ most" if len(shown) < len(peers) else ""
+    caption = plain(f"{len(peers)} hosts{left}: the median of each benchmark", "strong")
+    return Table(caption, (Column(""), *(Column(one.host, figures=True) for one in shown)), rows)
+
+
+def _low(one: HostFigures) -> Entry:
+    return Entry(f"{one.low} of {one.cells}", one.low, "bad" if one.low else "")
 
 
 def _read(tool: ToolRun) -> Iterator[Line]:
@@ -48,7 +74,7 @@ def _unsure(tool: ToolRun) -> Iterator[Line]:
     for one in tool.clashes:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
     for one in tool.failed[:_FEW]:
-        yield line(f"{tool.name} reports a failure: {one}")
+        yield line(f"{tool.name} says itself: {one}")
     by_sheet = grouped(map(_on_sheet, tool.assumed))
     for product, some in by_sheet.items():
         of = f" of {product}, by its data sheet" if product else ""

@@ -74,6 +74,9 @@ class Facts(msgspec.Struct, frozen=True):
         first.
     settings: The settings in the environment, by name: `NCCL_P2P_LEVEL`.
     ways: The transports that a library reports: `SHM`, `P2P`, `NET`.
+    adapters, used_adapters: How many network adapters the machine has, and a library uses.
+    nearest: How near each accelerator's nearest network adapter is (`PIX`, `SYS`), by its index.
+    warnings: The warnings of a library that name something missing.
     relaxed: Whether relaxed ordering is on at all accelerators."""
 
     gpus: Mapping[int, ToldGpu] = {}
@@ -88,6 +91,9 @@ class Facts(msgspec.Struct, frozen=True):
     hypervisor: str | None = None
     hostname: str | None = None
     adapters: int | None = None
+    used_adapters: int | None = None
+    nearest: Mapping[int, str] = {}
+    warnings: frozenset[str] = frozenset()
     relaxed: bool | None = None
     settings: Mapping[str, str] = {}
     ways: frozenset[str] = frozenset()
@@ -136,13 +142,14 @@ class ToldFigure(NamedTuple):
 
 class Log(msgspec.Struct, frozen=True):
     """The output of one call of a tool. `hosts` are the names of the hosts that took part; `failed`
-    lists what the output reports as failed."""
+    lists what the output reports as failed; `space` names the backend of its accelerators."""
 
     tool: str
     figures: tuple[ToldFigure, ...]
     version: str | None = None
     hosts: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    space: str = ""
 
 
 class Found(NamedTuple):
@@ -151,6 +158,19 @@ class Found(NamedTuple):
     logs: tuple[Log, ...] = ()
     facts: Facts = Facts()
     lines: frozenset[int] = frozenset()
+
+
+def found_figures(
+    tool: str,
+    figures: Iterable[ToldFigure],
+    lines: Iterable[int],
+    version: str | None = None,
+    facts: Facts | None = None,
+    space: str = "",
+) -> Found | None:
+    """What a reader returns that found these figures of a tool; None without any."""
+    log = Log(tool, tuple(figures), version, space=space)
+    return Found((log,), facts or Facts(), frozenset(lines)) if log.figures else None
 
 
 Reader = Callable[[Sequence[str]], Found | None]

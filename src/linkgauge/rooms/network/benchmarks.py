@@ -1,5 +1,5 @@
-"""Defines the benchmarks of network interfaces between the memories of ranks: single pairs, and
-TransferBench's patterns of all interfaces at once.
+"""Defines the benchmarks of network interfaces between ranks. Some measure single pairs of
+interfaces. Others use TransferBench's patterns, in which all interfaces work at the same time.
 
 The patterns are those of TransferBench 1.66 (nicrings and nica2a, with planes and groups).
 Interfaces are listed rank by rank, reordered by a stride, and divided into groups. Within a group,
@@ -35,7 +35,7 @@ PERFTEST_MEMORIES = (
 
 
 class Port(NamedTuple):
-    """One interface of a rank, and the memory whose bytes it moves."""
+    """An interface of a rank, and the memory whose bytes the interface moves."""
 
     rank: int
     nic: int
@@ -51,9 +51,9 @@ Pairs = Callable[[DeviceSet], Iterator[tuple[str, str, tuple[tuple[Port, Port], 
 
 
 class OverNics(Sweep, frozen=True, kw_only=True):
-    """A benchmark over the interfaces of all ranks. Engines of type `kind` copy between host
-    memories, or between GPU memories if `gpus`. The cells are measured all `at_once`, or one after
-    another. A copy has `streams` streams."""
+    """A benchmark that uses the interfaces of all ranks. Engines of type `kind` copy between host
+    memories, or between GPU memories if `gpus`. If `at_once`, all cells are measured at the same
+    time. A copy has `streams` streams."""
 
     pairs_of: Pairs
     kind: EngineKind = "tcp"
@@ -75,8 +75,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
     def over(
         self, fabrics: Sequence[DeviceSet], of_host: Sequence[DeviceSet]
     ) -> Sequence[DeviceSet]:
-        """Returns the ranks. If the benchmark is between GPUs, the devices of the ranks are their
-        GPUs."""
+        """Returns the ranks as device sets. Between GPUs, the devices of a rank are its GPUs."""
         chosen = fabrics[:1] or of_host
         if not self.gpus or chosen[0].backend != NETWORK:
             return chosen
@@ -101,7 +100,7 @@ class OverNics(Sweep, frozen=True, kw_only=True):
         )
 
     def _reason(self, fabric: DeviceSet) -> str | None:
-        """Returns the reason why the benchmark cannot be measured over these devices; None if it
+        """Returns the reason why the benchmark cannot be measured over these devices. None if it
         can."""
         if fabric.backend != NETWORK:
             several = f"mpiexec -n 2 linkgauge run {self.name}"
@@ -127,8 +126,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
             yield Cell(row, column, transfers, self.report, operation=self.operation)
 
     def _of_perftest(self, fabric: DeviceSet) -> Iterator[Cell]:
-        """Yields the cells of perftest for host memory, and for GPU memory with GPUDirect (by the
-        driver's module, or by DMA buffers)."""
+        """Yields the cells of perftest: for host memory, and for GPU memory with GPUDirect.
+        GPUDirect works by the driver's module or by DMA buffers."""
         for row, column, pairs in self.pairs_of(fabric):
             transfers = tuple(self._transfer(*pair) for pair in pairs)
             for memory, option in PERFTEST_MEMORIES:
@@ -142,8 +141,8 @@ class OverNics(Sweep, frozen=True, kw_only=True):
 
 
 def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list[Port]:
-    """Returns the interface by which each rank usually reaches other ranks. Between GPUs, returns
-    the interface nearest to the rank's GPU."""
+    """Returns one interface of each rank: the one by which the rank usually reaches other ranks.
+    Between GPUs, returns the interface nearest to the rank's GPU."""
     found = []
     for rank, device in zip(fabric.ranks, fabric.devices, strict=True):
         able = rdma_nics(rank) if rdma else able_nics(rank, fabric.ranks)
@@ -153,7 +152,8 @@ def _usual(fabric: DeviceSet, *, rdma: bool = False, gpus: bool = False) -> list
 
 
 def _all(fabric: DeviceSet) -> list[list[Port]]:
-    """Returns the interfaces of each rank that reach other ranks, equally many for all ranks."""
+    """Returns the interfaces of each rank that reach other ranks. Each rank has the same number of
+    interfaces."""
     able = [able_nics(rank, fabric.ranks) for rank in fabric.ranks]
     count = min(map(len, able))
 
@@ -180,8 +180,8 @@ def _both_ways(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, 
 
 
 def ring(step: Callable[[int], int]) -> Pairs:
-    """Returns a function that yields, for each interface, the pairs of a ring. Each rank sends to
-    the rank `step(ranks)` further on."""
+    """Returns a function that yields the pairs of a ring for each interface. `step` gets the number
+    of ranks, and returns how many ranks further each rank sends."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)
@@ -199,9 +199,9 @@ def strided(ports: Sequence[Port], stride: int) -> list[Port]:
 
 
 def all_to_all(*, rails: bool) -> Pairs:
-    """Returns a function that yields the pairs from each interface to each interface of other ranks
-    in its group. All interfaces form one group. With `rails`, the first interfaces of all ranks
-    form a group, the second interfaces another, and so on."""
+    """Returns a function that yields pairs of interfaces of different ranks. Each interface sends
+    to all others in its group. All interfaces form one group. With `rails`, the first interfaces of
+    all ranks form a group, the second ones another, and so on."""
 
     def pairs(fabric: DeviceSet) -> Iterator[tuple[str, str, tuple[tuple[Port, Port], ...]]]:
         ports = _all(fabric)

@@ -1,4 +1,4 @@
-"""Carries out one rank's part of copies by network interfaces."""
+"""Carries out the part of one rank in copies by network interfaces."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PACE = Pace(seconds=0.02, loops=2)
 
 
 class NetGroup(Gated):
-    """TCP streams and UCX parts that begin at the same time. The calling thread uses UCX after
-    calling `enter`; other threads use the TCP connections. Closing `made` closes the connections.
-    Copies fail after `silent` seconds without progress."""
+    """The part of a rank in a group of copies, by TCP streams and UCX. All copies begin at the same
+    time, and fail after `silent` seconds without progress. `enter` prepares the calling thread for
+    UCX. The connections end when `made` is closed."""
 
     pace = PACE
 
@@ -41,7 +41,8 @@ class NetGroup(Gated):
         self.open_at(None)
 
     def open_at(self, at: float | None) -> float:
-        """Opens the gate. Each thread waits by itself until the time `at`."""
+        """Gives the start signal: each thread starts at the time `at` of the monotonic clock.
+        Returns the start time."""
         super().open()
         self._at, self._began = at, max(time.monotonic(), at or 0.0)
         return self._began
@@ -62,7 +63,7 @@ class NetGroup(Gated):
 
     def _move(self, loops: int) -> tuple[float, dict[int, float]]:
         """Moves the bytes. Returns when the first copy began, and when each copy that this rank
-        times ended, by place."""
+        times ended. Copies are identified by their number in the group."""
         if not self._parts:
             return carry_out(self._streams, loops, self._at)
         self._enter()

@@ -1,9 +1,9 @@
 """TCP connections between ranks, each between the addresses of two network interfaces.
 
-Every rank listens on its own port. The handles of buffers tell other ranks the port, a secret and
-the interfaces' addresses. The source of a copy connects to the destination once for each stream,
-and names the stream. The destination answers, so that no rank sends into an abandoned
-connection."""
+Every rank listens on its own port. The handle of a buffer has the port, a secret and the addresses
+of the interfaces, and is sent to the other ranks. The source of a copy connects to the destination
+once for each stream, and names the stream. The destination answers, so that no rank sends into an
+abandoned connection."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ number of the stream."""
 
 
 class RankAddress(msgspec.Struct, frozen=True):
-    """The address of a rank's buffer for other ranks: `port`, secret `token`, and the addresses of
-    the rank's interfaces by number. `mapped` is memory that UCX reaches, if any. `outside` is the
-    port at which another tool listens. The buffer's number is unique in the run."""
+    """The address at which other ranks reach a buffer of a rank. `port` and `addresses` (by
+    interface) are where the rank listens, and `token` is its secret. `mapped` is memory that UCX
+    reaches, if any. `outside` is the port for another tool. `number` is the number of the buffer,
+    unique in the run."""
 
     port: int
     token: bytes
@@ -61,13 +62,13 @@ _decode = msgspec.msgpack.Decoder(RankAddress).decode
 
 
 def reached(buffer: Buffer | None) -> RankAddress:
-    """Returns the address of the rank that has the buffer."""
+    """Returns the address at which the rank of this buffer is reached."""
     return _decode(spanned(buffer).handle)
 
 
 class Way(NamedTuple):
-    """The ends of a connection: two addresses of one family, and the interfaces that have these
-    addresses."""
+    """The two ends of a connection. `own` and `far` are addresses of the same family. `device` is
+    the name of the own interface. `words` describes both ends."""
 
     own: str
     far: str
@@ -76,8 +77,8 @@ class Way(NamedTuple):
 
 
 class Door:
-    """A rank's listening socket, and the rank's connections to other ranks. A connection without
-    bytes for `silent` seconds is dead."""
+    """The listening socket of a rank, and its connections to other ranks. A connection without
+    bytes for `silent` seconds counts as dead."""
 
     def __init__(self, nics: Sequence[Interface], silent: float = SILENT_SECONDS) -> None:
         self._nics = nics
@@ -93,14 +94,15 @@ class Door:
         self._own = {address for nic in nics for address in nic.addresses}
 
     def handle(self, number: int = 0, mapped: Mapped | None = None) -> bytes:
-        """Returns the handle by which other ranks reach this rank's buffer of this number."""
+        """Returns the handle by which other ranks reach this rank's buffer with this number."""
         addresses = tuple(nic.addresses for nic in self._nics)
         port = self._listening.getsockname()[1]
         return _encode(RankAddress(port, self._token, addresses, mapped, self.outside, number))
 
     def connected(self, copies: Sequence[Copy], rank: int) -> dict[Key, socket.socket]:
-        """Makes the connections of this rank's part in these copies. All ranks connect before they
-        accept, so that no two ranks wait for each other. Raises BackendError."""
+        """Makes the connections that this rank needs for these copies. All ranks connect before
+        they accept, so that no two ranks wait for each other. Raises BackendError if a connection
+        fails."""
         made: dict[Key, socket.socket] = {}
         try:
             ours = [
@@ -143,10 +145,10 @@ class Door:
         return connection
 
     def outside_of(self, copy: Copy) -> tuple[str, int]:
-        """Returns the address where another tool listens for a copy's destination. The address is
-        the interface's or, if the interface has none (InfiniBand without IP), the rank's first
-        other address. For perftest, it is an IPv4 address, over which both ends of perftest agree.
-        Raises BackendError if there is no address."""
+        """Returns the address and port at which another tool listens for a copy's destination. The
+        address is that of the interface. If the interface has none (InfiniBand without IP), it is
+        another address of the rank. perftest needs an IPv4 address. Raises BackendError if there is
+        no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()
@@ -192,8 +194,8 @@ class Door:
                 connection.sendall(_WORD)
 
     def _key_of(self, connection: socket.socket) -> Key | None:
-        """Returns the stream that a connection announces; None if the connection does not show the
-        secret."""
+        """Returns which stream a new connection belongs to. None if the connection does not send
+        the secret."""
         try:
             said = connection.recv(_HELLO.size, socket.MSG_WAITALL)
         except OSError:
@@ -204,7 +206,7 @@ class Door:
         return (number, place, stream) if hmac.compare_digest(token, self._token) else None
 
     def turn_away(self) -> None:
-        """Closes connections that other ranks made for a cell that failed. Does nothing if the
+        """Closes connections that other ranks made for a cell that failed. Does nothing if this
         socket is closed."""
         while self._listening.fileno() >= 0 and select.select([self._listening], [], [], 0)[0]:
             self._listening.accept()[0].close()
@@ -214,7 +216,8 @@ class Door:
 
 
 def _free_port(family: socket.AddressFamily) -> int:
-    """Returns a port that is free at the moment, for a tool that cannot take an open socket."""
+    """Returns a port that is free at the moment. It is meant for tools that cannot take over an
+    open socket."""
     with socket.socket(family) as asked:
         asked.bind(("", 0))
         return int(asked.getsockname()[1])
@@ -257,7 +260,7 @@ def _hear(connection: socket.socket, copy: Copy) -> None:
 
 
 def _set_silence(connection: socket.socket, silent: float) -> None:
-    """Makes calls on a connection block, but fail after `silent` seconds without a byte."""
+    """Sets a connection so that its calls block, and fail after `silent` seconds without a byte."""
     connection.settimeout(None)
     seconds = _TIMEVAL.pack(int(silent), int(silent % 1 * 1e6))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)

@@ -33,9 +33,9 @@ _LISTENS = "0A"
 
 
 class ToolCall(NamedTuple):
-    """The arguments of one run of a tool: `loops` times `size` bytes over `streams` streams, and
-    the RDMA `device`. The server listens at `host` (null on the server) and `port`. The tool writes
-    `file`."""
+    """The arguments of one run of a tool. It moves `size` bytes `loops` times, over `streams`
+    streams. `device` is an RDMA device. The server listens at `port`; the client finds it at
+    `host`, which is None on the server. The tool writes `file`."""
 
     size: int
     loops: int
@@ -48,8 +48,8 @@ class ToolCall(NamedTuple):
 
 class Tool(NamedTuple):
     """An external program, and its Debian package. `command` returns the program's arguments.
-    `seconds` returns the seconds of all loops from the client's output or file. `needs` is a text
-    that the program's help must contain."""
+    `seconds` returns the seconds of all loops, read from the client's output or file. `needs` is a
+    text that must occur in the program's help."""
 
     program: str
     package: str
@@ -78,8 +78,8 @@ def find(tool: Tool) -> str:
 
 
 class Outside(Gated):
-    """A rank's part of a tool's measurement. The client's part has the time; a null `host` makes it
-    the server's part."""
+    """The part of a rank in a measurement by another tool: it runs the server or the client. Only
+    the client has the time. The rank is the server if the call has no `host`."""
 
     def __init__(self, tool: Tool, transfer: Transfer, call: ToolCall, silent: float) -> None:
         self._tool, self._path = tool, find(tool)
@@ -94,7 +94,7 @@ class Outside(Gated):
         return self._call.host is not None
 
     def arm(self, loops: int, laps: int = 1) -> None:
-        """Starts the server, which listens when this returns. Does nothing for a client."""
+        """Starts the server, and returns when the server listens. Does nothing for a client."""
         super().arm(loops, laps)
         self._call = self._call._replace(loops=loops * laps)
         if self.is_client:
@@ -111,7 +111,7 @@ class Outside(Gated):
             time.sleep(_POLL)
 
     def wait(self) -> Timing:
-        """Takes one sample. Raises BackendError and TookTooLong, which name the tool."""
+        """Takes one sample. Raises BackendError or TookTooLong, with the name of the tool."""
         self.pass_gate()
         running = self._start() if self.is_client else self._server
         if running is None:
@@ -163,8 +163,8 @@ class Outside(Gated):
 
 
 def is_heard(port: int) -> bool:
-    """Whether any process in this network namespace listens at a TCP port, as the kernel reports. A
-    test connection is no alternative, because the tool would take it for its client."""
+    """Whether any process in this network namespace listens at a TCP port. The kernel reports this.
+    A test connection would not do, because the tool would take it for its client."""
     for name in ("tcp", "tcp6"):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]

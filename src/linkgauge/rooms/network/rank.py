@@ -2,8 +2,8 @@
 or UCX) and between their GPUs (by UCX).
 
 With TCP, the engine's rank measures the time from its first call until the last byte has arrived.
-If the source has the engine, the destination confirms the arrival by a message. Each stream of a
-copy has its own connection and its part of the buffer."""
+If the source has the engine, the destination sends a message when all bytes have arrived. Each
+stream of a copy has its own connection and its own part of the buffer."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from .ucx_copies import BY_UCX, UcxPart, UcxWorkers
 
 
 class NetBuffer:
-    """Memory of this rank's host or GPU that interfaces reach at its address. For UCX, `worker` has
-    a `handle` of the memory, and other ranks reach the memory as `mapped`."""
+    """Memory of this rank's host or GPU that interfaces can use. The last fields are for UCX.
+    `handle` is the worker's name for the memory, and other ranks reach the memory by `mapped`."""
 
     worker: Worker | None = None
     handle: int = 0
@@ -70,9 +70,9 @@ class NetBuffer:
 
 
 class NetRank(RankBackend):
-    """This process as a rank: its host's memory, its GPU if GPUs take part, and the interfaces
-    `nics` of its network namespace. A rank that is `silent` for this many seconds counts as
-    lost."""
+    """This process as a rank. It has its host's memory, its GPU if GPUs take part, and the
+    interfaces `nics` of its network namespace. A rank without a sign of life for `silent` seconds
+    counts as lost."""
 
     name = NETWORK
 
@@ -102,8 +102,8 @@ class NetRank(RankBackend):
         return Inventory() if self._gpu is None else self._gpu.look()
 
     def refusal(self, transfer: Transfer) -> str | Unsupported | None:
-        """Returns the reason why no interface can carry out this transfer, or None if interfaces
-        may be able to. Rank 0 knows both ends, and decides whether these interfaces can."""
+        """Returns the reason why no interface can carry out this transfer, or None. None does not
+        mean that they can: rank 0 decides this, because it knows both ends."""
         if transfer.engine.kind not in NIC_ENGINES or transfer.both_ways:
             return f"{transfer}: network interfaces move bytes one way, by {', '.join(NIC_ENGINES)}"
         by_ucx = transfer.engine.kind in BY_UCX
@@ -126,8 +126,8 @@ class NetRank(RankBackend):
         return (f"by {version()}: {'ucp_put_nbx' if pushes else 'ucp_get_nbx'}",)
 
     def reach(self, memory: Memory, engine: Engine) -> object:
-        """Returns a key for engines that can share a buffer. UCX maps memory for the interfaces in
-        use, so each engine of UCX has its own key."""
+        """Returns a key that is equal for engines that can share a buffer. UCX maps memory for
+        particular interfaces, so each engine of UCX has its own key."""
         return memory, str(engine) if engine.kind in BY_UCX else None
 
     def _enter(self) -> None:
@@ -178,8 +178,8 @@ class NetRank(RankBackend):
         return own.by.checksum(own.inner, size)
 
     def prepare(self, copies: Sequence[Copy], operation: OperationName = "copy") -> Group:
-        """Prepares a group and connects it to other ranks, which may have connected already. Raises
-        BackendError if the group cannot be prepared."""
+        """Prepares a group of copies, and connects it to the other ranks. Raises BackendError if
+        the group cannot be prepared."""
         does = named(operation)
         if does.outside is not None:
             check_alone(copies)
@@ -211,7 +211,8 @@ class NetRank(RankBackend):
             return NetGroup(streams, parts, self._silent, self._enter, made.pop_all())
 
     def _outside(self, copy: Copy, tool: Tool) -> Outside:
-        """Returns this rank's part of a copy by another tool. The tool has its own buffers."""
+        """Returns this rank's part of a copy that another tool carries out. The tool has its own
+        buffers."""
         near, far = nic_ends(copy.transfer)
         is_client = near.rank == self.rank
         own = self.nics[near.nic if is_client else far.nic]
@@ -239,7 +240,8 @@ class NetRank(RankBackend):
     def _streams_of(
         self, place: int, copy: Copy, connections: Mapping[Key, socket]
     ) -> list[TcpConnection]:
-        """Returns this rank's ends of a copy's streams. Each stream has a part of the bytes."""
+        """Returns this rank's connections for the streams of a copy. Each stream moves a part of
+        the bytes."""
         transfer, sends = copy.transfer, copy.transfer.source.rank == self.rank
         address = _own(held(copy.source if sends else copy.destination)).address
         keys = list(keys_of(place, copy))
@@ -277,8 +279,8 @@ def _is_joined(memory: Memory, by_ucx: bool) -> bool:
 
 
 def create(launch: Launch, settings: Settings, hosts: Sequence[str], *, with_gpu: bool) -> NetRank:
-    """Returns the backend of this rank. A timeout in the settings also limits how long a connection
-    may be silent."""
+    """Returns the network backend of this rank. A timeout in the settings also limits how long a
+    connection may be silent."""
     silent = min(settings.timeout or SILENT_SECONDS, SILENT_SECONDS)
     gpu, lacks = None, None
     if with_gpu:

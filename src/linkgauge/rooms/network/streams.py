@@ -1,5 +1,5 @@
-"""Carries out a rank's work over its TCP connections: streams of a copy, and flags that bounce. The
-native loop sends and receives."""
+"""Carries out a rank's work over its TCP connections: copies in several streams, and flags that are
+sent back and forth. The native code sends and receives."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _WORD = 1
 
 
 class TcpConnection(NamedTuple):
-    """One connection of the copy at `place`, for these bytes of this rank's buffer. `times` says
-    whether this rank has the engine and times the copy."""
+    """A connection for one stream of a copy. `place` is the number of the copy in its group.
+    `address` and `size` are the part of this rank's buffer. `sends` means that this rank sends, and
+    `times` that it times the copy."""
 
     place: int
     transfer: Transfer
@@ -40,9 +41,9 @@ class TcpConnection(NamedTuple):
 def carry_out(
     streams: Sequence[TcpConnection], loops: int, at: float | None
 ) -> tuple[float, dict[int, float]]:
-    """Carries out all streams at the same time, from the time `at` of the monotonic clock on.
-    Returns when the first stream began, and when each copy that this rank times ended, by place.
-    Raises the first stream's error, once all streams have ended."""
+    """Carries out all streams at the same time, beginning at the time `at` of the monotonic clock.
+    Returns when the first stream began, and when each copy that this rank times ended, by number of
+    the copy. When all streams have ended, raises the first error."""
     if not streams:
         return await_time(at), {}
 
@@ -68,9 +69,9 @@ def carry_out(
 
 
 def _run(stream: TcpConnection, loops: int, at: float | None) -> tuple[float, float]:
-    """Carries out one stream, and returns when it began and ended. If the source has the engine,
-    the stream ends with the destination's message that everything has arrived. If the destination
-    has the engine, the stream starts with a message of the destination."""
+    """Carries out one stream. Returns when it began and ended. If the source has the engine, the
+    destination's message ends the stream. If the destination has the engine, its message starts the
+    stream."""
     word = ctypes.create_string_buffer(_WORD)
     number = stream.connection.fileno()
     move = (number, stream.address, stream.size)
@@ -94,7 +95,7 @@ def _make(stream: TcpConnection, calls: Sequence[Call], count: int, last: Sequen
 
 
 def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeError:
-    """Returns the exception for the status of a native call. Its text names the interfaces."""
+    """Returns the exception for a status of the native code. Its text names the interfaces."""
     ends = (f"nic:{end.nic} of rank {end.rank}" for end in nic_ends(transfer))
     way = " to ".join(ends)
     call = "send" if sends else "recv"
@@ -105,9 +106,9 @@ def stream_error(transfer: Transfer, status: int, *, sends: bool) -> LinkgaugeEr
 
 
 def bounce(stream: TcpConnection, made: ExitStack) -> OwnCopies:
-    """Returns a group whose flag goes there and back over one connection. Closing `made` closes the
-    connection. The side that begins times each round trip. The group raises TookTooLong if the
-    other side is silent."""
+    """Returns a group that sends a flag back and forth over one connection. The side that begins
+    times each round trip. The connection ends when `made` is closed. The group raises TookTooLong
+    if the other side is silent."""
     data = (stream.connection.fileno(), stream.address, stream.size)
     send: Call = (_native.SEND_ALL, data)
     receive: Call = (_native.RECEIVE_ALL, data)

@@ -36,7 +36,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class IperfReport(msgspec.Struct, frozen=True):
-    """The needed part of iperf3's JSON: the server's sum, or the error."""
+    """The part of iperf3's JSON that is needed: the sum on the server's side, or the error."""
 
     end: _End = _End()
     error: str | None = None
@@ -51,7 +51,7 @@ class _Results(msgspec.Struct, frozen=True):
 
 
 class PerftestReport(msgspec.Struct, frozen=True):
-    """The needed part of perftest's JSON."""
+    """The part of perftest's JSON that is needed."""
 
     results: _Results
 
@@ -81,8 +81,8 @@ def iperf_command(call: ToolCall) -> Sequence[str]:
 
 
 def iperf_seconds(call: ToolCall, said: bytes) -> float:
-    """Returns the seconds of all loops at the rate at which the server received. Raises
-    BackendError, because iperf3 reports errors in its answer, with exit code 0."""
+    """Returns the seconds of all loops, computed from the rate at which the server received. Raises
+    BackendError if iperf3 reports an error; its exit code is 0 nevertheless."""
     try:
         report = msgspec.json.decode(said, type=IperfReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -94,9 +94,8 @@ def iperf_seconds(call: ToolCall, said: bytes) -> float:
 
 
 def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]:
-    """Returns the arguments for either end: the device, the size, the number of loops, and the
-    memory (`--use_cuda`, `--use_cuda_dmabuf`, on GPU 0). The client also gets the server's
-    address."""
+    """Returns the arguments for either end: device, size, number of loops, and memory (`--use_cuda`
+    or `--use_cuda_dmabuf`, on GPU 0). The client also gets the server's address."""
     words = ["--port", str(call.port), "--size", str(call.size), "--CPU-freq"]
     words += ["--iters", str(max(call.loops, LEAST_LOOPS))]
     if call.device is not None:
@@ -112,8 +111,8 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 
 def perftest_seconds(program: str, call: ToolCall) -> float:
-    """Returns the seconds of all loops at the rate or latency in the client's file. Raises
-    BackendError if the file cannot be read."""
+    """Returns the seconds of all loops, computed from the rate or latency in the client's file.
+    Raises BackendError if the file cannot be read."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)
@@ -126,8 +125,8 @@ def perftest_seconds(program: str, call: ToolCall) -> float:
 
 
 def _figure(program: str, name: str, value: float | str | None) -> float:
-    """Returns a figure of a report. Raises BackendError if it is 0 or missing: perftest divides by
-    the CPU's clock rate, which is 0 if perftest could not measure it."""
+    """Returns a figure of a report. Raises BackendError if it is missing or 0. It is 0 if perftest
+    could not measure the CPU's clock rate."""
     if isinstance(value, float) and 0 < value < inf:
         return value
     why = "" if value is None else ": it did not find out the rate of the clock, as on a busy CPU"

@@ -1,9 +1,9 @@
 """Calls UCX's C functions: contexts, workers, memory that other ranks reach, and endpoints to other
 workers.
 
-UCX's own Python package (ucxx) cannot be imported without CUDA's and RAPIDS' packages. The library
-libucp.so.0, from the wheel libucx or from the system, needs no other package. Layouts and values
-are those of ucp/api/ucp.h of UCX 1.12. Later versions extend them at the end."""
+UCX's own Python package (ucxx) needs packages of CUDA and RAPIDS. The library libucp.so.0 needs no
+other package; it is in the wheel libucx, or is installed on the system. Structures and values are
+those of ucp/api/ucp.h of UCX 1.12. Later versions only add fields at the end."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ unless destinations are not compared."""
 
 
 class _Params(ctypes.Structure):
-    """The leading fields of ucp_params_t. `rest` stands for all other fields, which are not
-    read."""
+    """The first fields of ucp_params_t. `rest` stands for all other fields, which UCX does not read
+    here."""
 
     _fields_ = (("mask", c_uint64), ("features", c_uint64), ("rest", c_uint64 * 14))
 
 
 class _WorkerParams(ctypes.Structure):
-    """The structure ucp_worker_params_t. Without set fields, only one thread may use a worker."""
+    """The structure ucp_worker_params_t. Without values, only one thread may use a worker."""
 
     _fields_ = (("mask", c_uint64), ("rest", c_uint64 * 31))
 
@@ -118,15 +118,15 @@ def _numbers(lib: ctypes.CDLL) -> tuple[int, ...]:
 
 
 def lacks_rdma() -> bool:
-    """Whether the library is a wheel's without the module for RDMA."""
+    """Whether the library comes from a wheel that lacks the module for RDMA."""
     path = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     return path.is_absolute() and not any(path.parent.glob("ucx/libuct_ib*"))
 
 
 @cache
 def _words() -> Callable[[int], bytes]:
-    """Returns the function that describes a status in words. UCX's other library in the same folder
-    has the function."""
+    """Returns the function that describes a status in words. The function is in another library of
+    UCX, in the same folder."""
     name = Path(library()._name)  # noqa: SLF001  # ctypes has no other name for it
     function: Any = ctypes.CDLL(str(name.with_name("libucs.so.0"))).ucs_status_string
     function.argtypes, function.restype = (c_int,), c_char_p
@@ -151,8 +151,8 @@ def check(call: str, status: int, about: str = "") -> None:
 
 
 class Mapped(msgspec.Struct, frozen=True):
-    """Memory that other ranks can reach: the address of the worker that serves it, its key, and its
-    first address."""
+    """Memory that other ranks can reach: the address of its worker, its key, and its first
+    address."""
 
     worker: bytes
     key: bytes
@@ -170,7 +170,7 @@ class UcxEndpoint:
         self.handle = made.value or 0
 
     def key(self, packed: bytes) -> int:
-        """Returns the key for another rank's memory, from the packed form that the rank sent."""
+        """Returns the key for another rank's memory. `packed` is the key as that rank sent it."""
         if packed not in self._keys:
             key = c_void_p()
             status = library().ucp_ep_rkey_unpack(self.handle, packed, byref(key))
@@ -179,14 +179,14 @@ class UcxEndpoint:
         return self._keys[packed].value or 0
 
     def close(self) -> None:
-        """Frees the keys. The endpoint itself belongs to the worker."""
+        """Frees the keys. The worker closes the endpoint itself."""
         for key in self._keys.values():
             library().ucp_rkey_destroy(key)
 
 
 class Worker:
-    """A UCX context with its only worker. The settings (`NET_DEVICES`, `TLS`) add to those of the
-    environment. Only the thread that opened the worker uses it."""
+    """A UCX context with one worker. The settings (such as `NET_DEVICES`, `TLS`) are added to those
+    of the environment. Only the thread that opened the worker may use it."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         lib = library()
@@ -216,8 +216,8 @@ class Worker:
         return self._worker.value or 0
 
     def map(self, address: int, size: int, space: str = "host") -> tuple[c_void_p, Mapped]:
-        """Maps memory. Returns its handle, and the form in which other ranks reach it. `space` must
-        be given: UCX takes GPU memory for host memory if it has not seen the allocation."""
+        """Maps memory. Returns its handle, and what other ranks need to reach it. `space` must be
+        given, because UCX may not recognise GPU memory."""
         handle, lib = c_void_p(), library()
         asked = _MapParams(
             mask=_ADDRESS | _LENGTH | _MEMORY_TYPE,
@@ -238,7 +238,7 @@ class Worker:
         return self._ends[address]
 
     def close(self) -> None:
-        """Closes the endpoints without a message to the other ranks, which may be gone."""
+        """Closes the endpoints. The other ranks get no message, because they may have ended."""
         for end in self._ends.values():
             end.close()
         library().ucp_worker_destroy(self._worker)

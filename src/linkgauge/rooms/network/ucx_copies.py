@@ -1,6 +1,5 @@
-"""Carries out a rank's part of copies by UCX, with calls from the native core. The engine's rank
-puts or gets, and flushes. The other rank lets UCX make progress until a message says that
-everything has arrived."""
+"""Carries out a rank's part of copies by UCX, with the native code. The rank with the engine puts
+or gets the bytes. The other rank lets UCX work until a message says that everything has arrived."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ bypass the network."""
 
 
 class UcxWorkers:
-    """UCX workers, one for each choice of devices. The thread that uses a worker opens it when
-    needed."""
+    """UCX workers, one for each choice of devices. A worker is opened when it is first needed, by
+    the thread that uses it."""
 
     def __init__(self, nics: Sequence[Interface], *, with_gpu: bool = False) -> None:
         self._nics = nics
@@ -34,7 +33,7 @@ class UcxWorkers:
         self._opened: dict[int | None, Worker] = {}
 
     def of_engine(self, engine: Engine, rank: int) -> Worker:
-        """Returns the worker that serves this rank's memory to the engine."""
+        """Returns the worker by which this rank gives the engine access to its memory."""
         if not engine.owner.is_nic:
             return self._at(None, engine)
         own = engine.owner.rank == rank or engine.far is None
@@ -62,8 +61,9 @@ class UcxWorkers:
 
 
 class UcxPart(NamedTuple):
-    """A rank's part of the copy at `place`: its own memory with UCX's `handle`, and the other
-    rank's memory. `moves` is true on the rank with the engine."""
+    """A rank's part of a copy. `place` is the number of the copy in its group. `address`, `size`
+    and `handle` are of this rank's memory, and `there` is the other rank's memory. `moves` is true
+    on the rank with the engine."""
 
     place: int
     transfer: Transfer
@@ -78,8 +78,8 @@ class UcxPart(NamedTuple):
 
 
 class Copies:
-    """All parts of this rank, which begin at the same time with `loops` copies each. They fail
-    after `silent` seconds without progress."""
+    """All copies of this rank in a group. They begin at the same time, and each is repeated `loops`
+    times. They fail after `silent` seconds without progress."""
 
     def __init__(self, parts: Sequence[UcxPart], loops: int, silent: float) -> None:
         self._parts = parts
@@ -88,8 +88,8 @@ class Copies:
         self._native = _native.UcxCopies(timed(), fields, loops, WINDOW)
 
     def run(self) -> dict[int, float]:
-        """Carries out the copies. Returns when each copy that this rank moves ended, by place.
-        Raises BackendError, and TookTooLong if there is no progress for too long."""
+        """Carries out the copies. Returns when each copy that this rank moves ended, by number of
+        the copy. Raises BackendError, or TookTooLong if nothing moves for too long."""
         self._native.run(self._silent)
         if self._native.silent:
             transfer = self._parts[0].transfer

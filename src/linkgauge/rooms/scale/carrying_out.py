@@ -1,4 +1,5 @@
-"""Measures a collective over several numbers of devices, then pairs of devices that look slow."""
+"""Measures a collective over several numbers of devices. Then measures pairs of devices that look
+slow."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ SCALE_FILE = "scale.json"
 
 
 class LiveScaling(LiveReport):
-    """A report that ends with the scaling instead of single results."""
+    """The display of a run that ends with its scaling instead of its results."""
 
     def doubts(self, run: Run) -> Collection[CellAt]:
         verdicts = self.judge.verdicts
@@ -58,8 +59,8 @@ class LiveScaling(LiveReport):
 
 
 def _by_count(results: Sequence[Result]) -> tuple[Result, ...]:
-    """Removes the verdicts on single sizes of a collective, because a scaling has one verdict for
-    each number of devices."""
+    """Returns the results without verdicts on single sizes of a collective, because each number of
+    devices gets one verdict."""
 
     def without(result: Result) -> Result:
         return unjudged(result) if result.unit == COLLECTIVE.symbol else result

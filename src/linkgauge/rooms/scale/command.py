@@ -100,8 +100,8 @@ def scale(asked: ScaleOptions) -> int:
 
 
 def counts_of(text: str | None, option: str = "--gpus") -> tuple[int, ...]:
-    """Returns the numbers in `1,2,4`, each once, the smallest first. Raises InputError for any
-    other text."""
+    """Returns the numbers in a text such as `1,2,4`, without duplicates, the smallest first. Raises
+    InputError for any other text."""
     from linkgauge.model.errors import InputError
 
     given = [] if text is None else [part.strip() for part in text.split(",")]

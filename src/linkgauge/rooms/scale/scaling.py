@@ -1,6 +1,6 @@
-"""Computes the scaling of a collective with the number of devices: measured figures, limits from
-the map of the machine's links, the knee (the number of devices where scaling stops), and its
-cause."""
+"""Computes the scaling of a collective with the number of devices. The result has measured figures,
+limits from the machine's links, and the knee with its cause. The knee is the number of devices
+where scaling stops."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def _member(run: Run, devices: Sequence[str]) -> Member:
 
 
 def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of devices to measure alone. They are pairs of the first N devices: N is
-    the smallest number of devices that is low, or that is a knee without a known cause."""
+    """Returns the pairs of devices to measure alone, among the first N devices. N is the smallest
+    number of devices that is low, or that is a knee without a known cause."""
     numbers = list(scaling.below)
     if scaling.knee is not None and scaling.knee.because is None:
         numbers.append(scaling.knee.gpus)
@@ -87,7 +87,7 @@ def pairs_in_doubt(scaling: Scaling, run: Run) -> tuple[tuple[str, str], ...]:
 
 
 def _problems(results: Sequence[Result]) -> Iterator[str]:
-    """Yields the problems in lines: `fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
+    """Yields a line for each problem: `fail: float sum, 4 GPUs, 8 B: 1 element is wrong …`."""
     for result in results:
         if result.reason is not None and not result.cells:
             yield f"skip: {result.title}: {result.reason}"
@@ -129,8 +129,8 @@ def _count(result: Result, work: Collective, rates: ExchangeRates, member: Membe
 
 
 def _verdict(count: Count, least: float) -> Verdict:
-    """Returns the verdict on a number of devices: low if the rate is below the `least` share of the
-    achievable rate. If only an upper limit is known, the verdict is ok or unknown."""
+    """Returns the verdict on a number of devices. It is low if the rate is below the `least` share
+    of the achievable rate. If only an upper limit is known, the verdict is ok or unknown."""
     rate, expected = _once_started(count), count.expected
     if not rate or expected.figure is None:
         return "unknown"
@@ -162,9 +162,8 @@ def _line(result: Result, label: str) -> SizeLine | None:
 
 
 def _once_started(count: Count) -> float | None:
-    """Returns the plateau of the busbw without the startup time (the time of the smallest size).
-    With many devices, the steps of a ring still take noticeable time at sizes that fit into
-    memory."""
+    """Returns the plateau of the bus bandwidth, corrected for the time that a call needs to start.
+    This time is that of the smallest size."""
     at = next((point for point in count.points if point.size == count.at), None)
     if at is None or at.busbw is None or count.floor is None or at.seconds <= count.floor:
         return count.plateau
@@ -174,8 +173,8 @@ def _once_started(count: Count) -> float | None:
 def _knee(
     counts: Sequence[Count], pairs: Sequence[PairRate], rates: ExchangeRates, devices: Sequence[str]
 ) -> Knee | None:
-    """Returns the first number of devices whose plateau is clearly below the best plateau
-    before."""
+    """Returns the knee: the first number of devices whose plateau is clearly below the best plateau
+    before. None if there is no knee."""
     before: list[Count] = []
     for count in counts:
         if count.plateau is None:
@@ -189,8 +188,8 @@ def _knee(
 
 
 def _cause(best: Count, count: Count, pairs: Sequence[PairRate]) -> str | None:
-    """Returns the cause of a knee: a link that is slow alone, or only the startup time. None if
-    neither explains the knee."""
+    """Returns the cause of a knee: a pair that is slow even alone, or only the time that a call
+    needs to start. None if neither explains the knee."""
     if slow := [one for one in pairs if one.slow]:
         return _slow(slow)
     now, then = _once_started(count), _once_started(best)
@@ -207,7 +206,7 @@ def _slow(pairs: Sequence[PairRate]) -> str:
 
 def _pairs(results: Sequence[Result]) -> tuple[PairRate, ...]:
     """Returns the pairs that were measured alone. A pair is slow if it is low, or clearly below
-    other pairs with the same expectation."""
+    similar pairs."""
     cells = [cell for result in results if result.benchmark == PAIRS for cell in result.cells]
     known = [
         (cell, figure, cell.expected.achievable if cell.expected else None)

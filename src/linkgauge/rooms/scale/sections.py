@@ -1,5 +1,5 @@
-"""Formats the scaling of a collective: a row for each number of devices, the knee, and the pairs
-that were measured alone."""
+"""Formats the scaling of a collective. There is a row for each number of devices, the knee, and the
+pairs that were measured alone."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
 
 
 def _counts(scaling: Scaling) -> Table:
-    """Returns a table with a row for each number of devices: the largest size's algbw, the plateau
-    of busbw, and the expected busbw (`<` before an upper limit)."""
+    """Returns a table with a row for each number of devices. It has the algbw of the largest size,
+    the plateau of busbw, and the expected busbw (`<` before an upper limit)."""
     work, members = scaling.collective, f"{scaling.member}s"
     sizes = [point.size for count in scaling.counts for point in count.points]
     ends = dict.fromkeys((min(sizes), max(sizes))) if sizes else ()
@@ -99,8 +99,8 @@ def _row(count: Count) -> tuple[Entry, ...]:
 
 
 def _said(scaling: Scaling) -> Iterator[Line]:
-    """Yields lines on the knee, on numbers of devices clearly below the expected figure with the
-    reason for that figure, and on the lines fitted to the times. Equal reasons share a line."""
+    """Yields lines on the knee, on numbers of devices that are below the expected figure, on the
+    reasons for expected figures, and on the fitted lines. Equal reasons share a line."""
     yield _knee(scaling)
     if scaling.below:
         counts = ", ".join(map(str, scaling.below))
@@ -148,7 +148,7 @@ def _pairs(scaling: Scaling) -> Table:
 
 
 def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
-    """Yields the rows of the chart's data."""
+    """Yields the data of the chart, row by row."""
     for count in scaling.counts:
         expected = count.expected.achievable
         for name, value in (("measured", count.plateau), ("expected", expected)):
@@ -159,8 +159,8 @@ def _rows(scaling: Scaling) -> Iterator[dict[str, object]]:
 
 
 def ending_of(scaling: Scaling) -> Ending:
-    """Returns the verdict on the numbers of devices with an expectation. A single device uses no
-    link, so one device has no expectation."""
+    """Returns the verdict on the numbers of devices for which there is an expectation. A single
+    device uses no link, and so has no expectation."""
     several = [count for count in scaling.counts if count.gpus > 1]
     verdicts = Counter(count.verdict for count in several)
     members = f"{scaling.member}s"
@@ -181,7 +181,7 @@ def ending_of(scaling: Scaling) -> Ending:
 
 
 def scale_csv(scaling: Scaling) -> str:
-    """Returns CSV with a line for each number of devices and size, in base units."""
+    """Returns the scaling as CSV in base units, with a line for each number of devices and size."""
     rows = (
         (count.gpus, at.size, at.seconds, at.algbw, at.busbw, count.expected.achievable,
          BANDWIDTH.symbol, scaling.simulated)

@@ -1,5 +1,5 @@
-"""Prepares a kept run for other people: packs it into one file, or writes it as one small page.
-Both can leave out names."""
+"""Prepares a kept run for other people: as one packed file, or as one small page. Both can leave
+out names."""
 
 from linkgauge.registry import Room
 

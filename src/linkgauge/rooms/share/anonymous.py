@@ -1,8 +1,8 @@
 """Replaces words that identify a machine or its owner in a run's files. A word has the same
 pseudonym in all files.
 
-Replaced are the same words as in a captured machine, and also the run's label, paths, names of
-users, and the command line."""
+The words that are replaced in a captured machine are also replaced here. Further words are the
+run's label, paths, names of users, and the command line."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ _ENVIRONMENT = ("USER", "LOGNAME", "SUDO_USER")
 
 @cache
 def _public() -> frozenset[str]:
-    """Returns linkgauge's own words, which need no pseudonym."""
+    """Returns linkgauge's own words. They need no pseudonym."""
     return frozenset({*_USUAL, *KNOWN, "host", *CATALOG, *shipped(), *PROFILES})
 
 
 def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
     """Returns the words that identify the machine's owner, by kind: identifiers of devices, the
-    label, users, and typed arguments. A word belongs to the first kind that has it."""
+    label, users, and typed arguments. A word of several kinds belongs to the first."""
     inventories = filter(None, (run.machine.inventory, run.after))
     ids = [device.uuid for device in run.machine.all_devices]
     ids += [one.uuid for each in inventories for one in each.accelerators]
@@ -87,8 +87,8 @@ def _learned(run: Run, texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 class RunAnonymizer(Anonymizer):
-    """The pseudonyms for a run. `texts` are the contents of its files; paths in these texts show
-    names of users."""
+    """The pseudonyms for a run. `texts` are the contents of its files. Paths in these texts show
+    the names of users."""
 
     def __init__(self, run: Run, texts: Iterable[str] = ()) -> None:
         others = {rank.host for rank in run.machine.ranks}
@@ -128,7 +128,8 @@ def _typed(who: RunAnonymizer, key: str, text: str) -> str:
 
 
 def _stated(who: RunAnonymizer, key: str, text: str) -> str:
-    """Replaces a value that a person stated about a machine, if the key belongs to a name."""
+    """Returns a value that a person entered for a machine, without identifying words. If `key` says
+    that the value is a name, the whole value is replaced."""
     if _NAMED.search(key):
         return who.name("stated", text)
     return str(_FIELDS.get(key, _FIELDS[""]).change(who, key, text))
@@ -150,7 +151,7 @@ _FIELDS = {
 
 
 def _says_nothing(text: str) -> bool:
-    """Whether one or several arguments of the command line identify nobody."""
+    """Whether the text, one or several arguments of the command line, identifies nobody."""
     words = text.split()
     if all(word in _public() or _is_harmless(word) for word in words):
         return True
@@ -166,7 +167,7 @@ def _is_harmless(word: str) -> bool:
 
 
 def anonymised(run: Run) -> Run:
-    """Returns the run with pseudonyms for everything that identifies its machine or owner."""
+    """Returns the run with a pseudonym for everything that identifies its machine or owner."""
     content = msgspec.json.encode(document_of(run), enc_hook=encode_hook)
     who = RunAnonymizer(run, (content.decode(),))
     return run_of(who.lines(content + b"\n"), Path(RUN_FILE))

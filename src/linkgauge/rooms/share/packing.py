@@ -26,8 +26,8 @@ MOST_BYTES = 1 << 30
 
 
 class PackedRun(NamedTuple):
-    """A packed archive. `id` is the run's id and the name of the folder inside. `names` are the
-    files in the archive, and `left_out` are files that cannot be anonymised."""
+    """A packed archive. `id` is the run's id, and the name of the folder in the archive. `names`
+    are the files in the archive. `left_out` are files that cannot be anonymised."""
 
     content: bytes
     id: str
@@ -36,8 +36,8 @@ class PackedRun(NamedTuple):
 
 
 def pack_run(folder: Path, *, anonymous: bool = False) -> PackedRun:
-    """Packs a run's folder; equal files make equal archives. If a run broke off before run.json,
-    samples.bin and samples.csv were written, they are made from the journal.
+    """Packs a run's folder; equal folders become equal archives. If run.json, samples.bin or
+    samples.csv are missing because the run broke off, they are made from the journal.
 
     Raises InputError if the path is no run's folder, MissingPackage without Zstandard."""
     if not folder.is_dir() or not is_run(folder):
@@ -86,8 +86,8 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """Returns the time at which the run ended, in seconds since 1970. All members of the archive
-    have this time."""
+    """Returns the time at which the run ended, in seconds since 1970. All files in the archive get
+    this time."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

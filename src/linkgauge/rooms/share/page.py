@@ -63,13 +63,14 @@ _GRAVE: tuple[Tone, ...] = ("bad", "warn", "simulated", "good")
 
 
 def shared(run: Run) -> OneRun:
-    """Returns the run without names, judged anew, for a small page."""
+    """Returns the run without names and with new verdicts, for a small page."""
     one = judged(anonymised(run))
     return OneRun(one.run, one.outcome, is_small=True)
 
 
 def small_page(one: OneRun) -> bytes:
-    """Returns an HTML page that is filled up to its limit: first with sections, then with files."""
+    """Returns an HTML page of limited size. Sections come first; files are attached as far as there
+    is room."""
     page = page_of_run(one)
     page = page._replace(under=(*page.under, plain(ANONYMOUS, "dim")))
     with Drawer() as drawer:
@@ -127,7 +128,8 @@ def _machine(run: Run) -> str:
 
 
 def _verdict(problem: Problem, tiles: list[Tile]) -> str:
-    """Returns the verdict in a word, with the number of cells of each kind, bad cells first."""
+    """Returns the verdict in a word, with the number of cells of each kind. Bad cells come
+    first."""
     word = problem.severity or next((span.text for span in problem.found), "not judged")
     first, *rest = (one for one in tiles if not one.name.startswith(("not judged", "skipped")))
     rest.sort(key=lambda tile: _GRAVE.index(tile.tone) if tile.tone in _GRAVE else len(_GRAVE))
@@ -154,8 +156,8 @@ def _by_unit(shown: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
-    """Yields each kind of figure with its result of the largest size. For a run without any known
-    kind, yields its benchmarks."""
+    """Yields each kind of figure with its result at the largest size. If the run has no known kind,
+    yields its benchmarks."""
     results = sorted(filter(has_figures, run.results), key=lambda result: result.size)
     found = {one.benchmark: one for one in results}
     known = {
@@ -167,9 +169,8 @@ def _kinds(run: Run) -> Iterator[tuple[str, Result]]:
 
 
 def _finding(problem: Problem) -> str:
-    """Returns the finding, its cause, and the first step. If there is too little room, parts are
-    left out in this order: explanations other than causes, names of checks, and findings that the
-    cause explains. Then the longest part is cut."""
+    """Returns the finding, its cause, and the first step. If there is too little room, less
+    important parts are left out. Then the longest part is cut."""
     if not (problem.severity or problem.tone == "bad"):
         return "none"
     check, _, subject = problem.subject.partition("  ")
@@ -191,8 +192,7 @@ def _finding(problem: Problem) -> str:
 
 
 def _not_judged(one: OneRun, tiles: list[Tile]) -> str:
-    """Returns the number of figures that were not judged, and of figures that were skipped. Each
-    number comes with a reason, the first reason for skipped figures."""
+    """Returns how many figures were not judged, and how many were skipped, each with a reason."""
     if not one.outcome.verdict:
         return "all figures"
     counts = {tile.name.partition(" (")[0]: tile for tile in tiles}

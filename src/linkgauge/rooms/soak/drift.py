@@ -23,9 +23,9 @@ class LevelShift(NamedTuple):
 
 
 def drifts(soak: Soak) -> tuple[LevelShift, ...]:
-    """Returns the cells whose level changed by at least `LEAST`, the worst first. A slice of time
-    counts like a run in a trend (model/stats/change_points.py). Many cells together have as few
-    false changes as a single cell."""
+    """Returns the cells whose level changed by at least `LEAST`, the worst first. The changes are
+    found by model/stats/change_points.py. Testing many cells does not make false changes more
+    likely."""
     found = []
     for cell in soak.cells:
         places = [at for at, mean in enumerate(cell.means) if mean is not None]

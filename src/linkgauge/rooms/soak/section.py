@@ -83,8 +83,8 @@ def _tiles(soak: Soak) -> Iterator[Tile]:
 
 
 def _over_time(soak: Soak) -> Iterator[Block]:
-    """Yields charts over time: the mean of each benchmark's cells in percent of their medians,
-    temperature and power."""
+    """Yields charts over time: the figures of each benchmark in percent of their medians,
+    temperature, and power."""
     found: defaultdict[str, list[CellCourse]] = defaultdict(list)
     for cell in soak.cells:
         if cell.median:
@@ -120,7 +120,7 @@ def _shares(soak: Soak, cells: Sequence[CellCourse]) -> Iterator[tuple[float, fl
 
 
 def _minutes(soak: Soak, number: int) -> float:
-    """Returns the middle of a slice of time, in minutes."""
+    """Returns the middle of a slice of time, in minutes since the start."""
     return (number + 0.5) * soak.slice / 60
 
 
@@ -133,8 +133,8 @@ _HEADS = (
 
 
 def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
-    """Returns a table of cells. If there are many, cells that drifted come first, then cells whose
-    slowest 1 % of samples are furthest from the median."""
+    """Returns a table of cells. If there are many, the cells that drifted come first. Then come
+    cells whose slowest samples are furthest from the median."""
     changes = {drift.cell.cell: drift for drift in found}
     cells = [one for one in soak.cells if one.median is not None]
     if len(cells) > FEW_ROWS:
@@ -162,7 +162,7 @@ def _cells(soak: Soak, found: Sequence[LevelShift]) -> Table:
 
 
 def _steadiness(one: CellCourse) -> float:
-    """Returns how fast the slowest 1 % of samples are, as a share of the median's speed."""
+    """Returns how fast the slowest 1 % of samples are, relative to the median."""
     slow = one.slow_p99 or one.worst
     if not slow or not one.median:
         return 1.0
@@ -184,7 +184,8 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """Returns a line on a device; None if its library reported nothing of note."""
+    """Returns a line on a device: temperature, power and throttling. None if its library reported
+    none of them."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

@@ -1,4 +1,4 @@
-"""Measures traffic of host threads and devices at the same time, in stages."""
+"""Measures traffic of host threads and devices in stages: together and alone."""
 
 from linkgauge.registry import Room
 

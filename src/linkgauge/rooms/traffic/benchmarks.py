@@ -1,9 +1,9 @@
 """The staged traffic test: host threads and a device use one staging buffer at the same time.
 
-The host's threads only read the buffer or only write it, as fast as they can. Meanwhile, the device
-copies from the buffer or to it. Each side is measured alone, too. Both rates are over the same
-span. Source of the definitions: the manual page of gc-hosttraffictest, whose tiles are the device's
-streams."""
+The host's threads either read the buffer or write it, as fast as they can. Meanwhile, the device
+copies from the buffer or to it. Both rates are over the same time. Each side is also measured
+alone. Source of the definitions: the manual page of gc-hosttraffictest, whose tiles are the
+device's streams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HOST_NAME: dict[Access | None, str] = {"read": "host_from_", "write": "host_to_
 
 
 class Combination(msgspec.Struct, frozen=True):
-    """The access of each side to the buffer. None means that the side does nothing."""
+    """The access of each side to the buffer. A side that is None does nothing."""
 
     host: Access | None
     device: Access | None
@@ -70,8 +70,8 @@ EVERYTHING = (*TOGETHER, *DEVICE_ALONE, *HOST_ALONE)
 
 
 class BufferUsers(msgspec.Struct, frozen=True):
-    """The device and the host threads that use the buffer. `memory` and `engine` are the device's
-    (`cuda:0`, `cuda:0.sm`). `node` is the NUMA node of the buffer, and `threads` is the host's
+    """The device and the host threads that use the buffer. `memory` and `engine` belong to the
+    device (`cuda:0`, `cuda:0.sm`). `node` is the NUMA node of the buffer. `threads` is the host's
     engine (`host:0.cpu*7`)."""
 
     label: str
@@ -81,7 +81,7 @@ class BufferUsers(msgspec.Struct, frozen=True):
     threads: str
 
     def transfers(self, combination: Combination) -> str:
-        """Returns the transfers of a cell of the test, in the notation."""
+        """Returns the transfers of a cell of the test, as text in linkgauge's notation."""
         terms = (_DEVICE.get(combination.device), _HOST.get(combination.host))
         staging = f"host:{self.node}/staging"
         joined = " & ".join(term for term in terms if term)
@@ -91,9 +91,9 @@ class BufferUsers(msgspec.Struct, frozen=True):
 def sides_of(
     fabric: DeviceSet, kind: str, streams: int, threads: int | None = None
 ) -> tuple[BufferUsers, ...]:
-    """Returns both sides for each device of the set: the device's engine of this kind, and the
-    host's threads. For backend `host`, threads act as the device. Raises InputError if there is no
-    device, or if the engine is unknown."""
+    """Returns the users of the buffer, for each device of the set: its engine of type `kind`, and
+    the host's threads. For backend `host`, threads replace the device. Raises InputError if there
+    is no device, or if the engine is unknown."""
     if fabric.backend == "host":
         return (_of_host(fabric.nodes, streams, threads),)
     if kind not in ("sm", "ce"):
@@ -104,8 +104,8 @@ def sides_of(
 
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
-    """Returns the pieces into which transfers are divided. Raises InputError for pieces that no
-    device supports."""
+    """Returns the pieces (parts) into which transfers are divided. `size` and `payload` are in
+    bytes. Raises InputError for sizes that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:
@@ -119,8 +119,8 @@ def make_pieces(size: int, payload: int, streams: int) -> Pieces:
 def _of_device(
     device: Device, nodes: Sequence[Node], kind: str, threads: int | None
 ) -> BufferUsers:
-    """Returns both sides for a device. Without a number of threads, the host uses all CPUs of the
-    node but one: one CPU launches the device's work."""
+    """Returns the users of the buffer for a device. By default, the host uses all CPUs of the node
+    except one, which starts the device's work."""
     node = _threads_node(nodes, device.near)
     count = threads or max(1, len(node.cpus) - 1)
     engine = f"{device.memory}.{kind}"
@@ -129,8 +129,8 @@ def _of_device(
 
 
 def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> BufferUsers:
-    """Returns both sides for backend `host`. Threads act as the device, one per stream, but on at
-    most half of the CPUs."""
+    """Returns the users of the buffer for backend `host`. Threads replace the device, one for each
+    stream, on at most half of the CPUs."""
     node = nodes[0]
     half = max(1, len(node.cpus) // 2)
     place = f"host:{node.index}"
@@ -139,8 +139,8 @@ def _of_host(nodes: Sequence[Node], streams: int, threads: int | None) -> Buffer
 
 
 def _threads_node(nodes: Sequence[Node], near: int) -> Node:
-    """Returns the node of the host's threads: the node near the device. If that node is only a
-    gateway with hardly any CPUs, reached over a network, returns the largest node."""
+    """Returns the node for the host's threads: the node near the device. If that node has far fewer
+    CPUs than the largest node, returns the largest node."""
     largest = max(nodes, key=lambda node: len(node.cpus))
     own = next((node for node in nodes if node.index == near), largest)
     return largest if _SMALL * len(own.cpus) < len(largest.cpus) else own
@@ -149,8 +149,8 @@ def _threads_node(nodes: Sequence[Node], near: int) -> Node:
 def lay_out(
     combinations: Sequence[Combination], sides: Sequence[BufferUsers], backend: str
 ) -> tuple[Benchmark, ...]:
-    """Returns the benchmarks of both sides together, of the device alone and of the host alone, as
-    far as there are such combinations. Rows are combinations, columns are devices."""
+    """Returns the benchmarks: both sides together, the device alone, and the host alone. Benchmarks
+    without combinations are left out. Rows are combinations, and columns are devices."""
     together = [c for c in combinations if c.host and c.device]
     of_device = [c for c in combinations if not c.host]
     of_host = [c for c in combinations if not c.device]
@@ -174,9 +174,9 @@ def _cell(combination: Combination, sides: BufferUsers) -> Cell:
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The bytes of each side in all samples of a cell, and their seconds. The bytes are None for a
-    side that did not take part. If both took part, the seconds are the device's, and the host's
-    bytes are those that the host moved meanwhile."""
+    """The bytes that each side moved in all samples of a cell. They are None for a side that did
+    not take part. `seconds` is the time of the device, or that of the host if the host was alone.
+    `host_bytes` counts the bytes in this time."""
 
     seconds: float
     device_bytes: float | None
@@ -194,7 +194,7 @@ class Volume(msgspec.Struct, frozen=True):
 
 
 def volume_of(cell: CellResult) -> Volume | None:
-    """Returns the volume of a cell of this test; None if the cell has no figures."""
+    """Returns the bytes and seconds of a cell of this test. None if the cell has no figures."""
     if not cell.samples or cell.bytes is None or cell.loops is None:
         return None
     if cell.parts:
@@ -222,8 +222,8 @@ def gigabits(rate: float) -> str:
 def objection(
     cell: CellResult, least_device: float, least_host: float, *, device: str = "device"
 ) -> str | None:
-    """Returns one line on why a cell is not good enough; None if it is. The reason is a side that
-    was slower than its minimum in bytes/s (0: no minimum)."""
+    """Returns a line on why a cell is not good enough: a side was slower than its minimum. The
+    minimums are in bytes/s; 0 means no minimum. None if the cell is good enough."""
     volume = volume_of(cell)
     if volume is None:
         return None
@@ -235,8 +235,9 @@ def objection(
 
 
 class StagedTraffic(msgspec.Struct, frozen=True, tag=True):
-    """The staged traffic test on the first backend that has devices. `by` is the kind of the
-    device's engine. `streams` and `threads` are as in `sides_of`."""
+    """The staged traffic test on the first backend that has devices. `by` is the type of the
+    device's engine. `streams` is the number of the device's streams, and `threads` the number of
+    host threads."""
 
     by: str = "sm"
     streams: int = 32

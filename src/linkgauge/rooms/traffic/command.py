@@ -1,4 +1,4 @@
-"""The command `linkgauge traffic`: measures host threads and a device at one staging buffer,
+"""The command `linkgauge traffic`: measures host threads and a device that use one staging buffer,
 together and alone."""
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _sampling(asked: TrafficOptions) -> common.Sampling:
 
 
 def _check_duration(duration: float | None, sampling: common.Sampling) -> None:
-    """Raises InputError for a duration combined with another option that limits a cell."""
+    """Raises InputError if a duration is combined with another option that limits a cell."""
     if duration is None:
         return
     for name in ("samples", "precision", "max_time"):

@@ -112,7 +112,8 @@ def _run_in(context: Context, options: HostTrafficOptions) -> int:
 
 
 def _settings(options: HostTrafficOptions) -> Settings:
-    """Returns the settings: with tiles a fixed number of transfers, otherwise a fixed duration."""
+    """Returns the settings. If tiles are used, the number of transfers is fixed; otherwise the
+    duration is."""
     streams = options.tiles
     each, passes = split(options.iterations, BUFFER // (TRANSFER * streams))
     loops, samples = split(passes, _SAMPLE)
@@ -138,8 +139,8 @@ def _settings(options: HostTrafficOptions) -> Settings:
 
 
 def split(count: int, most: int) -> tuple[int, int]:
-    """Returns a number of at most `most`, and a multiplier, whose product is `count`. If that is
-    possible only with much smaller numbers, the product is slightly more."""
+    """Splits `count` into two factors, and returns them. The first factor is at most `most`. If
+    there are no suitable factors, the product is slightly more than `count`."""
     largest = min(count, most)
     exact = (each for each in range(largest, largest // 4, -1) if count % each == 0)
     each = next(exact, None) or -(-count // -(-count // most))
@@ -272,8 +273,8 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
-    """Returns the combinations to measure. Without options there are four. Otherwise, each chosen
-    host access is combined with each chosen tile access, or is measured alone."""
+    """Returns the combinations to measure. By default there are four. Otherwise, each chosen access
+    of the host is combined with each chosen access of the tiles, or is measured alone."""
     tile, host = (_accesses(given, side) for side in ("tile", "host"))
     if tile == host == {None}:
         return traffic.TOGETHER
@@ -282,7 +283,7 @@ def _tests(given: dict[str, Any]) -> tuple[Combination, ...]:
 
 
 def _accesses(given: dict[str, Any], side: str) -> set[str | None]:
-    """Returns the chosen accesses of a side; {None} if the side takes no part."""
+    """Returns the chosen accesses of a side. The set is {None} if the side takes no part."""
     asked: set[str | None] = {
         access for access in ("read", "write") if {side, f"{side}_{access}"} & given.keys()
     }

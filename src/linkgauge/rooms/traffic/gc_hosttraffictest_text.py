@@ -21,8 +21,8 @@ _BAR = 40
 
 
 class ProgressPrinter(Quiet):
-    """Prints each test once it is measured: its line on stdout, and errors on stderr. If `verbose`,
-    prints a progress bar on stderr, too."""
+    """Prints each test when it is measured: its line on stdout, and errors on stderr. If `verbose`,
+    also prints a progress bar on stderr."""
 
     def __init__(self, tests: int, objection: Objection, *, lines: bool, verbose: bool) -> None:
         self._tests = tests
@@ -46,7 +46,7 @@ class ProgressPrinter(Quiet):
 
 
 def bar(done: int, count: int) -> str:
-    """Formats the progress through a sequence of tests: `[====    ]  50%`."""
+    """Returns a progress bar for a sequence of tests: `[====    ]  50%`."""
     full = _BAR * done // count
     return f"[{'=' * full}{' ' * (_BAR - full)}] {100 * done // count:3}%"
 
@@ -72,7 +72,7 @@ def _sides(volume: Volume) -> Iterator[tuple[str, float, float]]:
 
 
 def details(cell: CellResult, volume: Volume) -> Iterator[str]:
-    """Yields the lines that `-v` adds: bytes, samples, and notes."""
+    """Yields the lines that `-v` adds to a test: bytes, samples, and notes."""
     for side, moved, _ in _sides(volume):
         yield f"  {side.title()} data transferred: {round(moved)} bytes"
     samples = count_of(len(cell.samples), "sample")

@@ -35,8 +35,8 @@ MOST = 36
 
 
 class LiveRounds(Rounds):
-    """Shows which run of which round is measured, and the time left. Leaving the context manager
-    always removes the bar."""
+    """Shows which run of which round is measured, and the time left. The bar is removed when the
+    context ends."""
 
     def __init__(self, errors: Console, runs: int) -> None:
         self._errors = errors
@@ -61,7 +61,7 @@ class LiveRounds(Rounds):
         self._begun += 1
 
     def begun(self, _machine: Machine) -> None:
-        """Does nothing: the bar counts runs, not cells."""
+        """Does nothing, because the bar counts runs and not cells."""
 
     def planned(self, visits: int) -> None:
         self._visits = self._visited + visits
@@ -90,8 +90,8 @@ MOST_SIGNIFICANCE = 0.2
 
 
 def check_rounds(rounds: int, significance: str) -> float:
-    """Returns the significance as a fraction. Raises InputError if no difference can be proved with
-    it in this number of rounds."""
+    """Returns the significance as a fraction. Raises InputError if this number of rounds is too
+    small to prove any difference."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")
@@ -165,7 +165,7 @@ def _compared(
 
 
 def _write(asked: RoundsRequest, taken: Sequence[RoundRun], variation: Variation) -> Path | None:
-    """Writes the comparison into a new folder, next to the folders of the runs' labels."""
+    """Writes the comparison to a new folder, next to the folders of the runs."""
     folder = taken[0].folder
     if folder is None or asked.request.out is None:
         return None

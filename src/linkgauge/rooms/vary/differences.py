@@ -25,7 +25,7 @@ _Own = Sequence[CellFigure | None]
 
 def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tuple[VariedCell, ...]:
     """Returns every cell with its figures under all settings. Each setting is compared with the
-    first at the given significance. The p of Holm's method accounts for all comparisons."""
+    first, at the given significance. Holm's method accounts for the number of comparisons."""
     titles = {result.benchmark: result.title for one in runs for result in one.run.results}
     cells = _cells(runs, settings)
     pairs = [_pairs(own[0], each) for own in cells for each in own[1:]]
@@ -48,9 +48,9 @@ def compare(runs: Sequence[RoundRun], settings: int, significance: float) -> tup
 
 
 def can_compare(runs: Sequence[RoundRun], settings: int) -> bool:
-    """Whether further rounds may find any difference. For that, some cell must have figures, or
-    still be able to get them, under the first setting and another setting. A cell that was skipped
-    once is always skipped."""
+    """Whether further rounds may find a difference. For that, at least one cell must be able to get
+    figures under the first setting and under another. A cell that was skipped once is always
+    skipped."""
     return any(
         _is_able(first) and any(map(_is_able, others)) for first, *others in _cells(runs, settings)
     )
@@ -61,8 +61,8 @@ def _is_able(own: _Own) -> bool:
 
 
 def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
-    """Returns the cells by setting. An interrupted run may lack cells or samples, and is left out.
-    Only the last run can be interrupted, so the runs of each setting are its first rounds."""
+    """Returns the figures of each cell, by setting and round. An interrupted run is left out,
+    because cells or samples may be missing."""
     threads: dict[Key, set[str]] = {}
     sides: list[list[RunFigures]] = [[] for _ in range(settings)]
     for kept, run, _ in sorted(runs, key=lambda one: one.kept.round):
@@ -81,8 +81,8 @@ def _cells(runs: Sequence[RoundRun], settings: int) -> list[list[_Own]]:
 
 
 def _with_all(run: Run, threads: dict[Key, set[str]]) -> RunFigures:
-    """Returns the figures of a run. A cell that uses all threads appears a second time, at a place
-    without the number of threads; `threads` records the number."""
+    """Returns the figures of a run. A cell that uses all threads appears a second time, in the
+    column `ALL`. Its number of threads is recorded in `threads`."""
     found = figures_of(run)
     cpus = {node.index: len(node.cpus) for node in run.machine.host.nodes}
     every = [(result, cell) for result in run.results for cell in result.cells]
@@ -96,7 +96,7 @@ def _with_all(run: Run, threads: dict[Key, set[str]]) -> RunFigures:
 
 
 def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
-    """Whether the column is the number of threads, and every CPU of their nodes has a thread."""
+    """Whether the column is a number of threads, and each CPU of the nodes has a thread."""
     engines = [transfer.engine for transfer in cell.transfers if transfer.engine.kind == "cpu"]
     there = [cpus.get(engine.owner.index or 0, 0) for engine in engines]
     threads = [engine.count or has for engine, has in zip(engines, there, strict=True)]
@@ -106,9 +106,9 @@ def _uses_all(cell: CellResult, cpus: Mapping[int, int]) -> bool:
 def _apart(
     table: dict[Key, SideFigures], threads: Mapping[Key, set[str]]
 ) -> dict[Key, SideFigures]:
-    """Returns the table without duplicate cells. If all settings use the same number of threads,
-    the cell of all threads has this number as its column. Otherwise its column is `ALL`, and
-    columns that some setting lacks are left out."""
+    """Returns the table without duplicates. A cell that uses all threads appears twice: by its
+    number of threads, and as `ALL`. If this number is the same under all settings, `ALL` is
+    removed. Otherwise, numbers that some setting lacks are removed."""
     left_out = set[Key]()
     for key, columns in threads.items():
         if len(columns) == 1:
@@ -120,7 +120,7 @@ def _apart(
 
 
 def _pairs(base: _Own, own: _Own) -> list[tuple[float, float]]:
-    """Returns the pairs of figures from rounds in which both settings have a figure."""
+    """Returns pairs of figures, one pair for each round in which both settings have a figure."""
     return [
         (first.figure, second.figure)
         for first, second in zip(base, own, strict=True)
@@ -147,8 +147,8 @@ def _direction(changed: Change | None, better: Better) -> Direction:
 
 
 def _why(own: _Own) -> str | None:
-    """Returns the reason why a figure is missing: the reason of the first cell without a figure.
-    None if all have figures."""
+    """Returns the reason why a figure is missing, from the first round without one. None if no
+    figure is missing."""
     cells = [one for one in own if one is not None]
     if not cells:
         return "no such cell"

@@ -1,5 +1,5 @@
-"""The named experiments of `linkgauge vary`. Each experiment stands for a command line that answers
-one question; users could type the command line themselves."""
+"""Defines the named experiments of `linkgauge vary`. An experiment stands for a command line that
+answers one question. Users could also type this command line."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _BETWEEN = ("device_to_device_memcpy_read_ce", "device_to_device_memcpy_write_ce
 
 
 class NamedExperiment(NamedTuple):
-    """A named experiment. `options` are values by option. If an option has several values, the
-    first is the baseline."""
+    """A named experiment. `question` is what it answers. `options` has the values of each option;
+    if there are several, the first is the baseline."""
 
     question: str
     benchmarks: tuple[str, ...]
@@ -83,7 +83,7 @@ EXPERIMENTS: Mapping[str, NamedExperiment] = {
 
 
 def carry_out_named(name: str, form: Format) -> int:
-    """Shows the command line of the experiment, and carries it out."""
+    """Shows the command line of an experiment, and carries it out."""
     if name == LIST:
         return _list_all()
     context = click.get_current_context()
@@ -100,9 +100,9 @@ def carry_out_named(name: str, form: Format) -> int:
 def expanded(
     name: str, given: Mapping[str, tuple[str, ...]], machine: str | None = None
 ) -> tuple[str, ...]:
-    """Returns the words of the experiment's command line. Values in `given` replace the
-    experiment's own values of an option ("": the benchmarks). Raises InputError for an unknown
-    name, and for an experiment that does not suit `machine` (null: this machine)."""
+    """Returns the words of the experiment's command line. `given` has options of the user, which
+    replace the experiment's own; its key "" stands for the benchmarks. Raises InputError for an
+    unknown name, or if the experiment does not suit `machine` (None: this machine)."""
     if name not in EXPERIMENTS:
         raise InputError(f"unknown experiment {name!r}{hint(name, EXPERIMENTS)}")
     asked = EXPERIMENTS[name]
@@ -133,7 +133,7 @@ def _nodes(machine: str | None) -> list[int]:
 
 
 def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Yields the words of an option with its values. An option without values is a flag."""
+    """Yields the words of options with their values. An option without values is a flag."""
     for option, values in options.items():
         if not values:
             yield option
@@ -142,7 +142,7 @@ def _words(options: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
 
 
 def _given(context: click.Context) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields the options that were typed in addition to the experiment's name, with their
+    """Yields the options that were typed in addition to the experiment's name, each with its
     values."""
     for parameter in context.command.params:
         name = parameter.name or ""

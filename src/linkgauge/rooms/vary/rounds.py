@@ -27,9 +27,9 @@ KEPT = 2000
 
 
 def prepare(command: str, environment: Mapping[str, str | None], before: str) -> str:
-    """Runs the user's command in a shell, with these environment variables in addition (None:
-    unset). Returns the end of the command's output. Raises LinkgaugeError if the command fails. The
-    error names the step that was to follow (`before`)."""
+    """Runs the user's command in a shell with these additional environment variables (None: unset).
+    Returns the end of its output. Raises LinkgaugeError if the command fails. `before` names the
+    next step in the error."""
     with subprocess.Popen(  # noqa: S602  # the user's own command
         command,
         shell=True,
@@ -54,15 +54,15 @@ def prepare(command: str, environment: Mapping[str, str | None], before: str) ->
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """A setting, and the request for a run under it."""
+    """A setting, and the request for a run under this setting."""
 
     setting: Setting
     request: RunRequest
 
 
 class RoundsRequest(msgspec.Struct, frozen=True):
-    """The request for a comparison: the variants of a request, in this many rounds. `prepare` is a
-    command that the shell runs before each run."""
+    """The request for a comparison of `variants` in this many rounds. `prepare` is a command that
+    the shell runs before each run."""
 
     variants: tuple[Variant, ...]
     rounds: int
@@ -72,7 +72,7 @@ class RoundsRequest(msgspec.Struct, frozen=True):
 
 
 class RoundRun(NamedTuple):
-    """A run of a round, and the folder that keeps the run."""
+    """A run in a round, and the folder that keeps the run."""
 
     kept: KeptRun
     run: Run
@@ -80,18 +80,18 @@ class RoundRun(NamedTuple):
 
 
 class Rounds(Observer):
-    """Observes the rounds and each run."""
+    """An observer of rounds and of the runs in them."""
 
     def prepares(self, setting: Setting, number: int) -> None:
-        """Called before the run of this setting in round `number`, counted from 0."""
+        """Is called before the run of this setting in round `number`. Rounds are counted from 0."""
 
 
 _SEED = 1
 
 
 def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...]:
-    """Returns the plan of each variant, all with the same sizes. Raises InputError for variants
-    that cannot be measured, and for options that change nothing."""
+    """Returns the plan of each variant; all plans have the same sizes. Raises InputError if a
+    variant cannot be measured, or if an option changes nothing."""
     plans: list[Plan] = []
     for variant in variants:
         with opened(variant.request) as session:
@@ -110,8 +110,8 @@ def plan_all(variants: Sequence[Variant], observer: Observer) -> tuple[Plan, ...
 
 
 def _of_one_size(plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """Returns the plans with equal sizes. Default sizes depend on free memory, so each table gets
-    the smallest of its sizes in all plans."""
+    """Returns the plans with equal sizes. Default sizes depend on free memory, so the smallest size
+    in any plan is used for a table."""
     least: dict[tuple[str, str, int], int] = {}
     keys = []
     for plan in plans:
@@ -141,9 +141,9 @@ def orders(settings: int, rounds: int, random: Random) -> Iterator[tuple[int, ..
 def measure_rounds(
     asked: RoundsRequest, plans: Sequence[Plan], observer: Rounds
 ) -> Iterator[RoundRun]:
-    """Yields each run as it ends, measured by the plan of its variant. A run that Ctrl-C ended is
-    yielded before KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run
-    fails, and all errors of a session."""
+    """Yields each run when it ends. A run that Ctrl-C interrupts is yielded before
+    KeyboardInterrupt is raised. Raises LinkgaugeError if the command before a run fails, and all
+    errors of a session."""
     variants, drawn = asked.variants, count(1)
     simulated = variants[0].request.settings.simulation is not None
     random = Random(_SEED if simulated else None)  # noqa: S311  # simulations can be repeated
@@ -169,8 +169,8 @@ def measure_rounds(
 
 
 def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
-    """Runs the command, if there is one, and returns its output. Its environment has the setting's
-    values: `--numa-node` as LINKGAUGE_NUMA_NODE."""
+    """Runs the user's command, if any, and returns its output. The command gets the options of the
+    setting as environment variables, such as LINKGAUGE_NUMA_NODE for `--numa-node`."""
     if command is None:
         return None
     setting = variant.setting
@@ -185,7 +185,8 @@ def _prepare(command: str | None, variant: Variant, number: int) -> str | None:
 
 
 def _drawn(request: RunRequest, draw: int) -> RunRequest:
-    """Returns the request for a run. On a simulated machine, each run has new noise."""
+    """Returns the request for a run. On a simulated machine, the number `draw` determines the
+    noise, so that it differs between runs."""
     settings = request.settings
     if settings.simulation is None:
         return request

@@ -56,8 +56,8 @@ def _done_rounds(variation: Variation) -> int:
 
 
 def _settings(variation: Variation) -> Table:
-    """Returns a table of the settings. Each row has the setting's letter, and the output of the
-    command before its first run."""
+    """Returns a table of the settings. A row has the setting's letter, and what the user's command
+    printed before its first run."""
     rows = []
     for number, setting in enumerate(variation.settings):
         said = f"{setting} (the baseline)" if not number else str(setting)
@@ -76,9 +76,8 @@ def _settings(variation: Variation) -> Table:
 
 
 def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
-    """Returns a table of a benchmark's cells. Each cell has a row for each setting but the first:
-    the first setting's figure, then the setting's own figure. The sizes of a path follow each
-    other."""
+    """Returns a table of a benchmark's cells. Each cell has a row for every setting but the first,
+    with the figures of the first setting and of this one."""
     base, *others = (setting.name for setting in variation.settings)
     sizes = sorted({cell.size for cell in cells})
     paths = {cell.place: number for number, cell in enumerate(cells)}
@@ -110,8 +109,8 @@ def _table(variation: Variation, cells: Sequence[VariedCell]) -> Table:
 def _against(
     first: tuple[str, Compared], second: tuple[str, Compared]
 ) -> tuple[Entry, Entry, Entry]:
-    """Returns the change, its interval and the verdict on the change. The verdict includes the
-    reasons why figures are missing."""
+    """Returns table entries with the change, its interval, and the verdict. The verdict includes
+    the reasons why figures are missing."""
     other = second[1]
     change, tone = other.change, TONES[other.direction]
     missing = [f"{name}: {one.reason}" for name, one in (first, second) if one.reason]
@@ -156,8 +155,8 @@ def _by_size(cells: Sequence[VariedCell], settings: Sequence[Setting]) -> Iterat
 
 
 def _outcome(variation: Variation, number: int) -> Line:
-    """Returns a line on how many cells differ under a setting, where they differ most, and how far
-    the other cells may differ."""
+    """Returns a line on the effect of a setting: how many cells differ, where they differ most, and
+    how far the other cells may differ."""
     known = [
         (cell, change)
         for cell in variation.cells

@@ -49,7 +49,7 @@ _FIELDS = {
 
 
 class Choice(NamedTuple):
-    """One value of an option or of a variable: as it was typed, and as a run uses it."""
+    """A value of an option or of a variable, both as it was typed and as a run uses it."""
 
     option: str
     typed: str
@@ -70,8 +70,8 @@ class Choice(NamedTuple):
 
 
 def variants_of(given: Given, base: RunRequest) -> tuple[Variant, ...]:
-    """Returns every combination of the options' values; combinations of first values come first.
-    Raises InputError for an invalid value, and if nothing varies."""
+    """Returns a variant for every combination of the options' values. Combinations of first values
+    come first. Raises InputError for an invalid value, or if nothing varies."""
     axes = list(_axes(given, base.settings.simulation))
     combined = list(product(*axes))
     if len(combined) < 2:
@@ -115,7 +115,7 @@ def _axes(given: Given, simulation: Simulation | None) -> Iterator[list[Choice]]
 
 
 def _read(option: str, text: str, simulation: Simulation | None) -> object:
-    """Returns the value of a typed text. Raises InputError for an invalid text."""
+    """Returns the value that a text stands for. Raises InputError for an invalid text."""
     match option:
         case "--cpus":
             return () if text == "all" else _cpus(text, _usable_cpus(simulation))
@@ -160,7 +160,7 @@ def _usable_cpus(simulation: Simulation | None) -> Collection[int]:
 
 
 def host_of(simulation: Simulation | None) -> Host:
-    """Returns the simulated machine's host, or else this machine."""
+    """Returns the host of the simulated machine, or of this machine if nothing is simulated."""
     if simulation is None:
         from linkgauge.machine.host import read_host
 
@@ -171,8 +171,8 @@ def host_of(simulation: Simulation | None) -> Host:
 
 
 def _cpus(text: str, usable: Collection[int]) -> tuple[int, ...]:
-    """Returns the CPUs of a list such as `0-3,8`, ascending. Raises InputError for any other text,
-    and for CPUs that are not usable."""
+    """Returns the CPUs in a list such as `0-3,8`, in ascending order. Raises InputError for any
+    other text, or if a CPU is not usable."""
     if not _CPUS.fullmatch(text):
         raise InputError(f"--cpus {text}: give CPUs such as 0-3,8, or all")
     cpus: set[int] = set()

@@ -1,4 +1,4 @@
-"""Virtual machines: a libvirt domain beside its guest or its host, and the XML that suits it."""
+"""Virtual machines: compares a libvirt domain with its guest or its host, and writes better XML."""
 
 from linkgauge.registry import Room
 

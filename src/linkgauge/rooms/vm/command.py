@@ -1,4 +1,4 @@
-"""`linkgauge vm`: a libvirt domain beside the guest or the host."""
+"""The command `linkgauge vm`: compares a libvirt domain with its guest or its host."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from linkgauge.cli.remedies import FIX_SCRIPT, write_fixes
 from linkgauge.report.formats import Document, Format
 
 if TYPE_CHECKING:
-    from linkgauge.machine.tree import Root
-
     from .domain import Domain, Role
     from .sections import DomainReport
 
@@ -68,12 +66,10 @@ def vm(asked: VmOptions) -> int:
 def _report(
     domain: Domain | None, role: Role | None, path: Path | None, simulated: str | None
 ) -> DomainReport:
-    """Reads the machine and judges it."""
-    from msgspec.structs import replace
-
+    """Reads the machine and returns the findings."""
     from linkgauge.cli.devices import open_root, read, survey
     from linkgauge.judge.findings import Evidence
-    from linkgauge.machine.tree import ROOT as HERE
+    from linkgauge.machine.tree import ROOT, Captured
     from linkgauge.machine.virtual import (
         definitions,
         machine_uuid,
@@ -83,41 +79,36 @@ def _report(
     )
     from linkgauge.model.errors import InputError
 
-    from .checks import judge, judge_alone
-    from .checks.comparison import DomainEvidence, alive_of, decide, stated
+    from .checks import DomainFindings, judge, judge_alone
+    from .checks.comparison import Decision, DomainEvidence, alive_of, decide
     from .sections import DomainReport
 
-    place: Root = HERE if path is None else open_root(path)
+    place = Captured({}, {}) if simulated else ROOT if path is None else open_root(path)
     found = survey((), simulated) if path is None else read(place)
-    inventory = found.known
-    has_files = simulated is None
-    virtual = read_virtual(place) if has_files else virtual_of(inventory)
-    running = running_domains(place) if has_files else ()
-    uuid = machine_uuid(place) if has_files else None
+    virtual = virtual_of(found.known) if simulated else read_virtual(place)
+    running, uuid = running_domains(place), machine_uuid(place)
     alive = None if domain is None else alive_of(domain, running)
-    decision = stated(role) if role else decide(found, virtual, domain, uuid, alive)
+    decision = decide(found, virtual, domain, uuid, alive)
+    if role is not None:
+        decision = Decision(role, ("as --as says",))
     if decision.role is None:
-        raise InputError(
-            "cannot tell whether this machine is the guest or the host: give --as guest or "
-            "--as host"
+        unclear = "cannot tell whether this machine is the guest or the host"
+        raise InputError(f"{unclear}: give --as guest or --as host")
+    judged, is_bare_host = DomainFindings(), domain is None and decision.role == "host"
+    if domain is not None:
+        others = tuple(one for one in running if one is not alive)
+        case = DomainEvidence(
+            domain=domain, machine=found, virtual=virtual, alive=alive, others=others, uuid=uuid
         )
-    report = DomainReport(
+        judged = judge(case, decision.role)
+    elif not is_bare_host:
+        judged = judge_alone(Evidence(found))
+    return DomainReport(
         decision=decision,
         domain=domain,
-        vendor=inventory.host.cpu_vendor,
+        judged=judged,
+        running=tuple(one.name for one in running) if is_bare_host else (),
+        defined=definitions(place) if is_bare_host else (),
+        vendor=found.known.host.cpu_vendor,
         simulated=found.simulated,
     )
-    if domain is not None:
-        case = DomainEvidence(
-            domain=domain,
-            machine=found,
-            virtual=virtual,
-            alive=alive,
-            others=tuple(one for one in running if one is not alive),
-            uuid=uuid,
-        )
-        return replace(report, judged=judge(case, decision.role))
-    if decision.role == "guest":
-        return replace(report, judged=judge_alone(Evidence(found)))
-    names = tuple(one.name for one in running)
-    return replace(report, running=names, defined=definitions(place) if has_files else ())

@@ -1,12 +1,12 @@
-"""A libvirt domain as plain values: what it asks of its host, and what its guest should see.
+"""A libvirt domain as plain values.
 
-Sizes are bytes, vCPUs and cells libvirt's numbers, CPUs and nodes the host's. Absent is null: the
-domain leaves it to libvirt.
-"""
+Sizes are in bytes. vCPUs and cells have libvirt's numbers, CPUs and nodes the host's. A value is
+null if the domain leaves it to libvirt."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -17,8 +17,8 @@ from linkgauge.model.hardware.virtual import Cpus
 
 
 class CpuTopology(msgspec.Struct, frozen=True):
-    """How the vCPUs are joined: dies of a socket, clusters of a die, cores of a cluster, threads of
-    a core. QEMU numbers vCPUs in this order, the threads of a core one after the other."""
+    """How many dies a socket has, clusters a die, cores a cluster and threads a core. QEMU numbers
+    vCPUs in this order; the threads of a core follow each other."""
 
     sockets: int = 1
     dies: int = 1
@@ -31,21 +31,29 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return self.cores_of_socket * self.sockets * self.threads
 
     @property
+    def shown(self) -> dict[str, int]:
+        """The counts by name, without dies and clusters if there is only one of each."""
+        counts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: n for name, n in counts.items() if n > 1 or name not in ("dies", "clusters")}
+
+    def __str__(self) -> str:
+        """The topology as an element of a domain."""
+        return f"<topology {' '.join(f'{name}={str(n)!r}' for name, n in self.shown.items())}/>"
+
+    @property
     def cores_of_socket(self) -> int:
         return self.dies * self.clusters * self.cores
 
     def of(self, vcpus: Iterable[int]) -> tuple[int, int, int]:
-        """What a system shows of it where only these vCPUs exist: sockets, cores in all, and the
-        most threads of a core."""
-        cores: dict[int, int] = {}
-        for vcpu in vcpus:
-            core = vcpu // self.threads
-            cores[core] = cores.get(core, 0) + 1
+        """Returns what a guest shows of the topology if only these vCPUs exist: sockets, cores, and
+        the most threads of a core."""
+        cores = Counter(vcpu // self.threads for vcpu in vcpus)
         sockets = {core // self.cores_of_socket for core in cores}
         return len(sockets), len(cores), max(cores.values(), default=0)
 
     def across(self, cells: Sequence[GuestNode]) -> tuple[str, range] | None:
-        """The smallest part with vCPUs in several cells: its kind and its vCPUs."""
+        """Returns the smallest part of the topology whose vCPUs are in several cells: its kind and
+        its vCPUs. None if there is no such part."""
         home = {vcpu: cell.index for cell in cells for vcpu in cell.vcpus}
         cluster = self.threads * self.cores
         sizes = {cluster: "cluster", cluster * self.clusters: "die"}
@@ -58,8 +66,8 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """As few sockets as possible, none of which is in two cells, of the same cores and threads;
-        None where the threads of a core are in two cells."""
+        """Returns a topology with the same cores and threads, and as few sockets as possible, none
+        of them in two cells. None if the threads of a core are in two cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)
@@ -67,7 +75,7 @@ class CpuTopology(msgspec.Struct, frozen=True):
 
 
 class GuestNode(msgspec.Struct, frozen=True):
-    """A NUMA node of the guest. `distances` by cell."""
+    """A NUMA node of the guest (cell). `distances` are by the number of the other cell."""
 
     index: int
     vcpus: Cpus = ()
@@ -76,31 +84,32 @@ class GuestNode(msgspec.Struct, frozen=True):
 
 
 class MemoryPolicy(msgspec.Struct, frozen=True):
-    """From which nodes of the host memory comes. `nodes` is null where numad chooses them."""
+    """The host's nodes from which memory comes. `nodes` is null if numad chooses them."""
 
     mode: str
     nodes: Cpus | None = None
 
 
 class HugePages(msgspec.Struct, frozen=True):
-    """Pages of this size back these cells; null: of the host's default size, all other cells."""
+    """Huge pages of this size that back these cells. `size` is null for the host's default size,
+    `cells` for all other cells."""
 
     size: int | None = None
     cells: Cpus | None = None
 
 
 class BusAddress(msgspec.Struct, frozen=True):
-    """An address on the domain's PCI buses; a bus is the index of a controller."""
+    """An address on the domain's PCI buses. A bus has the index of its controller."""
 
-    bus: int
-    slot: int
-    function: int
+    bus: int = 0
+    slot: int = 0
+    function: int = 0
     domain: int = 0
 
 
 class Controller(msgspec.Struct, frozen=True):
-    """A PCI controller. One that has a root bus of its own (an expander) has its number and,
-    maybe, the cell that it is of."""
+    """A PCI controller. An expander has a root bus of its own: `bus_number` is its number, and
+    `cell` the cell that it belongs to."""
 
     index: int
     model: str
@@ -114,8 +123,9 @@ class Controller(msgspec.Struct, frozen=True):
 
 
 class HostDevice(msgspec.Struct, frozen=True):
-    """A PCI function of the host that is passed through. `source` is its address there, as sysfs
-    writes it; `guest` where the guest is to find it, if the domain says; `element` its text."""
+    """A PCI function of the host that is passed through. `source` is its address on the host, as
+    sysfs writes it; `guest` is its address in the guest, null if the domain leaves it open;
+    `element` is its XML."""
 
     source: str
     guest: BusAddress | None = None
@@ -123,20 +133,23 @@ class HostDevice(msgspec.Struct, frozen=True):
     element: str = ""
 
 
-class AddedMemory(msgspec.Struct, frozen=True):
-    """A memory device (DIMM, virtio-mem): bytes that a cell has more, once the guest uses them."""
-
-    cell: int | None
-    size: int
-
-
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """`form` is what it is written for. `vcpus` counts those that can be, `enabled` are those there
-    at the start. `cpuset` is where what has no pin of its own runs. `memory` is all, with memory
-    devices; `current_memory` what a balloon leaves of it. `running`: written of a running domain.
-    `cpu` is the model of its CPU, or the mode that takes the host's; null: QEMU's default. `iommu`
-    is the guest's own. `elements` has the text of those elements that a better placement changes,
-    by name; `refused` what libvirt refuses of others, and why."""
+    """A virtual machine as its definition has it.
+
+    form: The kind of definition, or the system that writes it.
+    kind: The type of hypervisor: kvm, qemu.
+    running: Whether the definition is of the domain as it runs.
+    vcpus: The most vCPUs that it can have; `enabled` are there at the start.
+    automatic: Whether numad chooses CPUs and nodes at each start.
+    cpuset: Where vCPUs and the emulator run that have no pin of their own.
+    memory: All memory in bytes, with memory devices; `current_memory` is what a balloon leaves.
+    cpu: The CPU's model, or the mode that takes the host's; null: QEMU's default.
+    features: The policies of the CPU's features.
+    iommu: The model of the guest's own IOMMU; `iommu_caches`: its driver's caching_mode is on.
+    added_memory: The bytes of memory devices (DIMM, virtio-mem) by their cell.
+    mediated: How many mediated devices (vGPUs) are passed through.
+    elements: The texts of those elements that a better placement changes, by name.
+    refused: What libvirt refuses of other elements, and why."""
 
     name: str
     form: str = "libvirt"
@@ -155,43 +168,60 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     iothread_pins: dict[int, Cpus] = {}
     memory: int | None = None
     current_memory: int | None = None
-    added_memory: tuple[AddedMemory, ...] = ()
+    added_memory: dict[int | None, int] = {}
     policy: MemoryPolicy | None = None
     cell_policies: dict[int, MemoryPolicy] = {}
     topology: CpuTopology | None = None
     cpu: str | None = None
     features: dict[str, str] = {}
     iommu: str | None = None
+    iommu_caches: bool = False
     cells: tuple[GuestNode, ...] = ()
     huge_pages: tuple[HugePages, ...] = ()
     controllers: tuple[Controller, ...] = ()
     devices: tuple[HostDevice, ...] = ()
-    mediated: tuple[str, ...] = ()
+    mediated: int = 0
     elements: dict[str, str] = {}
     refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def bytes(self) -> int | None:
-        """All memory: the sum of the cells, which outweighs `memory`, and of memory devices."""
+        """All memory: the sum of the cells and of memory devices. Without cells, it is `memory`."""
         if not self.cells:
             return self.memory
-        added = sum(device.size for device in self.added_memory)
-        return sum(cell.memory for cell in self.cells) + added
+        return sum(cell.memory for cell in self.cells) + sum(self.added_memory.values())
 
     def pin_of(self, vcpu: int) -> Cpus | None:
-        """The host's CPUs that a vCPU may use; null: all of them, or those that numad chooses."""
+        """Returns the host's CPUs that a vCPU may use; null for all of them, or if numad chooses
+        them."""
         return self.vcpu_pins.get(vcpu, None if self.automatic else self.cpuset)
+
+    @property
+    def other_pins(self) -> dict[str, Cpus | None]:
+        """The pins of the emulator and of each IO thread, by their names; null for a thread without
+        a pin."""
+        threads = {f"IO thread {n}": self.iothread_pins.get(n) for n in self.iothreads}
+        return {"emulator": self.emulator_pin, **threads}
+
+    def hides_threads(self, vendor: str | None) -> bool:
+        """Whether a guest takes the threads of a core for cores, as the CPU lacks AMD's `topoext`.
+        The models EPYC have it and host-model takes the host's; host-passthrough and QEMU's older
+        models lack it. `vendor` is of the host's CPU, which an emulated CPU does not have."""
+        by_model = "require" if (self.cpu or "").startswith(("EPYC", "host-model")) else "disable"
+        is_off = self.features.get("topoext", by_model) in ("disable", "forbid")
+        is_x86 = self.kind != "qemu" and self.arch in (None, *X86)
+        return vendor == "AuthenticAMD" and is_x86 and is_off
 
     def policy_of(self, cell: int) -> MemoryPolicy | None:
         return self.cell_policies.get(cell, self.policy)
 
     def cell_of(self, device: HostDevice) -> int | None:
-        """The cell of the expander that a device is below; null if it is below none."""
+        """Returns the cell of the expander above a device; null if there is none."""
         route = self.route_to(device)
         return None if route is None else route.cell
 
     def route_to(self, device: HostDevice) -> PciRoute | None:
-        """The way to a device from its root bus; null if the domain does not say."""
+        """Returns the way from a root bus to a device; null if the domain does not say it."""
         steps: list[tuple[int, int]] = []
         controllers = {controller.index: controller for controller in self.controllers}
         address = device.guest
@@ -209,9 +239,9 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PciRoute(msgspec.Struct, frozen=True):
-    """The way to a PCI function: a root bus of the guest (null: an expander's, whose number the
-    domain leaves open), and slot and function at each bridge and of the function itself. Numbers of
-    the buses between are the firmware's to choose."""
+    """The way to a PCI function: the guest's root bus, then slot and function at each bridge and of
+    the function itself. `root_bus` is null for an expander whose number the domain leaves open. The
+    firmware chooses the numbers of the buses between."""
 
     root_bus: int | None
     steps: tuple[tuple[int, int], ...]
@@ -219,6 +249,9 @@ class PciRoute(msgspec.Struct, frozen=True):
 
 
 Role = Literal["guest", "host"]
+X86 = ("x86_64", "i686")
+TOPOEXT = "# In <cpu>: <feature policy='require' name='topoext'/>"
+"""The remedy for a guest that takes threads for cores."""
 
 
 # CPUs and nodes as libvirt lists them: `0-3,^2,8` is 0, 1, 3 and 8.
@@ -231,18 +264,16 @@ _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})", re.ASCII)
 
 
 def parse_cpu_set(text: str) -> tuple[int, ...]:
-    """The numbers, ascending. Raises ValueError for what libvirt refuses, too: a piece that is no
-    number or range, a range that falls, a number that is too large, an empty list."""
+    """Returns the numbers of a list, ascending. Raises ValueError for what libvirt refuses: a piece
+    that is no number or range, a range that falls, a number that is too large, an empty list."""
     found: set[int] = set()
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
-        if match is None:
+        if match is None or (match[1] and match[3]):
             raise ValueError(f"{piece.strip()[:40]!r} is not a number or range")
         first, last = int(match[2]), int(match[3] or match[2])
-        if last >= MOST:
-            raise ValueError(f"{last} is beyond {MOST - 1}, the highest that libvirt takes")
-        if last < first or (match[1] and match[3]):
-            raise ValueError(f"{piece.strip()!r} is not a range")
+        if not first <= last < MOST:
+            raise ValueError(f"{piece.strip()!r} is no range of numbers from 0 to {MOST - 1}")
         if match[1]:
             found.discard(first)
         else:
@@ -253,22 +284,18 @@ def parse_cpu_set(text: str) -> tuple[int, ...]:
 
 
 def length(text: str) -> int:
-    """About how many numbers a list has, without making it."""
+    """Returns about how many numbers a list has, without building the list."""
     ends = ((int(low), min(int(high), MOST)) for low, high in _RANGE.findall(text))
     return text.count(",") + 1 + sum(max(0, high - low) for low, high in ends)
 
 
 # Sizes as libvirt writes them, with units.
 
-_POWERS = {"k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
-
 
 def scale(unit: str) -> int:
-    """Bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if it is unknown."""
-    if unit.lower() in ("b", "bytes"):
-        return 1
-    match = re.fullmatch(r"([kmgtpe])(i?b)?", unit, re.IGNORECASE)
+    """Returns the bytes of a unit (`KiB`, `MB`, `b`). Raises InputError if the unit is unknown."""
+    match = re.fullmatch(r"([kmgtpe]?)(i?b)|([kmgtpe])|bytes", unit, re.IGNORECASE)
     if match is None:
         raise InputError(f"the unit {unit[:40]!r} is unknown: give KiB, MiB or GiB")
-    power = _POWERS[match[1].lower()]
-    return int(1000 ** (power // 10)) if (match[2] or "").lower() == "b" else 1 << power
+    power = "_kmgtpe".index((match[1] or match[3] or "_").lower())
+    return int((1000 if (match[2] or "").lower() == "b" else 1024) ** power)

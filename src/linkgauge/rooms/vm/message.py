@@ -1,8 +1,9 @@
-"""What a guest asks of its host's administrator, as a message, the cheapest wish first."""
+"""Writes the message in which a guest asks its host's administrator for changes, the cheapest
+first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from linkgauge.judge.findings import Finding
 from linkgauge.judge.remedies import COMPARE_ON_HOST
@@ -28,21 +29,17 @@ _GRAVE = ("fail", "warn")
 
 
 def message(findings: Sequence[Finding], domain: Domain | None) -> tuple[str, ...]:
-    """Lines to send; none if nothing is wrong that only the host can mend, or it is of another
-    guest."""
+    """Returns the lines of the message. There are none if the host can mend nothing, or if the
+    domain belongs to another guest."""
     if any(one.check == "domain-uuid" for one in findings):
         return ()
-    lines = [line for cost, checks in _COSTS for line in _wishes(cost, checks, findings)]
+    lines = list[str]()
+    for cost, checks in _COSTS:
+        found = [one for one in findings if one.check in checks and one.severity in _GRAVE]
+        lines += [cost, *(f"- {one.subject}: {one.found}" for one in found)] if found else []
     if not lines:
         return ()
     name = f" {domain.name}" if domain is not None and domain.name.isprintable() else ""
     uuid = f" (UUID {domain.uuid})" if domain is not None and domain.uuid else ""
     asked = f"Please look at the virtual machine{name}{uuid}. Inside it, linkgauge found:"
     return (asked, *lines, "To see the rest and the XML to use:", COMPARE_ON_HOST[-1])
-
-
-def _wishes(cost: str, checks: Sequence[str], findings: Sequence[Finding]) -> Iterator[str]:
-    found = [one for one in findings if one.check in checks and one.severity in _GRAVE]
-    if found:
-        yield cost
-        yield from (f"- {one.subject}: {one.found}" for one in found)

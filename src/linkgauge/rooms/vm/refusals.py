@@ -1,20 +1,18 @@
-"""Rules of libvirt about a domain's elements, of which no other check keeps anything: each rule is
-a function from the XML to what libvirt refuses of it, as a name and a sentence.
+"""Rules of libvirt about elements that no other check covers. Each rule is a function from the XML
+to the name of an element and the reason why libvirt refuses it.
 
 Source: libvirt's src/conf/numa_conf.c, domain_validate.c, domain_postparse.c and
-src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err.
-"""
+src/qemu/qemu_validate.c, and its tests in tests/qemuxmlconfdata/*.err."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
-from linkgauge.model.printable import printable
-
-from .domain import parse_cpu_set, scale
+from . import xml_values as xml
+from .domain import parse_cpu_set
 
 Refusal = tuple[str, str]
 _HOSTS = ("host-passthrough", "maximum")
@@ -28,11 +26,11 @@ def refused(root: Element) -> tuple[Refusal, ...]:
 
 
 def _cpu(root: Element) -> Iterator[Refusal]:
-    mode = _said(root.find("cpu"), "mode")
+    mode = xml.said(root.find("cpu"), "mode")
     if root.get("type") == "qemu" and mode == "host-passthrough":
         yield "cpu", "mode host-passthrough needs KVM, and the domain's type is qemu"
     cache = root.find("cpu/cache")
-    how, level = _said(cache, "mode"), _said(cache, "level")
+    how, level = xml.said(cache, "mode"), xml.said(cache, "level")
     if how == "emulate" and level != "3":
         yield "cache", "mode emulate is possible only with level 3"
     if how == "passthrough" and mode not in _HOSTS:
@@ -44,103 +42,86 @@ def _cpu(root: Element) -> Iterator[Refusal]:
     if features.get("sve") == "disable" and "require" in wide:
         yield "cpu", "feature sve is disabled, but lengths of its vectors are required"
     address = root.find("cpu/maxphysaddr")
-    if _said(address, "mode") == "passthrough" and _said(address, "bits"):
+    if xml.said(address, "mode") == "passthrough" and xml.said(address, "bits"):
         yield "maxphysaddr", "mode passthrough takes no number of bits"
 
 
 def _threads(root: Element) -> Iterator[Refusal]:
-    """Scheduling of threads: each has one, and belongs to the domain."""
+    """Finds schedulers for threads that have two of them, or that the domain does not have."""
     for tag, key in (("vcpusched", "vcpus"), ("iothreadsched", "iothreads")):
-        lists = [_numbers(element, key) for element in root.iterfind(f"cputune/{tag}")]
-        counts = Counter(number for numbers in lists for number in numbers)
-        if twice := [number for number, times in counts.items() if times > 1]:
+        elements = root.iterfind(f"cputune/{tag}")
+        lists = [xml.attribute(one, key, parse_cpu_set) or () for one in elements]
+        counts = Counter(one for numbers in lists for one in numbers)
+        if twice := [one for one, times in counts.items() if times > 1]:
             yield tag, f"{key} {min(twice)} is in two of these elements"
-        if tag == "iothreadsched" and counts and "iothreadids" not in {one.tag for one in root}:
-            there = root.findtext("iothreads") or "0"
-            if there.strip().isdecimal() and max(counts) > int(there[:9]):
-                yield tag, f"it names IO thread {max(counts)}, which the domain does not have"
+        there = xml.content(root.find("iothreads"), xml.number) or 0
+        if (
+            tag == "iothreadsched"
+            and root.find("iothreadids") is None
+            and max(counts, default=0) > there
+        ):
+            yield tag, f"it names IO thread {max(counts)}, which the domain does not have"
 
 
 def _memory(root: Element) -> Iterator[Refusal]:
     cells = root.findall("cpu/numa/cell")
     if root.find("memory") is None and not cells:
         yield "memory", "neither <memory> nor cells give its size"
-    arch = _said(root.find("os/type"), "arch")
+    arch = xml.said(root.find("os/type"), "arch")
     if root.find("maxMemory") is not None and not cells and arch not in _OWN_NODES:
         yield "maxMemory", "memory can be added only to a domain with cells (<numa>)"
     elif root.find("devices/memory/target/node") is not None and root.find("maxMemory") is None:
         yield "memory device", "memory devices need <maxMemory>"
     for cell in cells:
-        size = cell.get("memory", "")
-        if size.isdecimal() and int(size[:20]) * scale(cell.get("unit") or "KiB") > _MOST:
+        if (xml.attribute(cell, "memory", xml.sized_in(cell.get("unit"))) or 0) > _MOST:
             yield "cell", "its memory is beyond 2^63 bytes, once it is rounded up to a MiB"
         if cell.get("memAccess", "shared") not in ("shared", "private", "default"):
             yield "cell", "memAccess is neither shared nor private"
     pages = root.findall("memoryBacking/hugepages/page")
     if sum(not (cells and page.get("nodeset")) for page in pages) > 1:
-        yield (
-            "hugepages",
-            "two sizes are for all memory: keep one, or give one of them cells (nodeset)",
-        )
+        twice = "two sizes are for all memory: keep one, or give one of them cells (nodeset)"
+        yield "hugepages", twice
 
 
 def _added(root: Element) -> Iterator[Refusal]:
-    """Memory devices at addresses of the guest that overlap."""
-    ends = -1
-    for start, size in sorted(_ranges(root)):
-        if start < ends:
-            yield "memory device", f"two of them overlap at the guest's address {start:#x}"
-        ends = max(ends, start + size)
-
-
-def _ranges(root: Element) -> Iterator[tuple[int, int]]:
-    for target in root.iterfind("devices/memory/target"):
-        base, size = _said(target.find("address"), "base"), target.find("size")
-        with suppress(ValueError):
-            if base is not None and size is not None:
-                yield int(base, 0), int(size.text or "") * scale(size.get("unit") or "KiB")
+    """Finds memory devices whose addresses in the guest overlap."""
+    targets = root.findall("devices/memory/target")
+    starts = [xml.attribute(one.find("address"), "base", xml.register) for one in targets]
+    sizes = [xml.size_of(one.find("size")) or 0 for one in targets]
+    placed = sorted((at, size) for at, size in zip(starts, sizes, strict=True) if at is not None)
+    for (start, size), (after, _) in pairwise(placed):
+        if after < start + size:
+            yield "memory device", f"two of them overlap at the guest's address {after:#x}"
 
 
 def _policies(root: Element) -> Iterator[Refusal]:
     memory, cells = root.find("numatune/memory"), root.findall("numatune/memnode")
-    placement = _said(memory, "placement")
-    by_vcpu = _said(root.find("vcpu"), "placement") == "auto" and memory is not None
-    automatic = placement == "auto" or (by_vcpu and _said(memory, "nodeset") is None)
-    if placement == "static" and _said(memory, "nodeset") is None:
+    placement = xml.said(memory, "placement")
+    by_vcpu = xml.said(root.find("vcpu"), "placement") == "auto" and memory is not None
+    automatic = placement == "auto" or (by_vcpu and xml.said(memory, "nodeset") is None)
+    if placement == "static" and xml.said(memory, "nodeset") is None:
         yield "numatune", "placement is static, but <memory> has no nodeset"
     elif cells and automatic:
         yield "memnode", "cells cannot be bound while numad chooses the nodes (placement auto)"
     modes = [(one.get("mode") or "strict") == "restrictive" for one in cells]
-    if memory is not None and {*modes} - {_said(memory, "mode") == "restrictive"}:
+    if memory is not None and {*modes} - {xml.said(memory, "mode") == "restrictive"}:
         yield "memnode", "restrictive must be the mode of <memory> and of each cell, or of none"
 
 
 def _expanders(root: Element) -> Iterator[Refusal]:
-    """The default host bridge of pseries has no node of its own."""
+    """Finds a cell at the default host bridge of pseries, which can have none."""
     for one in root.iterfind("devices/controller[@model='pci-root']"):
         if one.get("index") == "0" and one.find("target/node") is not None:
             yield "controller", "the PCI controller of index 0 cannot belong to a cell"
 
 
 def _shared(root: Element) -> Iterator[Refusal]:
-    """Programs beside QEMU reach the guest's memory only where it is shared."""
+    """Finds programs that need shared memory to reach the guest's, without it."""
     users = root.iterfind("devices/interface[@type='vhostuser']/backend[@type='passt']")
-    access = _said(root.find("memoryBacking/access"), "mode")
+    access = xml.said(root.find("memoryBacking/access"), "mode")
     kinds = {cell.get("memAccess") for cell in root.iterfind("cpu/numa/cell")}
     if next(users, None) is not None and access != "shared" and "shared" not in kinds:
         yield "memoryBacking", "passt needs shared memory: <access mode='shared'/>"
 
 
 _RULES = (_cpu, _threads, _memory, _added, _policies, _expanders, _shared)
-
-
-def _said(element: Element | None, name: str) -> str | None:
-    text = None if element is None else element.get(name)
-    return None if text is None else printable(text)[:40]
-
-
-def _numbers(element: Element, name: str) -> tuple[int, ...]:
-    try:
-        return parse_cpu_set(element.get(name, ""))
-    except ValueError:
-        return ()

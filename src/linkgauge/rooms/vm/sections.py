@@ -1,19 +1,19 @@
-"""What was found of a virtual machine, for people and programs."""
+"""Shows the findings of a virtual machine, and the XML to use, to people and programs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from shlex import quote
-from typing import NamedTuple
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.etree.ElementTree import Element, indent, tostring
 
 import msgspec
 from defusedxml.ElementTree import fromstring
 from rich.console import RenderableType
 
 from linkgauge.machine.tree import ranges
+from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Block, Code, Line, Problem, Prose, Span, cut, line, plain
 from linkgauge.report.files import json_document
 from linkgauge.report.results import SIMULATED
@@ -23,8 +23,9 @@ from linkgauge.report.words.remedies import steps
 from .checks import DomainFindings
 from .checks.comparison import Decision
 from .checks.planner import Suited
-from .domain import Domain, HostDevice
+from .domain import Domain, GuestNode, HostDevice
 from .message import message
+from .readers import SETTINGS
 
 _LONGEST = 60
 _HOW_TO_GET_ONE = (
@@ -35,8 +36,9 @@ _HOW_TO_GET_ONE = (
 
 
 class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` is null of a guest by itself; of a host without a domain, `running` and `defined`
-    are the names of those that it has. `vendor` is its CPU's."""
+    """What `linkgauge vm` found. `domain` is null if a guest is checked by itself, and on a host
+    without one. There, `running` and `defined` are the names of the domains that the host has.
+    `vendor` is of the machine's CPU."""
 
     decision: Decision
     domain: Domain | None = None
@@ -48,15 +50,21 @@ class DomainReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def elements(self) -> tuple[str, ...]:
-        if self.domain is None or self.judged.suited is None:
-            return ()
-        return elements_of(self.domain, self.judged.suited, self.vendor)
+        domain, suited = self.domain, self.judged.suited
+        return elements_of(domain, suited, self.vendor) if domain and suited else ()
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The settings that ask the system that writes the XML for the placement; empty if that is
+        libvirt itself."""
+        domain, suited = self.domain, self.judged.suited
+        ask = SETTINGS.get(domain.form) if domain else None
+        return tuple(ask(domain, suited)) if ask and domain and suited else ()
 
     @property
     def message(self) -> tuple[str, ...]:
-        if self.decision.role != "guest":
-            return ()
-        return message(self.judged.findings, self.domain)
+        is_guest = self.decision.role == "guest"
+        return message(self.judged.findings, self.domain) if is_guest else ()
 
 
 def domain_blocks(report: DomainReport) -> Iterator[Block | RenderableType]:
@@ -84,7 +92,7 @@ def _heading(report: DomainReport) -> Line:
 
 
 def shown_name(name: str) -> str:
-    """A name, which may be long or none."""
+    """Returns a name, cut if it is long; `without a name` if it is empty."""
     return cut(name, _LONGEST) or "without a name"
 
 
@@ -105,7 +113,11 @@ def _placement(report: DomainReport, domain: Domain, judged: DomainFindings) -> 
     elif lines:
         name = quote(domain.name) if domain.name.isprintable() else "NAME"
         where = f"virsh edit {name}; replace its own elements, and add the controllers"
-        if domain.form != "libvirt":
+        if report.settings:
+            asked = [text for setting in report.settings for text in setting.splitlines()]
+            yield Code(plain(f"To ask {domain.form} for:", "strong"), asked)
+            where = f"what that comes to; {domain.form} writes it anew at each start"
+        elif domain.form != "libvirt":
             where = f"as libvirt would have it; {domain.form} has options of its own"
         yield Code(plain(f"XML to use ({where}):", "strong"), lines)
         if judged.suited and judged.suited.device_cells and not has_expanders(domain):
@@ -131,6 +143,7 @@ def domain_document(report: DomainReport) -> str:
             "findings": report.judged.findings,
             "counts": Counter(finding.severity for finding in report.judged.findings),
             "xml": report.elements,
+            "settings": report.settings,
             "message": report.message,
         }
     )
@@ -144,7 +157,7 @@ _BUSES = 256
 
 
 def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tuple[str, ...]:
-    """Those that differ from the domain's, each well-formed; `vendor` is of the host's CPU."""
+    """Returns the XML of the elements that a placement changes. `vendor` is of the host's CPU."""
     made = (
         _vcpu(domain),
         _cputune(domain, suited),
@@ -153,12 +166,13 @@ def elements_of(domain: Domain, suited: Suited, vendor: str | None = None) -> tu
         _cpu(domain, suited, vendor),
     )
     texts = {element.tag: text_of(element) for element in made if element is not None}
-    changed = (text for tag, text in texts.items() if text != _as_is(domain, tag))
+    changed = (text for tag, text in texts.items() if text != text_of(_own(domain, tag)))
     return (*changed, *map(text_of, _devices(domain, suited)))
 
 
 def text_of(element: Element) -> str:
-    """Its text: indented, without anything that is not printable ASCII."""
+    """Returns the indented text of an element. Characters other than printable ASCII are
+    escaped."""
     indent(element)
     element.tail = None
     text = tostring(element, encoding="us-ascii").decode()
@@ -167,9 +181,8 @@ def text_of(element: Element) -> str:
 
 
 def _own(domain: Domain, tag: str) -> Element:
-    """A copy of the domain's element; an empty one if it has none."""
-    text = domain.elements.get(tag)
-    return Element(tag) if text is None else _parsed(text)
+    """Returns a copy of the domain's element; an empty element if the domain has none."""
+    return _parsed(domain.elements.get(tag, f"<{tag}/>"))
 
 
 def _parsed(text: str) -> Element:
@@ -177,9 +190,10 @@ def _parsed(text: str) -> Element:
     return element
 
 
-def _as_is(domain: Domain, tag: str) -> str | None:
-    text = domain.elements.get(tag)
-    return None if text is None else text_of(_parsed(text))
+def _made(tag: str, attributes: dict[str, str], *inside: Element) -> Element:
+    element = Element(tag, attributes)
+    element.extend(inside)
+    return element
 
 
 def _without(element: Element, *tags: str) -> Element:
@@ -189,7 +203,7 @@ def _without(element: Element, *tags: str) -> Element:
 
 
 def _vcpu(domain: Domain) -> Element | None:
-    """Only where numad would choose."""
+    """Returns <vcpu> without numad's placement; None if numad is not used."""
     if not domain.automatic:
         return None
     element = _own(domain, "vcpu")
@@ -217,25 +231,25 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
 
 
 def _numatune(suited: Suited) -> Element | None:
-    """All memory bound to the nodes, that of each cell to its own."""
+    """Returns <numatune>, which binds the memory to the nodes and that of each cell to its own
+    node."""
     if not suited.nodes:
         return None
-    element = Element("numatune")
-    nodes = {node for at in suited.nodes.values() for node in at}
-    SubElement(element, "memory", mode="strict", nodeset=ranges(nodes))
-    if len(suited.nodes) > 1:
-        for cell, at in suited.nodes.items():
-            SubElement(element, "memnode", cellid=str(cell), mode="strict", nodeset=ranges(at))
-    return element
+    nodes = {*chain(*suited.nodes.values())}
+    cells = [
+        Element("memnode", cellid=str(cell), mode="strict", nodeset=ranges(at))
+        for cell, at in suited.nodes.items()
+        if len(suited.nodes) > 1
+    ]
+    return _made("numatune", {}, Element("memory", mode="strict", nodeset=ranges(nodes)), *cells)
 
 
 def _memory_backing(domain: Domain, suited: Suited) -> Element | None:
     if suited.page_size is None:
         return None
     element = _without(_own(domain, "memoryBacking"), "hugepages")
-    pages = Element("hugepages")
-    SubElement(pages, "page", size=str(suited.page_size // _KIB), unit="KiB")
-    element.insert(0, pages)
+    page = Element("page", size=str(suited.page_size // _KIB), unit="KiB")
+    element.insert(0, _made("hugepages", {}, page))
     return element
 
 
@@ -248,68 +262,50 @@ def _cpu(domain: Domain, suited: Suited, vendor: str | None) -> Element | None:
         element.set("mode", "host-passthrough")
     if topology != domain.topology:
         _without(element, "topology")
-        parts = {name: getattr(topology, name) for name in topology.__struct_fields__}
-        shown = {name: str(n) for name, n in parts.items() if n > 1 or name != "clusters"}
-        element.insert(_place(element), Element("topology", shown))
-    if topology.threads > 1 and vendor == "AuthenticAMD" and "topoext" not in domain.features:
-        SubElement(element, "feature", policy="require", name="topoext")
+        behind = sum(child.tag in ("model", "vendor") for child in element)
+        element.insert(behind, _parsed(str(topology)))
+    adds = domain.hides_threads(vendor) and "topoext" not in domain.features
+    if topology.threads > 1 and adds:
+        element.append(Element("feature", policy="require", name="topoext"))
     if suited.cells and suited.cells != domain.cells:
-        _without(element, "numa")
-        numa = SubElement(element, "numa")
-        for cell in suited.cells:
-            made = SubElement(
-                numa, "cell", id=str(cell.index), cpus=ranges(cell.vcpus),
-                memory=str(cell.memory // _KIB), unit="KiB",
-            )  # fmt: skip
-            if cell.distances:
-                far = SubElement(made, "distances")
-                for other, distance in cell.distances.items():
-                    SubElement(far, "sibling", id=str(other), value=str(distance))
+        _without(element, "numa").append(_made("numa", {}, *map(_cell, suited.cells)))
     return element
 
 
-def _place(element: Element) -> int:
-    """Behind the model and the vendor."""
-    return sum(child.tag in ("model", "vendor") for child in element)
-
-
-class _Port(NamedTuple):
-    """The functions of a device, which share a root port, and the cell that they are near to."""
-
-    cell: int
-    devices: list[HostDevice]
+def _cell(cell: GuestNode) -> Element:
+    size = {"memory": str(cell.memory // _KIB), "unit": "KiB"}
+    far = [Element("sibling", id=str(n), value=str(at)) for n, at in cell.distances.items()]
+    inside = [_made("distances", {}, *far)] if far else []
+    return _made("cell", {"id": str(cell.index), "cpus": ranges(cell.vcpus), **size}, *inside)
 
 
 def _devices(domain: Domain, suited: Suited) -> Iterator[Element]:
-    """For the cards that are at no cell or at another than their node's: an expander for each cell,
-    a root port for each card, and their functions there. None where the machine has no expanders.
-    """
+    """Yields an expander for each cell, a root port for each card and the card's functions, for
+    cards that are at no cell or at a wrong one. Yields nothing if the machine has no expanders."""
     known = [one for one in domain.devices if one.source in suited.device_cells]
     home = {_slot(one): suited.device_cells[one.source] for one in known}
     misplaced = {_slot(one) for one in known if home[_slot(one)] != domain.cell_of(one)}
     if not misplaced or not has_expanders(domain):
         return
-    ports: dict[str, _Port] = {}
-    for device in domain.devices:
-        slot = _slot(device)
-        if slot in misplaced:
-            ports.setdefault(slot, _Port(home[slot], [])).devices.append(device)
+    cards = grouped((_slot(one), one) for one in domain.devices if _slot(one) in misplaced)
+    at_cell = grouped((home[slot], card) for slot, card in cards.items())
     indexes = count(max((one.index for one in domain.controllers), default=0) + 1)
     numbers = [one.bus_number for one in domain.controllers if one.bus_number]
     next_bus = min(numbers, default=_BUSES)
-    for cell in sorted({port.cell for port in ports.values()}):
-        inside = [port for port in ports.values() if port.cell == cell]
+    for cell in sorted(at_cell):
         expander = next(indexes)
-        next_bus -= len(inside) + 1
+        next_bus -= len(at_cell[cell]) + 1
         yield _expander(expander, next_bus, cell)
-        for place, port in enumerate(inside):
+        for place, card in enumerate(at_cell[cell]):
             index = next(indexes)
-            yield _root_port(index, expander, place)
-            yield from (_moved(device, index, port) for device in port.devices)
+            yield _controller(
+                index, "pcie-root-port", Element("address", _address(expander, place))
+            )
+            yield from (_moved(device, index, card) for device in card)
 
 
 def _slot(device: HostDevice) -> str:
-    """The functions of a card share it."""
+    """Returns the address of a card, which its functions share."""
     return device.source.rpartition(".")[0]
 
 
@@ -320,29 +316,30 @@ def has_expanders(domain: Domain) -> bool:
 
 
 def _expander(index: int, bus_number: int, cell: int) -> Element:
-    element = Element("controller", type="pci", index=str(index), model="pcie-expander-bus")
-    target = SubElement(element, "target", busNr=str(bus_number))
-    SubElement(target, "node").text = str(cell)
-    return element
+    node = Element("node")
+    node.text = str(cell)
+    return _controller(
+        index, "pcie-expander-bus", _made("target", {"busNr": str(bus_number)}, node)
+    )
 
 
-def _root_port(index: int, bus: int, slot: int) -> Element:
-    element = Element("controller", type="pci", index=str(index), model="pcie-root-port")
-    SubElement(element, "address", _address(bus, slot, 0))
-    return element
+def _controller(index: int, model: str, inside: Element) -> Element:
+    return _made("controller", {"type": "pci", "index": str(index), "model": model}, inside)
 
 
-def _moved(device: HostDevice, bus: int, port: _Port) -> Element:
-    """The device behind the root port, with the function that it has on the host."""
+def _moved(device: HostDevice, bus: int, card: Sequence[HostDevice]) -> Element:
+    """Returns the device behind the root port. It keeps the function that it has on the host."""
+    functions = {one.source: int(one.source[-1], 16) for one in card}
+    function = functions[device.source] - min(functions.values())
+    address = _address(bus, 0, function)
+    if function == 0 and len(card) > 1:
+        address["multifunction"] = "on"
     element = _without(_parsed(device.element), "address")
-    function = int(device.source[-1], 16)
-    firsts = min(int(one.source[-1], 16) for one in port.devices)
-    several = {"multifunction": "on"} if function == firsts and len(port.devices) > 1 else {}
-    SubElement(element, "address", _address(bus, 0, function - firsts) | several)
+    element.append(Element("address", address))
     return element
 
 
-def _address(bus: int, slot: int, function: int) -> dict[str, str]:
+def _address(bus: int, slot: int, function: int = 0) -> dict[str, str]:
     return {
         "type": "pci", "domain": "0x0000", "bus": f"{bus:#04x}", "slot": f"{slot:#04x}",
         "function": f"{function:#x}",

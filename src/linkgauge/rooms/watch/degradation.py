@@ -41,8 +41,8 @@ class WatchedCell(NamedTuple):
 
 
 class _State:
-    """The state of a cell: its usual figures, how many measurements in a row were slow or good, and
-    the time since which it is degraded (seconds)."""
+    """The state of a cell. `usual` are its usual figures. `slow` and `good` count measurements in a
+    row. `since` is the time in seconds since which the cell is degraded, or None."""
 
     def __init__(self) -> None:
         self.usual: deque[float] = deque(maxlen=MOST)
@@ -52,17 +52,17 @@ class _State:
 
 
 class Degradation:
-    """Follows cells. A figure is slow if it is worse than the usual figure by more than `least`,
-    and by more than earlier figures scatter. A figure that is `low` compared with the expectation
-    is slow, too."""
+    """Finds degraded cells. A figure is slow if it is worse than the usual figure by more than
+    `least`, and by more than earlier figures vary. A figure that is low compared with the
+    expectation is slow, too."""
 
     def __init__(self, least: float) -> None:
         self._least = least
         self._cells: dict[SeriesId, _State] = {}
 
     def learn(self, runs: Iterable[EarlierRun], better: Mapping[SheetId, Better]) -> None:
-        """Learns the usual figures of cells in these tables from earlier runs, the latest run
-        first."""
+        """Learns the usual figures of cells from earlier runs, the latest run first. `better` has
+        the tables to learn from."""
         series: dict[SeriesId, list[float]] = {}
         for run in runs:
             for figure in run.figures:
@@ -74,9 +74,8 @@ class Degradation:
             self._cells.setdefault(cell, _State()).usual.extend(usual)
 
     def _usual(self, figures: Sequence[float], *, is_rate: bool) -> Sequence[float]:
-        """Returns the usual figures: those of the latest level over time. If the latest level is
-        far worse than the previous level, returns those of the previous level. A figure that got
-        worse and stayed so therefore does not become usual."""
+        """Returns the figures since the last lasting change. If that change made the figures far
+        worse, returns those before it. A lasting loss thus never becomes usual."""
         changes = change_points(figures)
         if not changes:
             return figures
@@ -87,7 +86,7 @@ class Degradation:
         return figures[changes[-2].at if len(changes) > 1 else 0 : last.at]
 
     def suspects(self, seen: Iterable[WatchedCell]) -> Iterator[WatchedCell]:
-        """Yields the cells that look slow and are not known to be degraded. They are measured once
+        """Yields the cells that look slow but are not known to be degraded. They are measured once
         more."""
         for one in seen:
             state = self._cells.get(one.cell)
@@ -97,8 +96,8 @@ class Degradation:
                     yield one
 
     def observe(self, seen: WatchedCell, now: float, time: str) -> Degraded | Recovered | None:
-        """Takes in a measurement at `now` (seconds) and at this time of day. Returns the event that
-        results, or None if nothing changed."""
+        """Takes in a measurement. `now` is in seconds, and `time` is the time of day. Returns the
+        event that results, or None if nothing changed."""
         state = self._cells.setdefault(seen.cell, _State())
         if seen.found.status in ("fail", "error", "timeout"):
             return self._degrade(state, seen, now, time, seen.found.status)
@@ -133,8 +132,7 @@ class Degradation:
     def _degrade(
         self, state: _State, seen: WatchedCell, now: float, time: str, why: Why
     ) -> Degraded | None:
-        """Marks a cell as degraded. Returns the event only the first time, until the cell
-        recovers."""
+        """Marks a cell as degraded. Returns an event if the cell was not degraded before."""
         state.good = 0
         is_new, state.why = state.since is None, why
         if not is_new:
@@ -172,7 +170,7 @@ class Degradation:
 
 
 def _visits(cell: CellResult) -> list[float]:
-    """Returns the median of each visit to a cell."""
+    """Returns the median of each round of samples (visit) of a cell."""
     if not cell.samples:
         return []
     by_visit = cut(cell.samples, [sum(gates) for gates in cell.visits] or [len(cell.samples)])

@@ -62,9 +62,9 @@ class WallClock:
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The request for a watch: a probe every `every` seconds, for `seconds` seconds or `probes`
-    probes, or without an end. Devices are busy for at most the share `budget` of the time. Changes
-    below `least` are ignored."""
+    """The request for a watch. A probe is made every `every` seconds, for `seconds` seconds or
+    `probes` probes; if both are None, without end. `budget` is the largest share of the time in
+    which devices may be busy. Changes below `least` are ignored."""
 
     request: RunRequest
     every: float
@@ -89,8 +89,9 @@ class Watch:
         self._began = clock.now()
 
     def carry_out(self) -> int:
-        """Makes probes until the time or the number of probes is reached. Returns the exit code.
-        After Ctrl-C or SIGTERM, reports the end and raises KeyboardInterrupt."""
+        """Makes probes until the time or the number of probes is reached, and returns the exit
+        code. Ctrl-C or SIGTERM ends the watch: its end is reported, then KeyboardInterrupt is
+        raised."""
         try:
             while True:
                 self._probe()
@@ -103,7 +104,7 @@ class Watch:
         return self._code()
 
     def _wait(self) -> bool:
-        """Waits until the next probe is due. Returns false if the watch ends before that."""
+        """Waits until the next probe is due. Returns False if the watch ends before that."""
         every, limit = self._asked.every, self._asked.seconds
         passed = self._clock.now() - self._began
         due = (math.floor(passed / every) + 1) * every
@@ -130,8 +131,8 @@ class Watch:
         )  # fmt: skip
 
     def _duty(self) -> tuple[float, float]:
-        """Returns the seconds of all whole intervals so far, and the share of this time in which
-        devices were busy."""
+        """Returns the seconds of all completed intervals, and the share of them in which devices
+        were busy."""
         elapsed = max(self._number * self._asked.every, self._clock.now() - self._began)
         return elapsed, self._busy / elapsed
 
@@ -164,8 +165,8 @@ class Watch:
         return len(chosen)
 
     def _request(self) -> RunRequest:
-        """Returns the request of a probe. On a simulated machine, the request has the number of
-        cells measured so far, which decides when faults begin."""
+        """Returns the request for a probe. On a simulated machine, it has the number of cells
+        measured so far, because this number decides when faults begin."""
         request = self._asked.request
         simulation = request.settings.simulation
         if simulation is None:
@@ -181,7 +182,7 @@ class Watch:
         return {HOST: f"{share:.0%} of the CPUs are at work"} if share > CPUS_AT_WORK else {}
 
     def _leave_alone(self, busy: dict[str, str]) -> None:
-        """Reports devices that other processes keep busy, and devices that are idle again. Each
+        """Reports devices that other processes keep busy, and devices that became idle again. Each
         change is reported once."""
         for device in self._alone.keys() - busy.keys():
             self._tell(MeasuredAgain(time=now(), device=device))
@@ -191,7 +192,7 @@ class Watch:
         self._alone = busy
 
     def _learn(self, run: Run) -> None:
-        """Learns the usual figures from the history."""
+        """Learns the usual figures from the history, before the first probe is judged."""
         if self._has_learnt:
             return
         self._has_learnt = True
@@ -202,7 +203,7 @@ class Watch:
             self._tell(ProbeFailed(time=now(), reason=str(error)))
 
     def _doubts(self, run: Run, chosen: Sequence[PlannedCell], timer: _Timer) -> tuple[CellAt, ...]:
-        """Returns the cells that look slow, as far as there is time to measure them once more."""
+        """Returns the cells that look slow, if there is time to measure them once more."""
         self._learn(run)
         judged = judge(run)
         sheets = {id(result): number for number, result in enumerate(judged.results)}
@@ -218,7 +219,7 @@ class Watch:
         return self._numbers[cell_id(seen.result, seen.found)]
 
     def _look_at(self, run: Run, folder: Path | None) -> None:
-        """Reports the changes that a probe shows, and keeps the probe."""
+        """Reports what changed in a probe, and keeps the probe."""
         measured, again = [], []
         for seen in _seen(run):
             measured.append(self._number_of(seen))
@@ -244,7 +245,7 @@ class Watch:
 
     def _code(self) -> int:
         """Returns the exit code: 3 if a cell cannot be measured now, 1 if a cell is degraded, 4 if
-        nothing was measured."""
+        nothing was measured, else 0."""
         whys = self._degradation.whys()
         if any(why in ("error", "timeout") for why in whys):
             return 3
@@ -252,7 +253,7 @@ class Watch:
 
 
 class _Timer(Observer):
-    """Times the cells of a probe. `took` has the seconds of each cell by its number in the probe.
+    """Times the cells of a probe. `took` has the seconds of each cell, by its number in the probe.
     `busy` is the time from the start of the first cell to the end of the last."""
 
     def __init__(self, clock: Clock) -> None:
@@ -275,7 +276,7 @@ class _Timer(Observer):
         self.busy = at - (self._first if self._first is not None else at)
 
     def cost(self, chosen: Sequence[PlannedCell], number: int) -> float:
-        """Returns the seconds of the cell that has this number in the whole plan."""
+        """Returns the seconds that a cell took. `number` is its number in the whole plan."""
         place = next(at for at, cell in enumerate(chosen) if cell.number == number)
         return self.took.get(place, 0.0)
 
@@ -307,8 +308,9 @@ def teller(*, as_json: bool) -> Tell:
 
 
 def begin(asked: Asked, otherwise: RunRequest | None, tell: Tell, clock: Clock) -> int:
-    """Makes a plan and watches. `otherwise` is the request to watch if `asked` has no cell on this
-    machine. Returns the exit code. Raises InputError if there is nothing to watch."""
+    """Makes a plan, watches its cells, and returns the exit code. `otherwise` is used if the
+    request in `asked` has no cell on this machine. Raises InputError if there is nothing to
+    watch."""
     with opened(asked.request) as session:
         machine, plan = session.machine, session.plan(Observer())
     if not any(able(plan)) and otherwise is not None:

@@ -1,5 +1,5 @@
-"""Chooses the cells of each probe in turn, within the budget of a watch. Devices that other
-processes use are left alone."""
+"""Chooses which cells the next probe measures, within the budget of a watch. Cells take turns.
+Devices that other processes use are left alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPAN = 0.25
 
 
 def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
-    """Returns the devices of the plan that other processes keep busy, with the reason."""
+    """Returns the devices of the plan that other processes keep busy, each with the reason."""
     found = machine.inventory.accelerators if machine.inventory is not None else ()
     used = {str(place) for _, cell in able(plan) for place in cell.places}
     mine = (one for one in found if one.memory in used)
@@ -41,8 +41,8 @@ def busy_devices(machine: Machine, plan: Plan) -> dict[str, str]:
 
 
 def _at_work(one: Accelerator) -> str | None:
-    """Describes how busy an accelerator is, or the processes that use it if its load is unknown.
-    Returns None for an idle accelerator."""
+    """Describes the load of an accelerator. If the load is unknown, names the processes that use
+    it. None for an idle accelerator."""
     others = f" (process {', '.join(map(str, one.processes[:4]))})" if one.processes else ""
     if one.utilization is not None:
         share = f"at work for {one.utilization:.0%} of the time{others}"
@@ -53,8 +53,8 @@ def _at_work(one: Accelerator) -> str | None:
 def busy_host(
     read: Callable[[], CpuTime | None] = cpu_time, wait: Callable[[float], None] = time.sleep
 ) -> float:
-    """Returns the share of the CPUs' time that is used now; 0 if the kernel does not report it.
-    Takes `SPAN` seconds, in which this process does nothing."""
+    """Returns the share of the CPUs' time that is used now, or 0 if the kernel does not report it.
+    This takes `SPAN` seconds, in which this process is idle."""
     before = read()
     began = time.monotonic()
     wait(SPAN)
@@ -75,7 +75,7 @@ def is_by_host(cell: PlannedCell) -> bool:
 
 
 def is_free(cell: PlannedCell, busy: Mapping[str, str]) -> bool:
-    """Whether no device or node of the cell is busy."""
+    """Whether all devices and nodes of the cell are free."""
     if HOST in busy and is_by_host(cell):
         return False
     return all(str(place) not in busy for place in cell.places)
@@ -92,9 +92,9 @@ the estimate at once."""
 
 
 class Rota:
-    """The cells of a plan in turn. A probe may keep devices busy for the share `budget` of `every`
-    seconds. Later probes may use the time that a probe leaves, and lose the time that it takes too
-    much."""
+    """The cells of a plan, which take turns. A probe may keep devices busy for the share `budget`
+    of `every` seconds. Time that a probe saves or exceeds is added to or taken from later
+    probes."""
 
     def __init__(self, plan: Plan, budget: float, every: float) -> None:
         self._plan = plan
@@ -109,14 +109,14 @@ class Rota:
         return len(self._turns)
 
     def begin(self) -> None:
-        """Begins a probe, and grants the probe the time of its interval."""
+        """Begins a probe, and adds the time of an interval to what the probe may use."""
         dearest = max(map(self._cost, self._turns), default=0.0)
         self._credit = min(self._credit + self._grant, max(self._grant, dearest / MARGIN))
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
-        """Returns the next free cells that fit into the time, in turn. Cells that are not free keep
-        their turn. Of a table without measurements, only one cell is chosen, since the cost of its
-        cells is only a guess."""
+        """Returns the next free cells that fit into the time. Cells that are not free keep their
+        turn. If no cell of a table was measured yet, only one is chosen, because the cost is a
+        guess."""
         left = self._credit * MARGIN
         chosen, guessed = [], set[int]()
         for turn in self._turns:
@@ -132,17 +132,17 @@ class Rota:
         return tuple(chosen)
 
     def has_room(self, number: int, spent: float) -> bool:
-        """Whether there is time to measure the cell of this number once more, after `spent`
-        seconds."""
+        """Whether there is time to measure a cell once more, after `spent` seconds. `number` is its
+        number in the plan."""
         turn = next(turn for turn in self._turns if turn.cell.number == number)
         return spent + self._cost(turn) <= self._credit
 
     def spend(self, seconds: float) -> None:
-        """Records that devices were kept busy for this long."""
+        """Records that devices were busy for this many seconds."""
         self._credit -= seconds
 
     def took(self, number: int, seconds: float) -> None:
-        """Records the seconds of the cell with this number."""
+        """Records how many seconds a cell took."""
         known = self._costs.get(number)
         if known is not None and seconds < known:
             seconds = known + _NEW * (seconds - known)
@@ -150,7 +150,8 @@ class Rota:
         self._known |= {id(turn.sheet) for turn in self._turns if turn.cell.number == number}
 
     def measured(self, numbers: Sequence[int], again: Sequence[int] = ()) -> None:
-        """Moves these cells to the end, except that cells to be measured `again` come next."""
+        """Moves the measured cells to the end of the queue. Cells to be measured `again` come next
+        instead."""
         done = [turn for turn in self._turns if turn.cell.number in numbers]
         soon = [turn for turn in done if turn.cell.number in again]
         others = [turn for turn in self._turns if turn.cell.number not in numbers]
@@ -158,8 +159,8 @@ class Rota:
         self._turns = deque((*soon, *others, *late))
 
     def _cost(self, turn: _Turn) -> float:
-        """Returns the cost of a cell in seconds: its last cost, or else the highest cost of any
-        cell, or else a guess."""
+        """Returns the cost of a cell in seconds: its last cost. If it was never measured, returns
+        the highest cost of any cell, or a guess."""
         known = self._costs.get(turn.cell.number)
         if known is not None:
             return known
@@ -167,7 +168,7 @@ class Rota:
         return max(self._costs.values(), default=guess)
 
     def plan_of(self, cells: Sequence[PlannedCell]) -> Plan:
-        """Returns the plan's tables with only these cells, numbered from 0."""
+        """Returns the plan's tables with only these cells. The cells are numbered from 0."""
         return tuple(_only(self._plan, {cell.number for cell in cells}))
 
 

@@ -1,1 +1,1 @@
-"""Collectives by NCCL, NVIDIA's library of collectives."""
+"""Collectives by NCCL."""

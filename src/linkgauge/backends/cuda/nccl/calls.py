@@ -17,7 +17,7 @@ GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 
 
 class LibraryCall(NamedTuple):
-    """A function of NCCL or of the driver, and its arguments."""
+    """A function of NCCL or of the driver, with its arguments."""
 
     name: str
     address: int
@@ -25,9 +25,13 @@ class LibraryCall(NamedTuple):
 
 
 class CollectivePart(NamedTuple):
-    """One rank's part of a collective. `place` is the part's position among the copies. `rank` is
-    the number among the `ranks` of the group. The buffers' addresses are equal if the collective is
-    in place. The size is in bytes."""
+    """One rank's part of a collective.
+
+    `place` is the index of its copy in the group of transfers.
+    `rank` is its number among the `ranks` of the collective.
+    `send` and `receive` are the addresses of its buffers, which are equal if the collective is in
+    place.
+    `size` is in bytes."""
 
     place: int
     rank: int
@@ -49,8 +53,8 @@ class CollectivePart(NamedTuple):
 
     @property
     def sends_from(self) -> int:
-        """Returns the address of the data that the rank sends. In place, this address is within the
-        receive buffer."""
+        """Returns the address of the data that the rank sends. In place, the data is in the receive
+        buffer."""
         return self.send + self.share.sends_at
 
     @property
@@ -66,9 +70,9 @@ def driver_call(name: str, *words: int) -> LibraryCall:
 def iteration(
     nccl: Nccl, parts: Sequence[CollectivePart], reductions: Sequence[int]
 ) -> list[LibraryCall]:
-    """Returns the calls of one iteration of all parts. Calls that wait for each other form an NCCL
-    group. `reductions` has the code of each part's reduction. Raises Unsupported if there are no
-    calls to make."""
+    """Returns the calls of one iteration for all parts. Calls that wait for each other are in an
+    NCCL group. `reductions` has NCCL's code for the reduction of each part. Raises Unsupported if
+    there are no calls to make."""
     by_part = [list(_steps(nccl, part, code)) for part, code in zip(parts, reductions, strict=True)]
     calls: list[LibraryCall] = []
     begin, end = _group(nccl)
@@ -91,8 +95,8 @@ def _call(nccl: Nccl, name: str, *words: int) -> LibraryCall:
 
 
 def _steps(nccl: Nccl, part: CollectivePart, reduction: int) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the calls of a part, step by step. A step begins after all parts have ended the
-    previous step."""
+    """Yields the calls of a part in steps. A step begins when all parts have ended the step
+    before."""
     work, name = part.work, _FUNCTIONS.get(part.work.collective)
     if name is None or (name in _SINCE_2_28 and not nccl.has(name)):
         yield from _MOVES[work.collective](nccl, part)
@@ -124,14 +128,14 @@ def _to_next(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]
 
 
 def _sent(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Yields the calls that send one share to each of these ranks."""
+    """Returns the calls that send one share to each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.sends_from + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclSend", place, count, peer) for peer, place in places]
 
 
 def _received(nccl: Nccl, part: CollectivePart, peers: Iterable[int]) -> list[LibraryCall]:
-    """Yields the calls that receive one share from each of these ranks."""
+    """Returns the calls that receive one share from each of these ranks."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     places = ((peer, part.receives_at + peer * share) for peer in peers)
     return [_move(nccl, part, "ncclRecv", place, count, peer) for peer, place in places]
@@ -155,9 +159,9 @@ def _from_root(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCal
 
 
 def _hypercube(nccl: Nccl, part: CollectivePart) -> Iterator[Sequence[LibraryCall]]:
-    """Yields the steps of a hypercube. First the rank's own share is copied to its place. Then each
-    step stands for one bit of the rank's number. In a step, the rank exchanges all shares so far
-    with the rank whose number differs in that bit."""
+    """Yields the steps of a hypercube. The first step copies the rank's own share to its place.
+    Then there is one step for each bit of the rank's number. In it, the rank exchanges all shares
+    that it has with the rank whose number differs in this bit."""
     count, share = part.counts.count, part.counts.count * part.work.number.bytes
     own = part.receive + part.rank * share
     if part.sends_from == own or not share:
@@ -187,8 +191,7 @@ _FUNCTIONS: Mapping[CollectiveName, str] = {
     "scatter": "ncclScatter",
 }
 _SINCE_2_28 = ("ncclAlltoAll", "ncclGather", "ncclScatter")
-"""The calls that exist since NCCL 2.28. Earlier versions need sends and receives instead, as all
-other patterns do."""
+"""Functions that exist since NCCL 2.28. Earlier versions need sends and receives instead."""
 _MOVES: Mapping[
     CollectiveName, Callable[[Nccl, CollectivePart], Iterator[Sequence[LibraryCall]]]
 ] = {

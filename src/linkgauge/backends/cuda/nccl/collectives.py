@@ -1,8 +1,8 @@
-"""Collectives by NCCL over devices of this process and of other processes, if any.
+"""Collectives by NCCL. The ranks are devices of this process, and perhaps of other processes.
 
-One thread makes the calls of all devices of its process, as in nccl-tests; the calls of an
-iteration form one group. A native loop makes the calls, with no Python in between. The host's clock
-runs from before the first call until every stream is done."""
+One thread makes the calls for all devices of its process, as in nccl-tests. The calls of an
+iteration are one NCCL group. A loop in native code makes the calls. The host's clock runs from
+before the first call until all streams are done."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from .library import Nccl, open_nccl
 # destination is. It waits behind the gate of its own process, and events time it, as other copies.
 
 SOURCE = 0
-"""The source's rank in a communicator."""
+"""The rank of the source in a communicator of two ranks."""
 RANKS = 2
 _BYTE = 0
 """NCCL's constant ncclInt8."""
 _ENTRIES = 4
-"""Entries of the driver's queues that a call of NCCL takes: its kernel, and events around it."""
+"""The queue entries of one NCCL call: a kernel and events."""
 
 
 class Passage(NamedTuple):
-    """One side of a copy by NCCL. The communicator joins the two ranks of the copy, and this
-    process is `rank`."""
+    """This process's side of a copy by NCCL. `communicator` joins the two ranks of the copy, and
+    `rank` is this process's number in it."""
 
     nccl: Nccl
     communicator: Any
@@ -49,8 +49,8 @@ class Passage(NamedTuple):
 
 
 class PassingWork(StreamWork):
-    """The calls of one side of a copy by NCCL. A warm-up fills NCCL's buffers. So equally many
-    bytes enter and leave the buffers between the start event and the end event."""
+    """This process's calls for a copy by NCCL. A warm-up fills NCCL's buffers, so that equally many
+    bytes enter and leave them while the clock runs."""
 
     def __init__(self, passage: Passage, copy: Copy) -> None:
         buffer = ours(copy.source if passage.rank == SOURCE else copy.destination)
@@ -66,8 +66,8 @@ class PassingWork(StreamWork):
         self._connect()
 
     def _connect(self) -> None:
-        """Makes the first copy while no gate holds the device back. NCCL then connects the two
-        devices and loads kernels, and both steps wait for the device."""
+        """Makes one copy before any gate is used. NCCL then connects the devices and loads kernels,
+        which a closed gate would block."""
         stream = self.device.stream(0)
         self.enqueue([stream], 1)
         self.device.call("cuStreamSynchronize", stream)
@@ -86,12 +86,12 @@ class PassingWork(StreamWork):
 ENGINE = "ccl"
 _VARIABLES = "NCCL_"
 _OLDEST_OF_EIGHT_BITS = 90
-"""The compute capability from which on NCCL reduces 8-bit floating-point numbers."""
+"""The lowest compute capability at which NCCL reduces 8-bit floating-point numbers."""
 
 
 class NcclCommunicators:
-    """NCCL and communicators for all devices of a backend. The library is loaded for the first
-    collective, and communicators are kept."""
+    """The library NCCL and its communicators, for all devices of a backend. NCCL is loaded for the
+    first collective. Communicators are kept for later collectives."""
 
     def __init__(self, device_of: Callable[[Memory], CudaDevice]) -> None:
         self._device_of = device_of
@@ -101,7 +101,8 @@ class NcclCommunicators:
 
     @property
     def nccl(self) -> Nccl:
-        """Returns NCCL, loaded at first use. Raises Unsupported if NCCL is missing."""
+        """Returns NCCL, which is loaded when first needed. Raises Unsupported if NCCL is
+        missing."""
         if self._refusal is not None:
             raise self._refusal
         if self._nccl is None:
@@ -113,7 +114,7 @@ class NcclCommunicators:
         return self._nccl
 
     def refusal(self, transfer: Transfer) -> Unsupported | str | None:
-        """Returns why NCCL cannot carry out a rank's part, or None if it can."""
+        """Returns the reason why NCCL cannot carry out a transfer, or None if it can."""
         owner = transfer.engine.owner
         if any(memory != owner for memory in (transfer.source, transfer.destination)):
             return f"{transfer}: a rank's part of a collective starts and ends in its own memory"
@@ -124,7 +125,7 @@ class NcclCommunicators:
         return None
 
     def remarks(self) -> tuple[str, ...]:
-        """Returns remarks: the version of NCCL, and the environment variables that change its
+        """Returns remarks on NCCL: its version, and the environment variables that change its
         behaviour."""
         if self._nccl is None:
             return ()
@@ -133,7 +134,7 @@ class NcclCommunicators:
         return (f"NCCL {self._nccl.version} ({self._nccl.path})", *own)
 
     def allocate(self, memory: Memory, size: int) -> CudaBuffer:
-        """Allocates memory in the same way as nccl-tests."""
+        """Allocates device memory in the same way as nccl-tests."""
         nccl, device = self.nccl, self._device_of(memory)
         address = nccl.allocate(device, size)
         return CudaBuffer(
@@ -141,15 +142,15 @@ class NcclCommunicators:
         )
 
     def token(self) -> bytes:
-        """Returns a token. Ranks of different processes with the same token form a communicator."""
+        """Returns a new token. Ranks that use the same token form a communicator."""
         return self.nccl.token()
 
     def group(
         self, copies: Sequence[Copy], work: Collective, tokens: Sequence[bytes] = ()
     ) -> NcclGroup:
-        """Returns a group for the collective of all these ranks. With `tokens` (one for each group
-        of ranks), the result has only the copies whose buffers are in this process. Raises
-        Unsupported if NCCL or a device cannot carry out the collective."""
+        """Returns a group for a collective. `copies` has one transfer for each rank. `tokens` are
+        needed if other processes take part: one token for each group of ranks. Raises Unsupported
+        if NCCL or a device cannot carry out the collective."""
         parts: list[CollectivePart] = []
         for number, ranks in enumerate(work.groups(len(copies))):
             here = [place for place in ranks if copies[place].destination is not None]
@@ -187,15 +188,15 @@ class NcclCommunicators:
     def _join(
         self, token: bytes | None, ranks: int, here: Sequence[tuple[int, CudaDevice]]
     ) -> list[Any]:
-        """Returns the communicators for these ranks. Each communicator is created once for a token,
-        or for a set of devices."""
+        """Returns the communicators of the ranks in this process. `here` has their numbers and
+        devices. Each communicator is created once."""
         key = token or tuple(device.index for _, device in here)
         if key not in self._joined:
             self._joined[key] = self.nccl.join(token or self.nccl.token(), ranks, here)
         return self._joined[key]
 
     def passage(self, token: bytes, rank: int, device: CudaDevice) -> Passage:
-        """Returns this process's side of the copies to or from another process with the same token.
+        """Returns this process's side of a copy between two processes. `token` is the same in both.
         Waits for the other process."""
         (joined,) = self._join(token, RANKS, [(rank, device)])
         return Passage(self.nccl, joined, rank)
@@ -209,7 +210,7 @@ class NcclCommunicators:
 
 
 def _check(work: Collective, devices: Sequence[CudaDevice]) -> None:
-    """Raises Unsupported for a collective that these devices cannot carry out."""
+    """Raises Unsupported if these devices cannot carry out the collective."""
     if len({device.index for device in devices}) < len(devices):
         raise Unsupported("ranks share a GPU: NCCL needs one for each")
     oldest = min(device.capability for device in devices)

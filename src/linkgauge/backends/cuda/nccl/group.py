@@ -1,5 +1,4 @@
-"""Carries out a collective repeatedly, times iterations (also one by one), and checks the
-result."""
+"""Runs a collective many times, times it, and checks the result."""
 
 from __future__ import annotations
 
@@ -50,21 +49,21 @@ class _Origin(ctypes.Structure):
 
 
 class RankData:
-    """The data that the ranks of a group send in a collective, generated from a seed."""
+    """The data that ranks send in a collective. It is computed from a seed."""
 
     def __init__(self, work: Collective, ranks: int, seed: int) -> None:
         self._type = work.number.code
         self._of = _Content(*content_fields(work, ranks, seed))
 
     def fill(self, device: CudaDevice, address: int, count: int, rank: int) -> None:
-        """Writes the `count` elements that a rank sends."""
+        """Writes the data of a rank: `count` elements."""
         verify.run(device, self._launch(device, "fill", count, (address, count, self._of, rank)))
 
     def wrong(
         self, device: CudaDevice, address: int, count: int, origin: ElementOrigin
     ) -> tuple[int, int]:
-        """Returns the number of wrong elements among `count`, and the index of the first (0 if
-        there are none)."""
+        """Compares `count` elements with the expected data. Returns the number of wrong elements,
+        and the index of the first one (0 if there are none)."""
         place = _Origin(origin.first, origin.chunk, origin.base)
         words = [verify.new_word(device) for _ in range(2)]
         try:
@@ -89,11 +88,11 @@ class RankData:
 
 _NANO, _MILLI = 1e-9, 1e-3
 _GRAPHED = 512
-"""The most iterations of one graph."""
+"""The largest number of iterations in one graph."""
 
 
 class NcclGroup(CollectiveGroup):
-    """The parts of a collective that this process carries out. `count` is the number of copies of
+    """The parts of a collective that this process carries out. `count` is the number of parts in
     all processes."""
 
     def __init__(
@@ -118,7 +117,7 @@ class NcclGroup(CollectiveGroup):
         ]
 
     def _reductions(self) -> list[int]:
-        """Returns the code of each part's reduction."""
+        """Returns NCCL's code for the reduction of each part."""
         if self._work.reduction is None:
             return [0] * len(self._parts)
         codes = []
@@ -132,7 +131,7 @@ class NcclGroup(CollectiveGroup):
         return codes
 
     def _register(self) -> None:
-        """Registers the buffers with NCCL if the collective requires registration."""
+        """Registers the buffers with NCCL, if the collective asks for this."""
         if self._work.registered is None:
             return
         symmetric = self._work.registered == "symmetric"
@@ -156,7 +155,7 @@ class NcclGroup(CollectiveGroup):
             self._capture(loops * laps)
 
     def _capture(self, loops: int) -> None:
-        """Captures `loops` iterations as a CUDA graph for each device."""
+        """Records `loops` iterations as a CUDA graph on each device."""
         begun: list[CollectivePart] = []
         try:
             for part in self._parts:
@@ -199,8 +198,8 @@ class NcclGroup(CollectiveGroup):
     def _make(
         self, calls: Sequence[LibraryCall], times: int, last: Sequence[LibraryCall] = ()
     ) -> float:
-        """Makes calls `times` times, and returns the seconds until the last call has ended. If a
-        call fails, raises the exception for the first failed call."""
+        """Makes the calls `times` times, and then the calls in `last`. Returns the seconds until
+        all work has ended. Raises an exception for the first call that fails."""
         self._parts[0].device.enter()
         each = [(call.address, call.words) for call in calls]
         at_last = [(call.address, call.words) for call in last]
@@ -219,8 +218,7 @@ class NcclGroup(CollectiveGroup):
         return driver.error(name, driver.enums.CUresult(status))
 
     def iterations(self, count: int) -> tuple[tuple[float, ...], ...]:
-        """Returns the seconds of single iterations. Events of each device mark the start and the
-        end of the device's part."""
+        """Returns the seconds of single iterations, as timed by events on each device."""
         with ExitStack() as made:
             marks = [self._events(part, 2 * count, made) for part in self._parts]
             calls: list[LibraryCall] = []

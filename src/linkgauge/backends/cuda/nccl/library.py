@@ -1,5 +1,5 @@
-"""The interface to NCCL. nccl4py, NVIDIA's own bindings, creates communicators. All other functions
-of NCCL are called directly, with errors translated."""
+"""Calls NCCL and translates its errors. Communicators are created by nccl4py, NVIDIA's Python
+package; all other functions are called directly."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _REMEDY = f"{pip_install('linkgauge[nccl13]')} (nccl12 for drivers of CUDA 12)"
 _SUCCESS, _INVALID_ARGUMENT = 0, 4
 _REDUCTIONS: dict[Reduction, int] = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4}
 _HOST_IMMEDIATE = 1
-"""NCCL's constant for a scaling factor in the host's memory, which is read at once (nccl.h)."""
+"""NCCL's constant for a scaling factor in host memory (nccl.h)."""
 _SYMMETRIC = 1
 """NCCL's constant NCCL_WIN_COLL_SYMMETRIC."""
 
 
 class Nccl:
-    """The NCCL library that nccl4py loads. `core` is the module of that name in nccl4py."""
+    """The library NCCL. `core` is the module nccl.core of nccl4py."""
 
     def __init__(self, core: Any, path: str) -> None:
         self._core = core
@@ -47,23 +47,22 @@ class Nccl:
         return hasattr(self._library, function)
 
     def address(self, function: str) -> int:
-        """Returns the address of a function. Raises Unsupported if this version of NCCL lacks the
-        function."""
+        """Returns the address of a function. Raises Unsupported if this version of NCCL does not
+        have it."""
         if not self.has(function):
             raise Unsupported(f"NCCL {self.version} has no {function}")
         return address_of(self._library, function)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function of NCCL. If the status is not success, raises the exception from
-        `error`."""
+        """Calls a function of NCCL. If the call fails, raises the exception that `error`
+        returns."""
         status = getattr(self._library, name)(*arguments)
         if status != _SUCCESS:
             raise self.error(name, status)
 
     def error(self, name: str, status: int) -> BackendError | Unsupported:
-        """Returns the exception for a status other than success, with NCCL's own message. The
-        exception is Unsupported for arguments that NCCL does not accept (a type by a reduction, a
-        registration), else BackendError."""
+        """Returns the exception for a failed call, with NCCL's own message. It is Unsupported if
+        NCCL does not accept the arguments, else BackendError."""
         said = self._library.ncclGetErrorString(c_int(status)).decode(errors="replace")
         last = (self._library.ncclGetLastError(c_void_p()) or b"").decode(errors="replace")
         why = last.strip().splitlines()[-1:] if last.strip() else []
@@ -82,13 +81,13 @@ class Nccl:
             raise BackendError(call, str(error)) from error
 
     def token(self) -> bytes:
-        """Returns a new token. All ranks with this token form a communicator."""
+        """Returns a new token. Ranks that use the same token form a communicator."""
         with self._bindings("ncclGetUniqueId"):
             return bytes(self._core.get_unique_id())
 
     def join(self, token: bytes, ranks: int, here: Sequence[tuple[int, CudaDevice]]) -> list[Any]:
-        """Returns communicators for the ranks in `here`, each with its device. Waits for all other
-        ranks of the communicator."""
+        """Returns communicators for the ranks of this process. `here` has their numbers and
+        devices, and `ranks` is the number of all ranks. Waits for the ranks in other processes."""
         unique = self._core.UniqueId.from_bytes(token)
         made = []
         with (
@@ -110,7 +109,7 @@ class Nccl:
                 one.destroy()
 
     def check(self, communicator: Any) -> None:
-        """Raises BackendError if the communicator has had an error in the background."""
+        """Raises BackendError if the communicator has failed in the background."""
         status = c_int()
         self.call("ncclCommGetAsyncError", c_void_p(communicator.ptr), byref(status))
         if status.value != _SUCCESS:
@@ -119,8 +118,8 @@ class Nccl:
     def reduction(
         self, communicator: Any, reduction: Reduction, number: NumberType, rank: int
     ) -> int:
-        """Returns the code of a reduction. For a scaled sum, the code is created for this rank;
-        content.cuh defines the factor."""
+        """Returns NCCL's code for a reduction. A scaled sum needs a new code for each rank, with
+        the factor in content.cuh."""
         if reduction != "mulsum":
             return _REDUCTIONS[reduction]
         made, factor = c_int(), encode(number.name, [1 + rank % 2])
@@ -131,7 +130,7 @@ class Nccl:
         return made.value
 
     def allocate(self, device: CudaDevice, size: int) -> int:
-        """Allocates device memory in the way that NCCL prefers, and returns the address."""
+        """Allocates device memory by NCCL, and returns the address."""
         address = c_void_p()
         device.enter()
         self.call("ncclMemAlloc", byref(address), ctypes.c_size_t(size))
@@ -142,7 +141,8 @@ class Nccl:
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
-        """Combines the calls of several communicators that wait for each other into one group."""
+        """Makes all calls in the `with` block one NCCL group. This is needed for calls that wait
+        for each other."""
         self.call("ncclGroupStart")
         try:
             yield
@@ -152,14 +152,13 @@ class Nccl:
         self.call("ncclGroupEnd")
 
     def end_groups(self, count: int) -> None:
-        """Ends the open groups after a failed call, because open groups would hold back all later
-        calls."""
+        """Ends open NCCL groups after a failed call. Open groups would block all later calls."""
         for _ in range(count):
             self._library.ncclGroupEnd()  # it repeats the call's error
 
     def register(self, communicator: Any, address: int, size: int, *, symmetric: bool) -> c_void_p:
-        """Registers a buffer with the communicator. Returns the handle for unregister(). Within an
-        NCCL group, the handle is valid only after the group's end."""
+        """Registers a buffer with a communicator. Returns the handle for `unregister`. If called
+        within an NCCL group, the handle is valid only after the end of the group."""
         handle = c_void_p()
         name = "ncclCommWindowRegister" if symmetric else "ncclCommRegister"
         self.address(name)

@@ -1,8 +1,8 @@
-"""Reads the devices' facts and state from NVIDIA's management library through its Python binding,
-nvidia-ml-py.
+"""Reads facts and the current state of devices from NVML, NVIDIA's management library. Its Python
+package is nvidia-ml-py.
 
-Any call may fail: in a virtual machine, without root, with an older driver. The value of a failed
-call is null, and `unknown` says which call failed and why."""
+Any call may fail in a virtual machine, without root, or with an older driver. The value is then
+null, and `unknown` has the reason."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .nvlink import board, domain, fabric, read_links
 # Which processes on a device do not belong to this program.
 
 _PROGRAM_ARGUMENTS = 4
-"""Two processes with this many equal arguments run the same program: `python -P -c PROGRAM`."""
+"""Two processes run the same program if this many arguments are equal: `python -P -c PROGRAM`."""
 
 
 def others(pids: Iterable[int], root: Root = ROOT) -> tuple[int, ...] | None:
-    """Returns the processes that are neither this process nor other workers of the same controller,
-    in ascending order. Returns None if a process is not visible in /proc, because its owner is then
-    unknown."""
+    """Returns those processes that do not belong to this run, sorted. Processes of the run are this
+    one and other workers of its parent. Returns None if a process is hidden, because its parent is
+    then unknown."""
     found = sorted(set(pids))
     if any(read_text(root, f"proc/{pid}/stat") is None for pid in found):
         return None
@@ -53,15 +53,14 @@ def _program(pid: int, root: Root) -> list[str]:
 
 
 def _parent(pid: int, root: Root) -> int | None:
-    """Returns the id of the parent process. The id follows the process name in brackets, which may
-    contain any characters."""
+    """Returns the id of a process's parent."""
     fields = (read_text(root, f"proc/{pid}/stat") or "").rpartition(")")[2].split()
     return int(fields[1]) if len(fields) > 1 and fields[1].isdecimal() else None
 
 
 TRANSFERS_A_CLOCK = 2
-"""The transfers of HBM and GDDR for each clock that NVML reports: 3201 MHz × 6144 bit is 4.92 TB/s
-(H200)."""
+"""Memory transfers per cycle of the clock that NVML reports. On an H200, 2 × 3201 MHz × 6144 bit is
+4.92 TB/s."""
 _REASONS = {
     0x002: "clocks set by the user",
     0x004: "power cap",
@@ -72,7 +71,8 @@ _REASONS = {
     0x080: "power brake",
     0x100: "display clock setting",
 }
-"""The values of nvmlClocksEventReasons, except 1 for an idle device."""
+"""Reasons for lower clocks, by the values of nvmlClocksEventReasons. The value 1 (idle) is left
+out."""
 _COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 GPU_IS_LOST = 15
 """NVML_ERRORGPU_IS_LOST: "the GPU has fallen off the bus or has otherwise become inaccessible"."""
@@ -80,7 +80,7 @@ _MHZ, _MILLI = 1e6, 1e-3
 
 
 def open_library() -> Any:
-    """Returns the initialised module pynvml. Raises Unsupported with the remedy if NVML is not
+    """Opens NVML and returns the module pynvml. Raises Unsupported with the remedy if NVML is not
     available."""
     try:
         library = import_module("pynvml")
@@ -97,7 +97,7 @@ def open_library() -> Any:
 
 
 class Questions:
-    """Queries one device. A query without an answer returns None, and `unknown` records the
+    """Asks NVML about one device. If there is no answer, the value is None, and `unknown` has the
     reason."""
 
     def __init__(self, library: Any, handle: Any) -> None:
@@ -106,11 +106,11 @@ class Questions:
         self.unknown: dict[Gap, None] = {}
 
     def ask(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls NVML's function `name` for the device."""
+        """Calls the NVML function `name` for the device. `what` names the fact in `unknown`."""
         return self.system(what, name, self.handle, *arguments)
 
     def system(self, what: str, name: str, *arguments: Any) -> Any:
-        """Calls a function of NVML that takes no device."""
+        """Calls an NVML function that is not about a device. `what` names the fact in `unknown`."""
         try:
             return getattr(self.library, name)(*arguments)
         except AttributeError:
@@ -138,13 +138,14 @@ class Questions:
         return None if value is None else value * scale
 
     def switch(self, what: str, name: str) -> bool | None:
-        """Returns whether a setting is on, or None if unknown."""
+        """Returns whether a setting is on, or None if this is unknown."""
         value = self.ask(what, name)
         return None if value is None else bool(value)
 
 
 class NvmlTelemetry:
-    """The devices of this process, as reported by NVML. Without NVML all facts are unknown."""
+    """Facts that NVML reports about the devices of this process. Without NVML, all facts are
+    unknown."""
 
     def __init__(self, devices: Sequence[CudaDevice]) -> None:
         self._devices = devices
@@ -175,7 +176,8 @@ class NvmlTelemetry:
                         device.near, peers)  # fmt: skip
 
     def sense(self, indices: Sequence[int]) -> tuple[Telemetry, ...]:
-        """Returns the current state of these devices. Devices unknown to NVML are left out."""
+        """Returns the current state of these devices. Devices that NVML does not know are left
+        out."""
         senses: list[Telemetry] = []
         for index in indices:
             with suppress(LinkgaugeError):
@@ -183,14 +185,14 @@ class NvmlTelemetry:
         return tuple(senses)
 
     def domain(self, index: int) -> str | None:
-        """Returns the name of a device's NVLink domain if the domain may span machines, or None if
-        NVML reports no such domain."""
+        """Returns the NVLink domain of a device, or None if there is none. Only domains that may
+        contain several machines count."""
         with suppress(LinkgaugeError):
             return domain(fabric(self._questions(self._devices[index])))
         return None
 
     def lost_device(self) -> str | None:
-        """Returns the first device that NVML reports as lost."""
+        """Returns the name of the first lost device, or None if no device is lost."""
         for device in self._devices:
             try:
                 asked = self._questions(device)
@@ -205,8 +207,8 @@ class NvmlTelemetry:
         return None
 
     def _questions(self, device: CudaDevice) -> Questions:
-        """Returns an object that queries a device. Raises DeviceLost if NVML reports the device
-        lost, Unsupported if NVML is missing or does not know the device."""
+        """Returns an object for questions about a device. Raises DeviceLost if NVML reports the
+        device as lost, and Unsupported if NVML is missing or does not know the device."""
         library = self._library
         if library is None:
             raise Unsupported(f"NVML: {self._why}")
@@ -223,7 +225,8 @@ class NvmlTelemetry:
         return Questions(library, self._handles[device.index])
 
     def close(self) -> None:
-        """Closes the library; idempotent. A concurrent query ends without an error."""
+        """Closes NVML. May be called again. A question that another thread asks meanwhile does not
+        fail."""
         library, self._library = self._library, None
         if library is not None:
             self._handles.clear()
@@ -231,8 +234,8 @@ class NvmlTelemetry:
 
 
 def _handle(library: Any, device: CudaDevice) -> Any:
-    """Returns NVML's handle of a device. For a MIG instance, returns the handle of the whole GPU,
-    because links and clocks belong to the whole GPU."""
+    """Returns NVML's handle of a device. A MIG instance has the handle of its GPU, because links
+    and clocks belong to the whole GPU."""
     if not device.is_instance:
         return library.nvmlDeviceGetHandleByPciBusId(device.pci_address())
     instance = library.nvmlDeviceGetHandleByUUID(device.uuid())
@@ -257,8 +260,8 @@ def sense(asked: Questions, memory: str) -> Telemetry:
 
 
 def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, str]) -> Accelerator:
-    """Returns `known` with all facts that NVML reports added. `near` is the host node nearest to
-    the device. `peers` maps PCI addresses to the memories of all devices."""
+    """Returns the accelerator with all facts from NVML added. `near` is the NUMA node nearest to
+    the device. `peers` maps PCI addresses to device memories."""
     library, now = asked.library, sense(asked, known.memory)
     generation = asked.ask("highest link speed", "nvmlDeviceGetMaxPcieLinkGeneration")
     width = asked.ask("highest link width", "nvmlDeviceGetMaxPcieLinkWidth") or None
@@ -310,7 +313,7 @@ def describe(asked: Questions, known: Accelerator, near: int, peers: dict[str, s
 
 
 def _speed(generation: int | None) -> float | None:
-    """Returns the GT/s per lane of a PCIe generation."""
+    """Returns the speed of a PCIe generation in GT/s per lane."""
     return None if not generation or generation > len(SPEEDS) else SPEEDS[generation - 1]
 
 
@@ -331,8 +334,8 @@ def _capability(asked: Questions) -> str | None:
 
 
 def _locked_clock(asked: Questions) -> float | None:
-    """Returns the application clock, or None if none is set. NVML cannot report clocks locked by
-    `nvidia-smi -lgc`; under load, `throttled` shows such clocks."""
+    """Returns the application clock, or None if none is set. Clocks that `nvidia-smi -lgc` locks
+    are not known to NVML; under load, they show in `throttled`."""
     library = asked.library
     ask = partial(asked.ask, "application clock", "nvmlDeviceGetClock", library.NVML_CLOCK_SM)
     target = ask(library.NVML_CLOCK_ID_APP_CLOCK_TARGET)

@@ -1,5 +1,5 @@
-"""Reads the state of NVIDIA's GPUs through NVML alone. Without CUDA, this process has no context
-and no memory on a GPU, and so does not disturb measurements."""
+"""Reads the current state of NVIDIA's GPUs through NVML only. This process then uses no memory on a
+GPU, and does not disturb measurements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KB, _MHZ = 1e3, 1e6
 
 
 class LiveGpus:
-    """The GPUs that NVML lists, by number. Raises Unsupported if NVML is not available."""
+    """All GPUs that NVML knows, by number. Raises Unsupported if NVML is not available."""
 
     def __init__(self) -> None:
         self._library = open_library()
@@ -27,8 +27,8 @@ class LiveGpus:
             self.count = 0
 
     def read(self, number: int) -> LiveDevice:
-        """Returns a GPU's current state. Facts that NVML does not report are null. A GPU that NVML
-        cannot reach is not `up`."""
+        """Returns the current state of a GPU. Facts that NVML does not report are null. If the GPU
+        does not answer, `up` is false."""
         library = self._library
         try:
             handle = library.nvmlDeviceGetHandleByIndex(number)
@@ -68,7 +68,7 @@ def _read(asked: Questions, number: int) -> LiveDevice:
 
 
 def _pcie_rate(asked: Questions, direction: str) -> float | None:
-    """Returns the PCIe rate in bytes/s. NVML counts for 20 ms and answers in KB/s."""
+    """Returns the PCIe traffic in bytes/s, counted for 20 ms."""
     counter = getattr(asked.library, f"NVML_PCIE_UTIL_{direction}_BYTES")
     return asked.scaled(_KB, "PCIe throughput", "nvmlDeviceGetPcieThroughput", counter)
 
@@ -83,7 +83,7 @@ def _is_lost(asked: Questions) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """Returns an answer as text. Older bindings answer with bytes."""
+    """Returns an answer of NVML as text. Older versions of the package answer in bytes."""
     if value is None:
         return None
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,5 +1,5 @@
-"""Reads facts of a device from NVML: product, fabric, and links (NVLink, and NVLink-C2C to the
-CPU)."""
+"""Reads facts about a device from NVML: product, fabric and links. Links are NVLink, and NVLink-C2C
+to the CPU."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _RATES = {
     "4.0": 26.5625e9,
     "5.0": 50e9,
 }
-"""Bytes/s of one direction of a link, if the driver does not report it: from NVIDIA's data sheets
-(P100 160, V100 300, A100 600, H100 900, B200 1800 GB/s both ways over 4, 6, 12, 18 and 18 links).
-The rate of NVLink 4 includes protocol overhead, as in NVML: 25 GB/s remain."""
+"""Bytes/s of a link in one direction, for drivers that do not report it. The values are from
+NVIDIA's data sheets (P100 160, V100 300, A100 600, H100 900, B200 1800 GB/s both ways over 4, 6,
+12, 18 and 18 links). The rate of NVLink 4 includes protocol overhead, as in NVML; 25 GB/s
+remain."""
 _ERRORS = (
     "ERROR_DL_REPLAY",
     "ERROR_DL_RECOVERY",
@@ -38,8 +39,8 @@ _ERRORS = (
     "COUNT_RCV_ERRORS",
     "COUNT_LOCAL_LINK_INTEGRITY_ERRORS",
 )
-"""Error counters of a link: the first three up to NVLink 4, the others from NVLink 5 on. Errors
-that forward error correction fixed do not count: they are normal."""
+"""Error counters of a link. The first three exist up to NVLink 4, the others from NVLink 5 on.
+Errors that forward error correction fixes are normal and do not count."""
 _VALUES = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """The members of a field's value, in the order of NVML's value types."""
 _TRAFFIC_BYTES = ("NVLINK_COUNT_XMIT_BYTES", "NVLINK_COUNT_RCV_BYTES")
@@ -50,9 +51,9 @@ _HOPPER = 9
 
 
 def read_links(asked: Questions, near: int, peers: Mapping[str, str]) -> tuple[FabricLink, ...]:
-    """Returns the NVLinks and then the C2C links, both numbered from 0. A device without links
-    gives an empty tuple. `near` is the node of the CPU at the other end of C2C. `peers` maps PCI
-    addresses to memories."""
+    """Returns the NVLink links and then the C2C links of a device. Each kind is numbered from 0.
+    `near` is the NUMA node of the CPU at the end of C2C. `peers` maps PCI addresses to device
+    memories."""
     return (*_nvlinks(asked, peers), *_c2c_links(asked, near))
 
 
@@ -100,8 +101,8 @@ def _c2c_links(asked: Questions, near: int) -> Iterator[FabricLink]:
 
 
 def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]:
-    """Returns the payload bytes that an NVLink has sent and received, from the link's counters.
-    NVLink 5 and later count bytes, earlier generations KiB."""
+    """Returns the payload bytes that an NVLink link has sent and received. The unit of the counters
+    is a byte from NVLink 5 on, and KiB before."""
     names = [*_TRAFFIC_BYTES, *_TRAFFIC_KIB]
     found = _fields(asked, "NVLink traffic", [(name, link) for name in names])
     sent, received, *kib = (None if value is None else int(value) for value in found)
@@ -110,8 +111,8 @@ def traffic_fields(asked: Questions, link: int) -> tuple[int | None, int | None]
 
 
 def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None:
-    """Returns the remote end of a link: a memory, or a name if the remote end is not a device of
-    this process. Returns None if unknown."""
+    """Returns the memory at the other end of a link. If this is no device of this process, returns
+    a name. Returns None if unknown."""
     library = asked.library
     kind = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemoteDeviceType", link)
     info = asked.ask("NVLink remote", "nvmlDeviceGetNvLinkRemotePciInfo", link)
@@ -129,15 +130,15 @@ def _remote(asked: Questions, link: int, peers: Mapping[str, str]) -> str | None
 
 
 def pci_address(info: Any) -> str | None:
-    """Returns an address as sysfs writes it, or None for NVML's null address."""
+    """Returns a PCI address in the form of sysfs, or None if NVML reports an empty address."""
     if not (info.domain or info.bus or info.device) or info.domain == 0xFFFFFFFF:
         return None
     return f"{info.domain:04x}:{info.bus:02x}:{info.device:02x}.0"
 
 
 def _count(asked: Questions, what: str, field: str) -> int:
-    """Returns the number of links, or 0 if the device lacks the field and therefore has no
-    links."""
+    """Returns the number of links. Returns 0 if the device has no such field, because it then has
+    no links."""
     (value,) = _fields(asked, what, [(field, 0)])
     return int(value or 0)
 
@@ -145,8 +146,8 @@ def _count(asked: Questions, what: str, field: str) -> int:
 def _fields(
     asked: Questions, what: str, wanted: Sequence[tuple[str, int]]
 ) -> list[int | float | None]:
-    """Returns the values of NVML_FI_DEV_ fields, each for one link. A field that the device lacks
-    gives None."""
+    """Returns the values of NVML_FI_DEV_ fields. `wanted` are pairs of a field and a link. A field
+    that the device does not have gives None."""
     library = asked.library
     known = [getattr(library, f"NVML_FI_DEV_{name}", None) for name, _ in wanted]
     ids = [(number, link) for number, (_, link) in zip(known, wanted, strict=True) if number]
@@ -167,31 +168,31 @@ def _value(library: Any, field: Any) -> int | float | None:
 _STATES = ("not supported", "not started", "in progress", "completed")
 _UUID_BYTES = 16
 _FORM_FACTORS = (("SXM", re.compile("SXM")), ("PCIe", re.compile(r"PCIE|\bNVL$")))
-"""The form factors with patterns of model names: NVIDIA A100-SXM4-80GB, NVIDIA H100 PCIe, NVIDIA
-H100 NVL."""
+"""Form factors with patterns for model names, such as NVIDIA A100-SXM4-80GB, NVIDIA H100 PCIe and
+NVIDIA H100 NVL."""
 _PARTS = (("SXM", re.compile(r"692-2G5")), ("PCIe", re.compile(r"(?:699|900)-2(?:1|G133|G193)")))
-"""The form factors with patterns of the board's part number, for names without one: an H200 of an
-HGX board is 692-2G520-0282-001, an H100 PCIe 900-21010-0000-000."""
+"""Form factors with patterns for the board's part number, if the name does not show one. An H200 of
+an HGX board is 692-2G520-0282-001, and an H100 PCIe 900-21010-0000-000."""
 
 
 def board(asked: Questions, model: str) -> dict[str, str | None]:
-    """Returns the board's part number and form factor, under the names of an accelerator's
+    """Returns the part number and the form factor of the board, by the names of Accelerator's
     fields."""
     part = asked.ask("board", "nvmlDeviceGetBoardPartNumber") or None
     return {"board": part, "form_factor": form_factor(model, part)}
 
 
 def form_factor(model: str, part: str | None) -> str | None:
-    """Returns the form factor, SXM or PCIe, or None if neither the model nor the part number shows
-    it."""
+    """Returns the form factor: SXM or PCIe. Returns None if neither the model nor the part number
+    shows it."""
     by_name = (name for name, pattern in _FORM_FACTORS if pattern.search(model.upper()))
     by_part = (name for name, pattern in _PARTS if pattern.match(part or ""))
     return next(chain(by_name, by_part), None)
 
 
 def domain(found: Mapping[str, Any]) -> str | None:
-    """Returns the name of an NVLink domain that machines may share, given the values that `fabric`
-    returned. Returns None if the fabric is within one machine or unknown."""
+    """Returns the name of an NVLink domain that may contain several machines, or None. `found` is
+    what `fabric` returned."""
     cluster = found.get("fabric_cluster")
     if cluster is None or not uuid.UUID(cluster).int:
         return None
@@ -199,9 +200,9 @@ def domain(found: Mapping[str, Any]) -> str | None:
 
 
 def fabric(asked: Questions) -> dict[str, Any]:
-    """Returns the state of the device's registration with the fabric manager, and the clique and
-    cluster of the domain. The keys are the names of an accelerator's fields. Returns an empty
-    result if NVML does not report the fabric."""
+    """Returns facts about the NVLink fabric, by the names of Accelerator's fields: the state of
+    registration, the clique and the cluster. Returns an empty result if NVML does not report a
+    fabric."""
     kind = getattr(asked.library, "c_nvmlGpuFabricInfoV_t", None)
     if kind is None:
         asked.miss("fabric state", "not in this nvidia-ml-py: install a newer one")

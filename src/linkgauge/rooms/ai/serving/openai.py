@@ -34,8 +34,8 @@ MOST_THREADS = 256
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The times of an answer, in seconds of the monotonic clock: `came` for each token, `ended` for
-    the end. An answer that is not streamed has no times of tokens."""
+    """The times of an answer, in seconds of the monotonic clock. `came` is the time of each token,
+    and `ended` the end of the answer. An answer that is not streamed has no times of tokens."""
 
     ended: float
     came: tuple[float, ...] = ()
@@ -59,13 +59,13 @@ class SentRequest(msgspec.Struct, frozen=True):
 
     @property
     def latency(self) -> float:
-        """The seconds from the due time of the request to the end of its answer. Waiting for a free
-        thread counts."""
+        """Returns the seconds from the due time of the request to the end of its answer. Time spent
+        waiting for a free thread is included."""
         return self.answer.ended - self.due
 
 
 def arrivals(rate: float, count: int, seed: int) -> list[float]:
-    """Returns the moments of a Poisson process, in seconds from 0."""
+    """Returns random times of arrival (a Poisson process), in seconds from 0."""
     drawn, at, moments = random.Random(seed), 0.0, []  # noqa: S311  # no secret
     for _ in range(count):
         moments.append(at)
@@ -74,8 +74,8 @@ def arrivals(rate: float, count: int, seed: int) -> list[float]:
 
 
 class ServingGroup(Gated):
-    """Samples of requests to a server. A sample lasts from the due time of the first request until
-    all requests are answered."""
+    """Measures requests to a server. A sample lasts from the due time of its first request until
+    all of its requests are answered."""
 
     def __init__(self, asked: Workload, client: Client) -> None:
         self._asked, self._client = asked, client
@@ -118,7 +118,7 @@ class ServingGroup(Gated):
         return SentRequest(due, self._client.request(number))
 
     def done(self) -> WorkDone:
-        """Returns the results of all samples, except those that warm up."""
+        """Returns the results of all samples, without the samples of the warm-up."""
         counted = self._samples[2:] or self._samples
         sent = [one for _, some in counted for one in some]
         tokens = sum(one.answer.tokens for one in sent)
@@ -179,7 +179,7 @@ class _Delta(msgspec.Struct, frozen=True):
 
 
 class _Choice(msgspec.Struct, frozen=True):
-    """A choice in an answer, from either kind of OpenAI's endpoints."""
+    """A choice in an answer of OpenAI's API. `text` and `delta` belong to different endpoints."""
 
     text: str | None = None
     delta: _Delta | None = None
@@ -316,8 +316,8 @@ class _BoundedAnswer:
         self._end()
 
     def _end(self) -> None:
-        """Checks that nothing follows the answer. The connection takes another request only after
-        the answer's end."""
+        """Checks that nothing follows the answer. Only then can the connection take another
+        request."""
         self._response.read(1)
         if self._response.length:
             raise _Wrong("its answer ends too soon")

@@ -18,8 +18,8 @@ _MOST_NUMBERS = 1 << 24
 
 
 class TritonClient:
-    """A client with one connection of tritonclient for each thread. A dimension that the model
-    leaves open has size 1."""
+    """A client for Triton with one connection for each thread. If the model leaves the size of a
+    dimension open, the size is 1."""
 
     def __init__(self, server: Server, asked: Workload) -> None:
         kind = server.kind.removeprefix("triton-")
@@ -50,7 +50,8 @@ class TritonClient:
         return str(known[0])
 
     def _drawn(self, name: str, shape: list[int], kind: str, seed: int) -> Any:
-        """Returns an input with random content: small whole numbers, which suit any type."""
+        """Returns an input with random content. The content is small whole numbers, which any type
+        can hold."""
         if prod(shape) > _MOST_NUMBERS:
             raise ValueError(f"input {name} has more than {_MOST_NUMBERS} numbers: {shape}")
         tensor = self._module.InferInput(name, shape, kind)

@@ -1,4 +1,4 @@
-"""AI workloads on a torch device. Backend torch uses this package to carry out a `Workload`.
+"""AI workloads on a torch device. The backend torch uses this package to carry out a `Workload`.
 
 `site` has the device with its streams, clocks and rates, `decoder` the model, and `group` samples,
 traces and pipelines. `generation` is inference, and `streaming` its transfers over the host link.
@@ -27,8 +27,8 @@ LONGEST = 4096
 
 
 class Workloads:
-    """The workloads of a backend. Consecutive cells share the weights of one model and the rates of
-    each device, which are kept here."""
+    """The workloads of a backend. Keeps the weights of one model and the rates of each device,
+    because consecutive cells share them."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -37,8 +37,8 @@ class Workloads:
         self._ranks: Ranks | None = None
 
     def group(self, device: Any, memory: Memory, asked: Workload) -> WorkGroup:
-        """Returns the group of a workload on this device. Raises Unsupported if the workload does
-        not fit, or if this machine cannot carry it out."""
+        """Returns a workload that is ready to be measured on this device. Raises Unsupported if the
+        workload does not fit into memory, or if this machine cannot carry it out."""
         site = Site(self._torch, device, memory)
         site.choose()
         rates = self._rates_of(site, asked.numbers)
@@ -91,8 +91,8 @@ class Workloads:
 
 
 def _key(site: Site, asked: Workload) -> object:
-    """Returns a key for weights that stay on a device between cells; None for workloads whose
-    weights do not stay."""
+    """Returns a key for weights that are kept on a device from one cell to the next. None for
+    workloads whose weights are not kept."""
     if asked.kind not in ("prefill", "decode"):
         return None
     longer = max(LONGEST, asked.prompt + asked.tokens)

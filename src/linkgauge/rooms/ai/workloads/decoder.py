@@ -2,10 +2,10 @@
 token.
 
 The results equal those of transformers' LlamaForCausalLM; tests compare all numbers. A step of that
-class at batch 1 takes some 40 kernels a layer. Here, one product gives queries, keys and values,
-and another gives both inputs of SwiGLU. Products add the residuals themselves. The cache has a
-fixed place in memory, and attention reads it without a copy. A step can therefore be captured as a
-CUDA graph."""
+class at batch 1 takes some 40 kernels a layer. Here, one product makes queries, keys and values,
+and another makes both inputs of SwiGLU. A product also adds the residual. The cache has a fixed
+place in memory, and attention reads it without a copy. A step can therefore be captured as a CUDA
+graph."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _BASE = 10000.0
 
 
 class Layer(NamedTuple):
-    """The weights of a layer, arranged as in torch.nn.Linear. `inputs` gives queries, keys and
-    values, `gate_up` both inputs of SwiGLU."""
+    """The weights of a layer, arranged as in torch.nn.Linear. `inputs` is the matrix that makes
+    queries, keys and values. `gate_up` is the matrix that makes both inputs of SwiGLU."""
 
     first_norm: Any
     inputs: Any
@@ -37,8 +37,8 @@ class Layer(NamedTuple):
 
 
 class Rotary(NamedTuple):
-    """Cosines and sines of rotations, by position. A sine has the sign of the half to which it is
-    added."""
+    """The cosines and sines of rotations, by position. A sine is negative where the rotation
+    subtracts."""
 
     cosines: Any
     sines: Any
@@ -63,7 +63,7 @@ def layer_shapes(shape: ModelShape) -> Layer:
 
 
 def views(flat: Any, shape: ModelShape) -> Layer:
-    """Returns a layer whose weights are views into a flat tensor, one after another."""
+    """Returns a layer whose weights are views into a flat tensor, in order."""
     parts, at = [], 0
     for size in layer_shapes(shape):
         count = math.prod(size)
@@ -82,8 +82,8 @@ def draw_layer(flat: Any, shape: ModelShape, generator: Any) -> Layer:
 
 
 def rotary(site: Site, shape: ModelShape, positions: int, kind: Any) -> Rotary:
-    """Returns the rotations of positions from 0 (Su et al., RoFormer, 2021), with halves arranged
-    as in transformers."""
+    """Returns the rotations of positions from 0 on (Su et al., RoFormer, 2021). The halves are
+    arranged as in transformers."""
     torch, half = site.torch, shape.head // 2
     exponents = torch.arange(half, device=site.device, dtype=torch.float32) / half
     place = torch.arange(positions, device=site.device, dtype=torch.float32)
@@ -98,9 +98,9 @@ Parts = tuple[Callable[..., tuple[Any, Any, Any]], Callable[..., Any]]
 
 
 def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Parts:
-    """Returns the arithmetic of a layer before and after attention. Both are functions of tensors
-    alone, so that a compiler can follow them. With `to_compile`, sums and products stay separate,
-    because a compiler merges them itself."""
+    """Returns two functions: the arithmetic of a layer before and after attention. They use only
+    tensors, so that torch can compile them. If `to_compile`, sums and products are separate
+    operations, because a compiler merges them itself."""
     functional, addcmul, addmm = torch.nn.functional, torch.addcmul, torch.addmm
     head, heads, kv_heads = shape.head, shape.heads, shape.kv_heads
 
@@ -134,9 +134,9 @@ def parts_of(torch: Any, shape: ModelShape, *, to_compile: bool = False) -> Part
 
 
 def compiled(torch: Any, shape: ModelShape) -> Arithmetic:
-    """Returns the arithmetic of a layer; the parts before and after attention are compiled for
-    fixed shapes. A product with a single row then becomes a sum with its own kernel, tuned on the
-    device."""
+    """Returns the arithmetic of a layer, in which the parts before and after attention are compiled
+    for fixed shapes. The compiler turns a product with a single row into a kernel that is tuned on
+    the device."""
     options = {"coordinate_descent_tuning": True}
     before, after = (
         torch.compile(part, fullgraph=True, dynamic=False, options=options)
@@ -163,8 +163,8 @@ class Arithmetic:
 
 
 def causal(torch: Any, shape: ModelShape) -> Attend:
-    """Returns a function for the attention of whole prompts; fused if torch has a kernel for
-    that."""
+    """Returns a function that computes the attention of whole prompts. It uses a fused kernel if
+    torch has one."""
 
     def attend(queries: Any, keys: Any, values: Any) -> Any:
         return attention(torch, shape, queries, keys, values, is_causal=queries.shape[1] > 1)
@@ -201,7 +201,7 @@ class KeyValueCache:
 
     def attend(self, layer: int, start: int) -> Attend:
         """Returns a function that stores the keys and values of tokens from position `start` on,
-        and attends to all tokens so far."""
+        and then attends to all stored tokens."""
         keys_of, values_of = self.all[layer]
 
         def attend(queries: Any, keys: Any, values: Any) -> Any:
@@ -218,7 +218,7 @@ class KeyValueCache:
 
 class Decoder:
     """A decoder with its weights on the device. If not `resident`, the weights of its layers are
-    elsewhere."""
+    not on the device."""
 
     def __init__(
         self,
@@ -259,8 +259,8 @@ class Decoder:
         layers: Iterator[Layer] | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> Any:
-        """Returns the scores (batch, vocabulary) of the next token after tokens (batch, tokens)
-        from position `start` on. `layers` replace the decoder's own layers."""
+        """Returns the scores (batch, vocabulary) of the next token. `tokens` has the shape (batch,
+        tokens) and begins at position `start`. `layers` replace the decoder's own layers."""
         arithmetic, torch = arithmetic or self.arithmetic, self.site.torch
         x = torch.nn.functional.embedding(tokens, self.embedding)
         turn = self.turn(start, tokens.shape[1])

@@ -1,4 +1,5 @@
-"""Inference workloads: a pass over prompts, and further tokens one after another."""
+"""Inference workloads: a pass over prompts (prefill), and further tokens one after another
+(decode)."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def activation_bytes(shape: ModelShape, tokens: int, numbers: NumberKind) -> int
 
 
 class Prefill(Work):
-    """A pass over a batch of prompts that fills the cache and makes the first new token."""
+    """A pass over a batch of prompts. It fills the cache and makes the first new token."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         self._decoder, self._asked = decoder, asked
@@ -78,8 +79,8 @@ class Prefill(Work):
         return (Stage("first token", times_of(first_token)),)
 
     def mismatch(self) -> str | None:
-        """Compares the scores of the first sequences with a pass without a cache. Returns None if
-        they agree."""
+        """Compares the scores of the first sequences with those of a pass without a cache. Returns
+        None if they agree."""
         with self._decoder.site.torch.no_grad():
             expected = self._decoder.run(self._prompts[:_CHECKED])
         return unlike(self._scores[:_CHECKED], expected, self._asked.numbers)
@@ -89,7 +90,7 @@ class Prefill(Work):
 
 
 class Decode(Work):
-    """Further tokens after the prompts, one after another. On CUDA, each step is captured
+    """Makes further tokens after the prompts, one after another. On CUDA, each step is captured
     beforehand as a graph. At batch 1, kernels are compiled if that is faster here."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
@@ -113,8 +114,7 @@ class Decode(Work):
         self._forget()
 
     def _forget(self) -> None:
-        """Discards the results of trials. Otherwise, steps without any effect could pass the
-        check."""
+        """Clears the results, so that a step that computes nothing cannot pass the check."""
         self._made[:, 1:] = 0
         self._scores.fill_(float("nan"))
 
@@ -161,9 +161,9 @@ class Decode(Work):
             self._how = ("CUDA graphs", figures)
 
     def _captured(self, arithmetic: Arithmetic) -> list[Callable[[], object]]:
-        """Captures a graph for each step. All use one pool of memory, since they are replayed in
-        order. Each is captured on a stream of this device: torch's own belongs to the device that
-        captured first in this process."""
+        """Captures a graph for each step. All graphs share one pool of memory, since they are
+        replayed in order. The stream belongs to this device, because torch's own stream may belong
+        to another."""
         cuda = self._decoder.site.torch.cuda
         plain = self._plain(arithmetic)
         aside = cuda.Stream(self._decoder.site.device)
@@ -252,8 +252,8 @@ def needed_bytes(asked: Workload) -> int:
 
 
 def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
-    """Describes the distance between scores and expected scores. Returns None if rounding explains
-    the distance."""
+    """Describes how far scores are from the expected scores. Returns None if rounding explains the
+    difference."""
     distance = (found.float() - expected.float()).norm() / expected.float().norm()
     error = float(distance)
     if error <= TOLERANCE[numbers]:  # not a number is no such error
@@ -262,14 +262,14 @@ def unlike(found: Any, expected: Any, numbers: NumberKind) -> str | None:
 
 
 def compiled_arithmetic(decoder: Decoder) -> Arithmetic:
-    """Returns arithmetic compiled in this process: the compiler's own processes would outlive a
-    worker."""
+    """Returns arithmetic that is compiled in this process. The compiler's own processes would
+    outlive a worker."""
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return compiled(decoder.site.torch, decoder.shape)
 
 
 def no_compiler() -> str | None:
-    """Returns the reason why torch.compile cannot make kernels for a GPU here; None if it can."""
+    """Returns the reason why torch.compile cannot make kernels for a GPU here. None if it can."""
     if find_spec("triton") is None:
         return "triton is not installed"
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):

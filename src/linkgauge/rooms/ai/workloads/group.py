@@ -1,5 +1,5 @@
-"""Takes samples of AI workloads, and traces one more loop with the shares of its time. Chrome's
-about:tracing and Perfetto show the trace. Pipelines are here, too."""
+"""Takes samples of AI workloads. Can also trace a loop; Chrome's about:tracing and Perfetto show
+the trace. Pipelines are here, too."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ REST = "other kernels"
 def traced(
     site: Site, asked: Workload, run: Callable[[], None]
 ) -> tuple[tuple[OperationShare, ...], str | None]:
-    """Traces a loop if the workload requests a trace. Returns the shares of the loop's time, and
-    the name of the file."""
+    """Traces a loop if the workload requests a trace. Returns the share of each operation in the
+    loop's time, and the name of the trace file."""
     if asked.trace is None:
         return (), None
     profile, kinds = site.torch.profiler.profile, site.torch.profiler.ProfilerActivity
@@ -69,7 +69,8 @@ def name_of(asked: Workload) -> str:
 
 
 def _times(recorded: Any, *, on_device: bool) -> Iterable[tuple[str, float]]:
-    """Yields the names of operations, each with its time without nested operations."""
+    """Yields the name and the time of each operation. The time of nested operations is not
+    included."""
     for event in recorded.key_averages():
         if on_device:
             time = getattr(event, "self_device_time_total", 0.0)
@@ -99,19 +100,19 @@ def kind_of(name: str) -> str:
 
 
 class Work(ABC):
-    """A workload that is set up. `steps` is the number of units (tokens, bytes or steps) in a loop.
-    `needed` is the bytes of device memory that it takes in all; an error message names them if it
-    does not fit."""
+    """A workload that is set up. `steps` is the number of tokens, bytes or steps in a loop.
+    `needed` is the device memory in bytes that the workload needs."""
 
     steps: int
     needed: int
 
     def begin(self, loops: int) -> None:  # noqa: B027  # most have nothing to do
-        """Prepares loops before the clock starts. Other processes may have to take part."""
+        """Prepares for this number of loops before the clock starts. Other processes may take
+        part."""
 
     @abstractmethod
     def run(self) -> None:
-        """Launches a loop on the device. The device may still work on return."""
+        """Starts a loop on the device. The device may still be at work when this returns."""
 
     @abstractmethod
     def demands(self) -> Demands:
@@ -119,7 +120,7 @@ class Work(ABC):
 
     @abstractmethod
     def how(self) -> tuple[str, ...]:
-        """Names the software that carries the workload out, for people."""
+        """Returns the names of the software that carries the workload out, for people."""
 
     def stages(self) -> tuple[Stage, ...]:
         """Times parts of the workload in further loops between samples."""
@@ -127,10 +128,10 @@ class Work(ABC):
 
     @abstractmethod
     def mismatch(self) -> str | None:
-        """Describes an error in the result of the last loop; None if the result is right."""
+        """Describes an error in the result of the last loop. None if the result is right."""
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds results that only this kind of work has."""
+        """Returns the results with additions that only this kind of work has."""
         return done
 
     @abstractmethod
@@ -139,8 +140,8 @@ class Work(ABC):
 
 
 class WorkGroup(Gated):
-    """Samples of a workload by the host's clock. A sample lasts from the first call until the
-    device has ended all loops."""
+    """Measures a workload by the host's clock. A sample lasts from the first call until the device
+    has ended all loops."""
 
     def __init__(self, site: Site, asked: Workload, work: Work, rates: Rates) -> None:
         self._site, self._asked, self._work, self._rates = site, asked, work, rates
@@ -157,8 +158,8 @@ class WorkGroup(Gated):
         return Timing((seconds,), seconds, (None,), ((0.0, seconds),))
 
     def _timed(self, loops: int) -> tuple[float, float]:
-        """Returns the seconds of `loops` loops, and the seconds among them in which the host
-        launches work."""
+        """Runs the loops. Returns their seconds in all, and the seconds in which the host started
+        work."""
         self._work.begin(loops)
         self._site.synchronize()
         begin = time.perf_counter()
@@ -173,7 +174,8 @@ class WorkGroup(Gated):
         return self._work.mismatch()
 
     def done(self) -> WorkDone:
-        """Returns the results, from all samples after the first two, which warm up."""
+        """Returns the results of all samples. The first two samples are a warm-up and do not
+        count."""
         counted = self._each[2:] or self._each
         demands = self._work.demands()
         if not self._site.is_cpu:
@@ -207,7 +209,8 @@ class WorkGroup(Gated):
 def times_of(
     run: Callable[[], float], seconds: float = 1.0, least: int = 4, most: int = 64
 ) -> tuple[float, ...]:
-    """Returns the values of repeated calls of `run`, made for about `seconds` seconds."""
+    """Calls `run` repeatedly for about `seconds` seconds, and returns the values. The number of
+    calls is from `least` to `most`."""
     begin, found = time.monotonic(), [run()]
     while len(found) < least or (len(found) < most and time.monotonic() - begin < seconds):
         found.append(run())
@@ -228,9 +231,9 @@ _SCALE = 0.5
 
 
 class Pipeline(Work):
-    """A pipeline over pieces of data: copy in, compute, copy out. A piece is a square matrix.
-    Computing multiplies a piece several times with a matrix of weights, which takes `balance`
-    percent of the time of the longer copy."""
+    """A pipeline over parts of the data, which are square matrices: copy in, compute, copy out. A
+    matrix is multiplied several times with weights. This takes `balance` percent of the time of the
+    longer copy."""
 
     def __init__(self, site: Site, asked: Workload) -> None:
         torch, self._site, self._asked = site.torch, site, asked
@@ -269,8 +272,7 @@ class Pipeline(Work):
         self._outputs[number].copy_(self._made[number % SLOTS], non_blocking=True)
 
     def _compute(self, number: int) -> None:
-        """Multiplies a piece repeatedly with the weights. The last result is in the result's
-        buffer."""
+        """Multiplies one part of the data repeatedly with the weights."""
         torch, slot = self._site.torch, number % SLOTS
         torch.matmul(self._there[slot], self._weights, out=self._made[slot])
         for _ in range(self._products - 1):
@@ -278,9 +280,8 @@ class Pipeline(Work):
             torch.matmul(self._there[slot], self._weights, out=self._made[slot])
 
     def _fit(self) -> tuple[float, float]:
-        """Chooses the number of products so that computing takes its percentage of copying, as
-        measured here. Returns the seconds of copying alone and of computing alone, for all
-        pieces."""
+        """Chooses the number of products so that computing takes `balance` percent of copying.
+        Returns the seconds of copying alone and of computing alone, for all parts."""
         pieces = range(self._asked.tokens)
 
         def each(*calls: Any) -> float:
@@ -346,13 +347,12 @@ class Pipeline(Work):
         return (f"{self._asked.tokens} pieces, {self._products} products each, {streams}",)
 
     def stages(self) -> tuple[Stage, ...]:
-        """Returns the times of copies without computing (the longer direction), and of computing
-        without copies."""
+        """Returns the times of copying alone (in the slower direction) and of computing alone."""
         copying, computing = self._alone
         return (Stage("copying alone", (copying,)), Stage("computing alone", (computing,)))
 
     def mismatch(self) -> str | None:
-        """Computes the first and the last piece again without overlap, and compares all numbers."""
+        """Computes the first and the last part again without overlap, and compares all numbers."""
         self._site.synchronize()
         for number in dict.fromkeys((0, self._asked.tokens - 1)):
             found = self._outputs[number].clone()
@@ -365,7 +365,7 @@ class Pipeline(Work):
         return None
 
     def finish(self, done: WorkDone) -> WorkDone:
-        """Adds how busy the link (the longer direction) and the device are."""
+        """Adds to the results how busy the link (in its slower direction) and the device are."""
         copying, computing = self._alone
         return replace(done, link_use=copying / done.seconds, device_use=computing / done.seconds)
 

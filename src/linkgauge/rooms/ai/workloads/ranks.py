@@ -1,5 +1,5 @@
-"""The processes of a training step, started by torchrun, mpiexec or linkgauge. Names are those of
-torch.distributed."""
+"""Runs the processes of a training step, started by torchrun, mpiexec or linkgauge. Names are those
+of torch.distributed."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .site import Site
 
 
 class TorchPlace(NamedTuple):
-    """The place of this process in its launch: number `rank` of `size`, and `local_rank` on its
-    machine. torchrun or mpiexec sets the variables."""
+    """The place of this process among those that torchrun or mpiexec started. `rank` is its number
+    of `size`, and `local_rank` its number on this machine."""
 
     rank: int
     size: int
@@ -42,7 +42,7 @@ PORT = "29511"
 
 
 def joined(environment: Mapping[str, str] = os.environ) -> TorchPlace | None:
-    """Returns the place that torchrun or mpiexec gave this process; None if the process was started
+    """Returns the place that torchrun or mpiexec gave this process. None if the process was started
     alone."""
     for names in _LAUNCHERS:
         told = [environment.get(name, "") for name in names]
@@ -66,8 +66,8 @@ only its collectives."""
 
 
 class Join(msgspec.Struct, frozen=True):
-    """A message to a started rank: meet the other ranks with this device, and take part until the
-    work is over."""
+    """A message to a process that becomes a rank. The process meets the other ranks at the address
+    `meeting`, with the device `device`."""
 
     rank: int
     size: int
@@ -115,7 +115,8 @@ class Ranks:
         return int(told)
 
     def share(self, asked: Workload | None) -> Workload | None:
-        """Sends rank 0's workload to all ranks, and returns it on each. None ends the ranks."""
+        """Sends rank 0's workload to all ranks, and returns it on each. None tells the ranks to
+        end."""
         box = [msgspec.json.encode(asked).decode() if asked is not None else None]
         self._group.broadcast_object_list(box, 0, group=self._control)
         return None if box[0] is None else msgspec.json.decode(box[0], type=Workload)
@@ -144,9 +145,9 @@ class Ranks:
 
 
 def gather(site: Site, size: int) -> Ranks:
-    """Gathers all ranks; this process is the first. Ranks are those of torchrun or mpiexec, or else
-    `size` processes of this machine, on this device and the following devices. Raises Unsupported
-    if there are fewer devices."""
+    """Gathers all ranks; this process is the first. Either torchrun or mpiexec started them, or
+    this call starts processes for this device and those after it. Raises Unsupported if there are
+    fewer than `size` devices."""
     launched = joined()
     if launched is not None:
         if launched.size != size:
@@ -169,7 +170,7 @@ def gather(site: Site, size: int) -> Ranks:
 
 
 def from_environment() -> str:
-    """Returns the address at which the ranks of a launcher meet, from the environment."""
+    """Returns the address at which the ranks meet, from the environment of torchrun or mpiexec."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", PORT)
     return "env://"

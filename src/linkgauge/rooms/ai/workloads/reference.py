@@ -1,4 +1,4 @@
-"""Runs transformers' LlamaForCausalLM with the decoder's own weights, for comparison and for
+"""Runs transformers' LlamaForCausalLM with the same weights, for comparison and for
 `--implementation transformers`."""
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def model_of(decoder: Decoder) -> Any:
 
 
 def _state(decoder: Decoder) -> Any:
-    """Yields the decoder's weights by transformers' names. Joined products are split."""
+    """Yields the decoder's weights by transformers' names. A matrix that joins several weights is
+    split."""
     shape = decoder.shape
     yield "model.embed_tokens.weight", decoder.embedding
     yield "lm_head.weight", decoder.embedding
@@ -68,7 +69,8 @@ def _state(decoder: Decoder) -> Any:
 
 
 class Reference(Work):
-    """Prefill or decoding as transformers does it: with a growing cache and single kernels."""
+    """Runs prefill or decoding as transformers does it, with a growing cache and without fused
+    kernels."""
 
     def __init__(self, decoder: Decoder, model: Any, asked: Workload) -> None:
         self._decoder, self._model, self._asked = decoder, model, asked

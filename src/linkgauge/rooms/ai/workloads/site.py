@@ -35,8 +35,7 @@ class Site:
         return bool(self.device.type == "cuda")
 
     def choose(self) -> None:
-        """Makes the device the current device, on which torch captures graphs and records
-        events."""
+        """Makes this device the current device. torch captures graphs and records events there."""
         if self.is_cuda:
             self.torch.cuda.set_device(self.device)
 
@@ -50,7 +49,7 @@ class Site:
             self.torch.accelerator.synchronize()
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Returns the seconds of a piece of work, until the device has ended all of it."""
+        """Returns the seconds that a piece of work takes, until the device has ended all of it."""
         self.synchronize()
         begin = time.perf_counter()
         work()
@@ -58,11 +57,11 @@ class Site:
         return time.perf_counter() - begin
 
     def host_tensor(self, count: int, kind: Any) -> Any:
-        """Returns a tensor in host memory, pinned if the device copies by itself."""
+        """Returns a tensor in host memory. The memory is pinned if the device copies by itself."""
         return self.torch.empty(count, dtype=kind, pin_memory=self.is_cuda)
 
     def stream(self) -> Any:
-        """Returns a new stream; None if the device does not queue work."""
+        """Returns a new stream. None if the device does not queue work."""
         return self.torch.cuda.Stream(self.device) if self.is_cuda else None
 
     @contextmanager
@@ -75,8 +74,8 @@ class Site:
             yield
 
     def mark(self, stream: Any) -> Any:
-        """Returns an event behind all work in the stream; None if the device does not queue
-        work."""
+        """Returns an event that occurs when all work now in the stream is done. None if the device
+        does not queue work."""
         return None if stream is None else stream.record_event()
 
     def follow(self, stream: Any, event: Any) -> None:
@@ -86,7 +85,7 @@ class Site:
 
     @property
     def current(self) -> Any:
-        """Returns the stream that computes; None if the device does not queue work."""
+        """Returns the stream that computes. None if the device does not queue work."""
         return self.torch.cuda.current_stream(self.device) if self.is_cuda else None
 
     @contextmanager
@@ -97,8 +96,8 @@ class Site:
             yield
 
     def _range(self, name: str) -> AbstractContextManager[None]:
-        """Returns a range of NVTX, which does nothing on other devices or if torch was built
-        without NVTX."""
+        """Returns a range of NVTX. It does nothing on devices other than NVIDIA's, or if torch was
+        built without NVTX."""
         if not self.is_cuda or self.torch.version.cuda is None:
             return nullcontext()
         found: AbstractContextManager[None] = self.torch.cuda.nvtx.range(name)
@@ -106,9 +105,9 @@ class Site:
 
     @contextmanager
     def room(self, batch: int, needed: int, *, held: int | None = 0) -> Iterator[None]:
-        """Raises Unsupported if the work does not fit into memory: because fewer than `needed`
-        bytes are free, or because an allocation in this block fails. `held` of these bytes are
-        already allocated (null: all)."""
+        """Raises Unsupported if the work in this block does not fit into memory. `needed` is the
+        memory in bytes that it needs, and `held` is the part that is already allocated (None: all
+        of it). The error names the `batch`."""
         free = self.free_bytes() if held is not None else None
         has = None if free is None else free + (held or 0)
         short = f"out of memory at batch {batch} (needs {approximate_size(needed)}, {{}})"
@@ -125,7 +124,7 @@ class Site:
             raise BackendError("torch", first_line(error)) from error
 
     def free_bytes(self) -> int | None:
-        """Returns the bytes that can be allocated; None if the device does not report them."""
+        """Returns the bytes that can be allocated. None if the device does not report them."""
         if self.is_cpu:
             return read_host().memory_available
         if not self.is_cuda:
@@ -136,7 +135,7 @@ class Site:
         return int(free + kept)
 
     def release(self) -> None:
-        """Gives memory that was freed but is kept by torch back to the device."""
+        """Gives freed memory that torch has kept back to the device."""
         if self.is_cuda:
             self.torch.cuda.empty_cache()
 
@@ -175,8 +174,8 @@ def measure_rates(site: Site, numbers: NumberKind) -> Rates:
 
 
 def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
-    """Returns the seconds of one call, from the best of a few tries of `times` calls. An extra
-    first try loads the kernels and does not count."""
+    """Returns the seconds of one call, from the best of a few tries of `times` calls. A first try,
+    which loads the kernels, does not count."""
 
     def several() -> None:
         for _ in range(times):
@@ -187,7 +186,7 @@ def _best(site: Site, work: Callable[[], object], times: int = 1) -> float:
 
 
 def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
-    """Returns the operations/s of a product of two square matrices of random numbers."""
+    """Returns the rate of a product of two square matrices of random numbers, in operations/s."""
     torch, kind = site.torch, site.number_type(numbers)
     a, b = (torch.randn(order, order, device=site.device, dtype=kind) for _ in range(2))
     product = torch.empty_like(a)
@@ -196,8 +195,8 @@ def _product_rate(site: Site, numbers: NumberKind, order: int) -> float:
 
 
 def _read_rate(site: Site, size: int) -> float:
-    """Returns the bytes/s of a sum, which reads each number once, or of a copy, which reads and
-    writes: the faster of both."""
+    """Returns the rate in bytes/s at which the device reads and writes its memory. The rate is that
+    of a sum or of a copy, whichever is faster."""
     torch = site.torch
     numbers = torch.zeros(size // 4, device=site.device, dtype=torch.float32)
     summed = size / _best(site, lambda: torch.sum(numbers))
@@ -208,7 +207,7 @@ def _read_rate(site: Site, size: int) -> float:
 
 
 def _copy_rates(site: Site, size: int) -> tuple[float, float]:
-    """Returns the bytes/s from pinned host memory to the device, and back."""
+    """Returns the rates in bytes/s of copies from pinned host memory to the device, and back."""
     there: Any = site.torch.empty(size, dtype=site.torch.uint8, device=site.device)
     here: Any = site.host_tensor(size, site.torch.uint8).zero_()
     to_device = _best(site, lambda: there.copy_(here, non_blocking=True))

@@ -1,5 +1,5 @@
-"""Workloads that use the host link during inference: weights that do not fit into the device, and
-caches of keys and values."""
+"""Workloads that use the host link during inference. They move weights that do not fit into the
+device, or caches of keys and values."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SLOTS = 2
 
 
 class Streamed(Work):
-    """A pass over a batch of prompts with weights in pinned host memory. While a layer computes,
-    the next layer is copied to the device. `decoder` has no layers of its own."""
+    """A pass over a batch of prompts, with weights in pinned host memory. While a layer computes,
+    the next layer is copied to the device."""
 
     def __init__(self, decoder: Decoder, asked: Workload) -> None:
         site, shape = decoder.site, decoder.shape
@@ -42,13 +42,14 @@ class Streamed(Work):
         self._scores: Any = None
 
     def _drawn(self, generator: Any) -> Any:
-        """Returns a layer in host memory, drawn on the device."""
+        """Returns a layer with random weights in host memory. The device makes the random
+        numbers."""
         draw_layer(self._slots[0], self._decoder.shape, generator)
         here = self._site.host_tensor(self._slots[0].numel(), self._decoder.kind)
         return here.copy_(self._slots[0])
 
     def _layers(self) -> Iterator[Layer]:
-        """Yields each layer when it has arrived, while the next layer is copied."""
+        """Yields each layer once it has arrived, while the next layer is being copied."""
         arriving = self._send(0)
         for number in range(len(self._here)):
             slot, arrived = arriving
@@ -63,7 +64,8 @@ class Streamed(Work):
                 arriving = self._send(number + 1)
 
     def _send(self, number: int) -> tuple[int, Any]:
-        """Starts the copy of a layer to the next slot. The copy waits until the slot is free."""
+        """Starts the copy of a layer to the next buffer (slot). The copy waits until the buffer is
+        free."""
         slot, self._next = self._next, (self._next + 1) % SLOTS
         self._site.follow(self._copying, self._free[slot])
         with self._site.queued(self._copying):
@@ -88,8 +90,8 @@ class Streamed(Work):
         return ("each layer is copied before it computes",)
 
     def mismatch(self) -> str | None:
-        """Compares the scores with a pass that copies the layers one by one and waits for each
-        copy. Returns None if they agree."""
+        """Compares the scores with those of a pass that waits for the copy of each layer. Returns
+        None if they agree."""
         torch, slot = self._site.torch, self._slots[0]
 
         def one_by_one() -> Iterator[Layer]:
@@ -167,8 +169,8 @@ class CacheMove(Work):
 
 
 def with_use(done: WorkDone) -> WorkDone:
-    """Adds how busy the link and the device would be in a loop: the shares of the loop's time that
-    they need at their rates alone."""
+    """Adds how busy the link and the device would be: the shares of a loop's time that they need at
+    their full rates."""
     needs, rates = done.demands, done.rates
     ways = ((needs.to_device, rates.to_device), (needs.to_host, rates.to_host))
     link = max((amount / rate for amount, rate in ways if amount and rate), default=None)

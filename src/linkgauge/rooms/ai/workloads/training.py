@@ -1,7 +1,7 @@
 """A training step: input, forward, backward, synchronisation of gradients, optimiser.
 
-The model is the blocks of a decoder in mixed precision: weights, gradients and AdamW's moments in
-FP32, products in the chosen type by autocast. Every rank has a copy of the weights and its own
+The model is a decoder in mixed precision. Weights, gradients and AdamW's moments are in FP32, and
+autocast computes products in the chosen type. Every rank has a copy of the weights and its own
 batch (data parallel). The gradients of a layer are in one tensor, which the ranks add up."""
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Training(Work):
         left = [0]
 
         def ready(_: Any) -> None:
-            """Starts the sum over ranks once all gradients of a layer are ready. The backward pass
-            continues meanwhile."""
+            """Starts the sum over ranks when all gradients of a layer are ready. Meanwhile, the
+            backward pass continues."""
             left[0] += 1
             if left[0] == len(layer):
                 left[0] = 0
@@ -93,8 +93,8 @@ class Training(Work):
         return layer
 
     def _set_up_input(self) -> None:
-        """Allocates one batch in pinned memory, different on each rank, and two batches on the
-        device. With two, the next batch can arrive while a step computes."""
+        """Allocates a batch in pinned memory, different on each rank, and two batches on the
+        device. The second one receives the next batch while a step computes."""
         asked, site = self._asked, self._site
         size = asked.batch * asked.prompt * self._shape.hidden
         generator = site.torch.Generator().manual_seed(
@@ -142,7 +142,7 @@ class Training(Work):
         self._marks[-1].append(self._now())
 
     def _now(self) -> Any:
-        """Records an event on the device, or returns the time if the host computes."""
+        """Records an event on the device. If the host computes, returns the time instead."""
         if not self._site.is_cuda:
             return time.perf_counter()
         event = self._site.torch.cuda.Event(enable_timing=True)
@@ -167,8 +167,7 @@ class Training(Work):
         return batch.view(self._asked.batch, self._asked.prompt, self._shape.hidden)
 
     def _forward(self, batch: Any) -> Any:
-        """Returns the mean square of the last block's output, from which gradients reach every
-        weight."""
+        """Returns the mean square of the last block's output. Its gradients reach every weight."""
         torch, mixed = self._site.torch, self._asked.numbers != "fp32"
         device = self._site.device.type
         with torch.autocast(device, self._kind) if mixed else nullcontext():
@@ -179,7 +178,7 @@ class Training(Work):
         return x.float().square().mean()
 
     def _synchronise(self) -> None:
-        """Adds up the gradients, or waits for sums that are still under way."""
+        """Adds up the gradients over all ranks, or waits for sums that have already begun."""
         if self._ranks is None:
             return
         if self._asked.overlap:
@@ -193,7 +192,7 @@ class Training(Work):
             gradient.div_(self._ranks.size)
 
     def communicate(self) -> float:
-        """Returns the seconds of a step's collectives alone."""
+        """Returns the seconds that the collectives of a step take alone."""
         if self._ranks is None:
             return 0.0
         ranks = self._ranks
@@ -209,9 +208,7 @@ class Training(Work):
         return seconds
 
     def demands(self) -> Demands:
-        """Returns the operations and bytes of a step. AdamW dominates the memory traffic: weights,
-        gradients and both moments are read, weights and moments are written, and gradients are
-        cleared."""
+        """Returns the operations and bytes of a step. AdamW causes most of the memory traffic."""
         asked, shape = self._asked, self._shape
         weights = shape.layers * shape.layer_parameters
         size = self._here.numel() * self._kind.itemsize
@@ -246,8 +243,8 @@ class Training(Work):
         return [end - begin for begin, end in pairs]
 
     def mismatch(self) -> str | None:
-        """Describes an error: a loss that is not a number, or a loss of a fixed batch that does not
-        fall. Returns None without error."""
+        """Describes an error: the loss is not a number, or does not fall over a fixed batch. None
+        without an error."""
         losses = [float(loss) for loss in self._losses]
         if any(not loss < float("inf") for loss in losses):
             return "a loss is not a number"
@@ -287,8 +284,8 @@ def training_bytes(asked: Workload) -> int:
 
 
 def _kept_bytes(shape: ModelShape, asked: Workload, width: int) -> int:
-    """Returns the bytes of kept activations. Each layer keeps about 12 tensors of hidden size, and
-    4 inside SwiGLU."""
+    """Returns the bytes of activations that are kept for the backward pass. Each layer keeps about
+    12 tensors of hidden size, and 4 inside SwiGLU."""
     each = 12 * shape.hidden + 4 * shape.intermediate
     return shape.layers * asked.batch * asked.prompt * each * width
 

@@ -87,7 +87,7 @@ def library_version(context: Context) -> int | None:
 
 
 def _complain(line: str) -> None:
-    """Prints a line on stderr. Among processes that mpirun started, only the first process prints
+    """Prints a line on stderr. If mpirun started several processes, only the first one prints
     it."""
     if not launched().rank:
         print(line, file=sys.stderr, flush=True)
@@ -150,9 +150,9 @@ class _Test:
         return JsonCopy(file, (self._program, *self._arguments), library)
 
     def _limit(self, devices: Sequence[Device]) -> None:
-        """Reduces the largest size to the largest that fits into memory, as nccl-tests computes it.
-        Two buffers must fit, or three if results are checked. 1 GiB, and a reserve of up to 4 GiB,
-        stay free."""
+        """Reduces the largest size so that the buffers fit into memory, as nccl-tests does. There
+        are two buffers, or three if results are checked. 1 GiB stays free, and also a reserve of up
+        to 4 GiB."""
         memory = min(device.memory_bytes for device in devices)
         reserved = min(-(-memory // (16 * _GI)), 4) * _GI
         most = (memory - reserved - _GI) // (3 if self._options.checks else 2)
@@ -185,7 +185,8 @@ class _Test:
 
 
 def _raise_alarm(run: Run | None) -> None:
-    """Prints the problems that linkgauge's verdict finds on stderr; nccl-tests have no verdict."""
+    """Prints on stderr the problems that linkgauge's verdict finds. nccl-tests itself gives no
+    verdict."""
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
@@ -239,7 +240,8 @@ def _ranks(context: Context, split: str | None) -> Iterator[RankLine]:
 
 
 def _address(device: Device) -> tuple[str, str]:
-    """Returns the PCI address of a device without its function (or its memory), and its model."""
+    """Returns the PCI address of a device without its function number, and its model. If the
+    address is unknown, the name of its memory (`cuda:0`) replaces it."""
     if device.pci is not None:
         return device.pci.partition(".")[0], device.model
     place = parse_memory(device.memory)
@@ -247,8 +249,8 @@ def _address(device: Device) -> tuple[str, str]:
 
 
 def _least_bandwidth() -> float | None:
-    """Returns NCCL_TESTS_MIN_BW in GB/s, read as C's atof reads it. None if the variable is not
-    set, or is -1."""
+    """Returns NCCL_TESTS_MIN_BW in GB/s, read like C's atof. None if the variable is not set, or is
+    -1."""
     written = os.environ.get("NCCL_TESTS_MIN_BW")
     if written is None:
         return None
@@ -258,8 +260,8 @@ def _least_bandwidth() -> float | None:
 
 
 class _PrintedTable(Quiet):
-    """Prints each line as soon as both sides (out of place, in place) are measured. A line without
-    a figure is not printed; stderr says why."""
+    """Prints a line of the table as soon as both of its sides (out of place, in place) are
+    measured. A line without a figure is not printed, and stderr says why."""
 
     def __init__(
         self, program: str, options: NcclOptions, context: Context, copy: JsonCopy
@@ -281,25 +283,25 @@ class _PrintedTable(Quiet):
 
     @property
     def mean(self) -> float:
-        """The mean of all bus bandwidths of both sides, in GB/s."""
+        """Returns the mean of all bus bandwidths of both sides, in GB/s."""
         return sum(self._rates) / len(self._rates) if self._rates else float("nan")
 
     @property
     def code(self) -> int:
-        """The exit code of all measurements; 4 if nothing was measured."""
+        """Returns the exit code of all measurements; 4 if nothing was measured."""
         run = self.run
         return 4 if run is None else exit_code(run)
 
     @property
     def run(self) -> Run | None:
-        """The run with all results; None if nothing was measured."""
+        """Returns the run with all results. None if nothing was measured."""
         if not self._runs:
             return None
         results = tuple(result for run in self._runs for result in run.results)
         return replace(self._runs[-1], results=results)
 
     def begin(self, part: LineBlock) -> None:
-        """Starts a block of lines. Its cells come next."""
+        """Starts a block of lines. The cells that follow belong to this block."""
         cells = iter(part.benchmark.cells)
         self._bodies = {}
         self._sides = {next(cells).place: (line, side) for line in part.lines for side in range(2)}
@@ -346,9 +348,8 @@ class _PrintedTable(Quiet):
         return Body(seconds, *line.rates(seconds), wrong, each)
 
     def _seconds(self, cell: CellResult) -> float:
-        """Returns the time of a cell: the average over the ranks. With the option `-a`, returns the
-        time of rank 0, the least or the most. Ranks in one process share a clock, so all have the
-        same time."""
+        """Returns the time of a cell. By default, this is the average over the ranks. Option `-a`
+        can select the time of rank 0, of the fastest rank, or of the slowest rank."""
         average = sum(cell.samples) / len(cell.samples)
         if not self._across_ranks or self._options.average == 1:
             return average

@@ -25,8 +25,8 @@ Document = dict[str, Any]
 
 
 def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
-    """Creates the file. If the name is taken, a number is added to it. Reports a file that cannot
-    be written, and returns None."""
+    """Creates the file. If the file exists, a number is added to the name. If the file cannot be
+    created, reports that and returns None."""
     tried, number = asked, 0
     while True:
         try:
@@ -47,7 +47,7 @@ def is_json(name: str) -> bool:
 
 
 class JsonCopy:
-    """Collects what is printed and, if there is a file, writes all of it as JSON at the end."""
+    """Collects what is printed. If there is a file, writes all of it as JSON at the end."""
 
     def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int | None) -> None:
         self._file = file

@@ -47,7 +47,7 @@ def long_of(written: str) -> int:
 
 
 def int_of(written: str) -> int:
-    """Returns the number that `long_of` reads, reduced to 32 bits."""
+    """Returns the number that `long_of` reads, cut to 32 bits."""
     return (long_of(written) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -61,7 +61,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def bytes_of(name: str) -> Callable[[str], int]:
     """Returns a function that reads a size as nccl-tests does: a decimal number, then K, M or G.
-    The function raises Rejected."""
+    The function raises Rejected for other text."""
     return partial(_bytes_of, name)
 
 
@@ -87,8 +87,8 @@ def _truth(written: str) -> bool:
 
 
 def _one_of(known: Iterable[str]) -> Callable[[str], str | None]:
-    """Returns a function that reads one of these names; `all` gives null. The function raises
-    ValueError."""
+    """Returns a function that reads one of these names. For `all`, the function returns None. For
+    other text, it raises ValueError."""
 
     def read(written: str) -> str | None:
         if written not in known and written != ALL:
@@ -159,9 +159,9 @@ def usage(program: str) -> str:
 
 
 class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a command line, after checks. A null `number` or `reduction` means all; sizes
-    are bytes. `said` is printed on stderr, `printed` on stdout. With `help`, nothing is
-    measured."""
+    """The options of a command line, after checks. If `number` or `reduction` is None, all are
+    measured. Sizes are in bytes. `said` is printed on stderr, and `printed` on stdout. With `help`,
+    nothing is measured."""
 
     threads: int = 1
     gpus: int = 1
@@ -236,8 +236,8 @@ class _Reader:
         self._said.append(f"{self._program}: {line}")
 
     def helping(self, problem: str) -> NcclOptions:
-        """Returns the options for a command line that shows the usage. As in nccl-tests, an unknown
-        argument also shows the usage and is no failure."""
+        """Returns the options for a command line that only shows the usage. As in nccl-tests, an
+        unknown argument also shows the usage and is no error."""
         if problem:
             self.say(problem)
             self._printed.append("invalid option '?'")
@@ -249,8 +249,8 @@ class _Reader:
         return msgspec.convert(self._values | own, NcclOptions)
 
     def take(self, option: ToolOption, written: str) -> None:
-        """Reads an option; the last of several equal options counts. An option that has no effect
-        in linkgauge is reported if that matters, or refused."""
+        """Reads an option. If an option is repeated, the last one counts. Reports options that have
+        no effect in linkgauge, and raises Unable for options that linkgauge lacks."""
         letter = option.names[0]
         try:
             value = self._values[option.dest] = option.value_of(written)
@@ -325,8 +325,7 @@ class _Reader:
 
 
 def _check_counts(options: NcclOptions) -> None:
-    """Raises Unable for numbers with which nccl-tests would run without end, divide by 0 or
-    crash."""
+    """Raises Unable for numbers with which nccl-tests would never end, divide by 0, or crash."""
     for option in OPTIONS:
         value = getattr(options, option.dest, None)
         if value is not None and not option.allows(value):
@@ -337,5 +336,5 @@ def _check_counts(options: NcclOptions) -> None:
 
 
 def _either(most: int) -> str:
-    """Returns the allowed numbers in words: `0, 1 or 2`."""
+    """Returns the allowed numbers up to `most` in words: `0, 1 or 2`."""
     return f"{', '.join(map(str, range(most)))} or {most}"

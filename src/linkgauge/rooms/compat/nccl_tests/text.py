@@ -1,5 +1,5 @@
-"""Plans the lines that nccl-tests measures, and formats what it prints. There is a line for all
-sizes of each type, reduction and root, each out of place and in place."""
+"""Plans the lines that nccl-tests prints, and formats its output. A line shows one size with one
+type, reduction and root, both out of place and in place."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ _REGISTERED: tuple[Registration | None, ...] = (None, "local", "symmetric")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the table: a requested `size`, measured out of place and in place (`works`) in
-    groups of `ranks` ranks. `operation` is the name of the reduction in the line."""
+    """A line of the table. `works` are the collective out of place and the collective in place.
+    `size` is the requested size in bytes. `ranks` is the number of ranks in a group, and
+    `operation` is the name of the reduction."""
 
     works: tuple[Collective, Collective]
     size: int
@@ -52,7 +53,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def bytes_shown(self) -> int:
-        """The bytes of a rank's larger buffer that are filled with elements."""
+        """Returns the size that the line shows: the bytes of a rank's larger buffer."""
         counts = self.works[0].counts(self.size, self.ranks)
         return max(counts.send, counts.receive) * self.works[0].number.bytes
 
@@ -77,7 +78,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class LineBlock(msgspec.Struct, frozen=True):
-    """Lines that are planned together, and the benchmark that measures them."""
+    """Lines that are planned together, with the benchmark that measures them."""
 
     lines: tuple[Line, ...]
     benchmark: Benchmark
@@ -86,8 +87,8 @@ class LineBlock(msgspec.Struct, frozen=True):
 def parts(
     name: CollectiveName, options: NcclOptions, split: str | None, fabric: DeviceSet
 ) -> Iterator[LineBlock]:
-    """Yields all blocks of lines to measure, without end if that many cycles are requested. Raises
-    Unable if the root is not one of the ranks."""
+    """Yields all blocks of lines to measure. If endless cycles are requested, the blocks never end.
+    Raises Unable if the root is not one of the ranks."""
     for works, label in _works(name, options, split, len(fabric.devices)):
         ranks = len(works[0].groups(len(fabric.devices))[0])
         # As there, 0 cycles are counted down below 0.
@@ -104,7 +105,7 @@ def _benchmark(name: str, fabric: DeviceSet, cells: tuple[Cell, ...]) -> Benchma
 
 
 def sizes(options: NcclOptions) -> Iterator[int]:
-    """Yields the sizes from the least to the most, by steps or factors."""
+    """Yields the sizes from the smallest to the largest, by steps or factors."""
     size = options.least
     while size <= options.most:
         yield size
@@ -149,7 +150,7 @@ _SPLIT = re.compile(r"(AND|&|OR|\||MOD|%|DIV|/)\s*(0[xX][0-9a-f]+|0b[01]+|[0-9]+
 
 
 def split_of(environment: Mapping[str, str]) -> str | None:
-    """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT asks for, in the notation
+    """Returns the groups that NCCL_TESTS_SPLIT_MASK or NCCL_TESTS_SPLIT requests, in the notation
     of `Collective`. None if neither is set. Raises Unable if a value cannot be read."""
     mask = environment.get("NCCL_TESTS_SPLIT_MASK")
     if mask is not None:
@@ -169,7 +170,7 @@ def split_of(environment: Mapping[str, str]) -> str | None:
 
 
 def _number(written: str) -> int:
-    """Returns the number that C's strtoul reads with base 0, or a binary number."""
+    """Reads a number as C's strtoul does with base 0. Binary numbers are also allowed."""
     if written[:2].lower() == "0b":
         return int(written[2:34], 2)
     octal = written.startswith("0") and written.isdecimal()
@@ -197,8 +198,8 @@ TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class RankLine(msgspec.Struct, frozen=True):
-    """A rank as the header shows it; fields have the names of the JSON. `device_hex` is the
-    device's PCI address, or its memory. `device_info` is its model."""
+    """A rank, as the header shows it. Fields have the names of the JSON. `device_hex` is the PCI
+    address of the device, or its memory if the address is unknown. `device_info` is its model."""
 
     rank: int
     group: int
@@ -216,8 +217,8 @@ class RankLine(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """The seconds of single iterations, each the longest of all ranks. Statistics leave out the
-    first `skipped` iterations."""
+    """The times of single iterations in seconds. The time of an iteration is that of its slowest
+    rank. Statistics leave out the first `skipped` iterations."""
 
     seconds: tuple[float, ...]
     skipped: int = 0
@@ -236,7 +237,7 @@ class Each(msgspec.Struct, frozen=True):
 
     @property
     def variation(self) -> float:
-        """The standard deviation in per cent of the mean."""
+        """Returns the standard deviation in percent of the mean."""
         return 100 * self.deviation / self.mean if self.mean > 0 else 0.0
 
     def percentile(self, percent: int) -> float:
@@ -246,8 +247,9 @@ class Each(msgspec.Struct, frozen=True):
 
 
 class Body(msgspec.Struct, frozen=True):
-    """The figures of one side of a line: seconds, GB/s, and the number of wrong elements (null:
-    unchecked). `each` has single iterations if they were requested."""
+    """The figures of one side of a line. `seconds` is the time, and `algorithm` and `bus` are
+    bandwidths in GB/s. `wrong` is the number of wrong elements, or None if not checked. `each` has
+    the times of single iterations, if requested."""
 
     seconds: float
     algorithm: float
@@ -340,7 +342,7 @@ def _singles(each: Each | None) -> str:
 
 
 def number(value: float, width: int) -> str:
-    """Formats a figure for this many columns, with up to two decimals if there is room."""
+    """Formats a figure with this many characters. It has up to two decimals if there is room."""
     for decimals in (2, 1, 0):
         if len(text := f"{value:{width}.{decimals}f}") <= width:
             return text
@@ -348,8 +350,8 @@ def number(value: float, width: int) -> str:
 
 
 def footer(program: str, wrong: int, mean: float, least: float | None) -> Iterator[str]:
-    """Yields the last lines. `wrong` is the number of line sides with wrong elements. `mean` is the
-    bus bandwidth in GB/s, which must be at least 0.9 of `least`."""
+    """Yields the last lines. `wrong` is the number of sides with wrong elements. `mean` is the bus
+    bandwidth in GB/s. The test fails if the mean is below 0.9 of `least`."""
     said = "" if least is None else "FAILED" if mean < least * 0.9 else "OK"
     yield f"# {'Out of bounds values':<20} : {wrong} {'FAILED' if wrong else 'OK'}"
     yield f"# {'Avg bus bandwidth':<20} : {_shortest(mean)} {said}"

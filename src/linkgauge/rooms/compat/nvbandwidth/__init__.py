@@ -1,4 +1,4 @@
-"""Carries out command lines of nvbandwidth 0.8 and of the tools derived from it.
+"""Carries out command lines of nvbandwidth 0.8, and of tools derived from nvbandwidth.
 
 As in nvbandwidth, long names may be abbreviated, `-t` and `-p` take several words, and the word
 `true` may follow a switch (scripts write `-s true`)."""
@@ -59,7 +59,7 @@ DEFAULT_SIZE = 512
 
 
 def number(text: str, allowed: range, what: str) -> int:
-    """Reads a number in the allowed range; `what` describes the range in the error message."""
+    """Reads a number in the allowed range. The error message describes the range as `what`."""
     found = digits(text)
     if found is None or found not in allowed:
         raise ArgumentTypeError(f"{text!r} is not {what}")
@@ -87,8 +87,8 @@ _UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_
 
 
 class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """The options under the tool's own names; sizes are in MiB. The tool's help does not list
-    `perf_formatter` and `loop_count`. The fields after these two are sailbandwidth's."""
+    """The options, with the tool's own names. Sizes are in MiB. The help does not list
+    `perf_formatter` and `loop_count`. Only sailbandwidth has the fields after these two."""
 
     help: bool = False
     list: bool = False
@@ -133,10 +133,10 @@ Printer = TextPrinter | JsonPrinter
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The differences between nvbandwidth and a tool derived from it. `header` is printed first,
-    and `options` are those of the tool's help. `misprints` are errors in the tool's headings, by
-    test. With `has_bulk`, kernels copy by the bulk copy unit unless the normal copy is
-    requested."""
+    """The differences between nvbandwidth and a tool derived from it. `header` is printed first.
+    `options` are the options in the tool's help. `misprints` are errors in the tool's headings, by
+    test. If `has_bulk`, kernels copy by the bulk copy unit unless the user requests normal
+    copies."""
 
     name: str
     version: str
@@ -150,7 +150,7 @@ class Dialect(msgspec.Struct, frozen=True):
         return f"{self.name} CLI:\n{help_lines(self.options, 31)}\n"
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """Returns the settings for measuring: one stream, and never tuned settings."""
+        """Returns the settings for measuring, with one stream and without tuning."""
         bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
         return Settings(
             sizes=(asked.buffer_size << 20,),
@@ -187,7 +187,7 @@ NVBANDWIDTH = Dialect(
 
 
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
-    """Carries out a command line, and prints once if mpirun started several processes. Exit codes:
+    """Carries out a command line. If mpirun started several processes, only one prints. Exit codes:
     1 for bad usage or an unknown test, otherwise those of `linkgauge run`. nvbandwidth itself exits
     with 0 after errors."""
     with printing_once():
@@ -235,8 +235,8 @@ def _list(cases: Sequence[Testcase]) -> None:
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
-    """Opens the machine. Raises InputError if it has no devices. Tests between processes need no
-    devices; if the first requested test is one, the message says how to run it."""
+    """Opens the machine. Raises InputError if it has no devices. If the first requested test needs
+    several processes, the message says how to run it."""
     advice = ""
     several = launched().size > 1
     if not several:
@@ -257,8 +257,8 @@ def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iter
 def _asked(
     tool: str, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
-    """Returns the requested names or indices of tests, each with the test or the reason why there
-    is no such test. Raises UsageError for prefixes without a test."""
+    """Returns the requested tests by name or index. If there is no test of a name, the reason takes
+    its place. Raises UsageError if no test has one of the requested prefixes."""
     cases = cases_of(several=several)
 
     def advised(problem: str, option: str, asked: str) -> str:
@@ -277,7 +277,7 @@ def _asked(
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
-    """Plans the row on the fabric. Under mpirun, a test for one process is skipped, because no
+    """Plans the test on these devices. Under mpirun, a test for one process is skipped, because no
     process has all devices."""
     if fabric.across_ranks and not row.across_ranks:
         fabric = replace(fabric, devices=(), reason="needs one process: run it without mpirun")
@@ -321,8 +321,8 @@ def _measure(
 
 
 class _Reporting(Quiet):
-    """Prints each result when it is measured, and nonexistent tests at their position in the
-    request."""
+    """Prints each result when it is measured. Also prints the requested tests that do not exist, in
+    the order of the request."""
 
     def __init__(
         self,
@@ -349,8 +349,8 @@ class _Reporting(Quiet):
         self._show(replace(shown, shares=self._shares(result, case)))
 
     def _show(self, shown: TestOutcome) -> None:
-        """Prints an outcome in the tool's own words. Wrong words are kept, because parsers know
-        them."""
+        """Prints a result with the tool's own words. Even wrong words are kept, because parsers
+        rely on them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
             shown = misprint.in_headings(shown)
             self.say(
@@ -372,13 +372,13 @@ class _Reporting(Quiet):
                 self._show(replace(shown, reasons=reasons))
 
     def of_missing(self) -> None:
-        """Prints the nonexistent tests that come next in the request."""
+        """Prints the next requested tests for as long as they do not exist."""
         while self._left and isinstance(problem := self._left[0][1], str):
             self._printer.missing(self._left.popleft()[0], problem)
 
     def _shares(self, result: Result, case: Testcase) -> TestMatrix | None:
         """Returns the percentages of the theoretical figures, for copies between devices of one
-        process. The links between devices of several processes are unknown."""
+        process. None for several processes, because the links between their devices are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
         shares = utilisation(judge_result(result, self._expectations))

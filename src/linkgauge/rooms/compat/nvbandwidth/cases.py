@@ -1,5 +1,5 @@
-"""Defines nvbandwidth's 35 tests for one process and its 13 additional tests for several processes,
-with list texts and headings. benchmarks/copies.py and multinode.py define the measurements.
+"""Defines nvbandwidth's 35 tests for one process and its 13 tests for several processes, with their
+descriptions and headings. benchmarks/copies.py and multinode.py define the measurements.
 
 Names, order and headings are the interface of nvbandwidth 0.8."""
 
@@ -116,8 +116,9 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 
 
 class Testcase(msgspec.Struct, frozen=True):
-    """A test: its benchmark, the line above its matrix, and the lines of its list text. Of several
-    matrices, the line stands above the total."""
+    """A test. `row` is its benchmark, `heading` the line above its matrix, and `about` its
+    description in the list of tests. If the test has several matrices, the heading is above the
+    total."""
 
     row: Row
     heading: str
@@ -134,8 +135,8 @@ class Testcase(msgspec.Struct, frozen=True):
 
     @property
     def row_with_local_copies(self) -> Row:
-        """The row of the benchmark. For copies between pairs of devices in one process, the
-        diagonal is included."""
+        """Returns the row of the benchmark. For copies between pairs of devices in one process, the
+        row includes copies within a device."""
         has_local = self.is_of_pairs and self.row.unit is BANDWIDTH and not self.row.across_ranks
         return replace(self.row, diagonal=has_local)
 
@@ -164,14 +165,14 @@ BY_NAME = {case.name: case for case in (*CASES, *_OF_SEVERAL)}
 
 
 def cases_of(*, several: bool) -> tuple[Testcase, ...]:
-    """Returns the tests for one process or for several, by index. As in nvbandwidth, tests between
-    processes come last, and exist only for several processes."""
+    """Returns the tests for one process or for several processes, by index. As in nvbandwidth,
+    tests between processes come last and need several processes."""
     return (*CASES, *_OF_SEVERAL) if several else CASES
 
 
 def hint(command: str, asked: str) -> str:
-    """Returns a hint on how to run a test that exists only for several processes; empty for other
-    names. `command` is the tool with the option before the name."""
+    """Returns a hint on how to run a test that needs several processes, or an empty text for other
+    tests. The hint shows the command line: `command`, then the name."""
     if not any(case.name.startswith(asked) for case in _OF_SEVERAL):
         return ""
     return (
@@ -181,7 +182,8 @@ def hint(command: str, asked: str) -> str:
 
 
 def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
-    """Returns the test of this name or index among `cases`, or the reason why there is none."""
+    """Returns the test with this name or index. If there is no such test among `cases`, returns the
+    reason."""
     if (index := digits(asked)) is not None:
         return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
     case = BY_NAME.get(asked)
@@ -201,28 +203,27 @@ NAMED = 3
 
 
 class TestMatrix(Matrix, frozen=True):
-    """A matrix in GB/s or ns below its heading. `labels` replace the names of its rows."""
+    """A matrix in GB/s or ns, with the heading above it. `labels` replace the names of the rows."""
 
     heading: str = ""
     labels: tuple[str, ...] = ()
 
     @property
     def ordered(self) -> list[list[float | None]]:
-        """The figures by row and column; null where there is no figure."""
+        """Returns the figures by row and column; None where there is no figure."""
         return [
             [self.figures.get(Place(row, column)) for column in self.columns] for row in self.rows
         ]
 
     @property
     def known(self) -> list[float]:
-        """The figures that exist, in the order of `ordered`."""
+        """Returns the figures that exist, row by row."""
         return [figure for row in self.ordered for figure in row if figure is not None]
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """A test that ran or could not run. `reasons` say why the status is not Passed, and `samples`
-    are lines on each sample. `shares` is the percentage of the theoretical figures, if
-    requested."""
+    """The result of a test. `reasons` say why the status is not Passed. `samples` are lines on each
+    sample. `shares` are percentages of the theoretical figures, if requested."""
 
     name: str
     status: str
@@ -234,7 +235,8 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 
 class Misprint(msgspec.Struct, frozen=True):
-    """A wrong word that a tool writes in the headings of a test, and the word that is meant."""
+    """A wrong word in the headings of a test. `written` is what the tool writes, and `meant` is the
+    right word."""
 
     written: str
     meant: str
@@ -250,8 +252,8 @@ class Misprint(msgspec.Struct, frozen=True):
 def outcome(
     result: Result, case: Testcase, devices: Sequence[Device], *, use_mean: bool, verbose: bool
 ) -> TestOutcome:
-    """Returns the outcome of a test. A test that was skipped altogether is Waived. Failed cells
-    have no figure."""
+    """Returns the outcome of a test. A test that was skipped is Waived. Failed cells have no
+    figure."""
     status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
     reasons = list(dict.fromkeys(_reasons(result)))
     if len(reasons) > NAMED:
@@ -277,8 +279,8 @@ def _reasons(result: Result) -> Iterator[str]:
 
 
 def frame(result: Result, case: Testcase, devices: Sequence[Device]) -> TestMatrix:
-    """Returns an empty matrix with the rows and columns of a test over these devices. The host is
-    one row."""
+    """Returns an empty matrix with the rows and columns of a test over these devices. The host is a
+    single row."""
     each = tuple(parse_memory(device.memory).label for device in devices)
     host: tuple[str, ...] = (HOST_ROW,)
     rows, columns, labels = host, each, host
@@ -302,14 +304,15 @@ def _ends(transfer: Transfer, width: int) -> str:
 def _matrices(
     result: Result, case: Testcase, devices: Sequence[Device], use_mean: bool
 ) -> Iterator[TestMatrix]:
-    """Yields the matrices of the parts, then the matrix of the headline figures. With parts, the
-    headline is their sum."""
+    """Yields a matrix for each part of a test, then the matrix of the headline figures. If there
+    are parts, the headline figure is their sum."""
     scale = unit_of(result.unit).scale
     over = frame(result, case, devices)
     passed = [cell for cell in result.cells if cell.status == "pass"]
 
     def figures(*parts: int) -> dict[Place, float]:
-        """Returns the sum of these parts for each cell, or the cell's headline without parts."""
+        """Returns the sum of these parts for each cell. If no parts are given, returns the headline
+        figures."""
         summaries = (
             (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
             for cell in passed
@@ -339,7 +342,7 @@ def _samples(result: Result) -> Iterator[str]:
 
 
 def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
-    """Yields each figure of one sample, with the path that was measured."""
+    """Yields each figure of one sample, with the path of the transfer."""
     routes = [_route(transfer) for transfer in cell.transfers]
     if cell.report.is_first:
         yield routes[0], cell.samples[number]
@@ -368,8 +371,8 @@ def _place(memory: Memory) -> str:
 
 
 def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Returns the figure divided by the theoretical figure for each cell of a judged result, by row
-    and column. Cells without either figure are left out."""
+    """Returns the figure divided by the theoretical figure, by row and column. A cell that lacks
+    one of these figures is left out."""
     return {
         cell.place: share
         for cell in result.cells

@@ -17,8 +17,8 @@ from .cases import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
-    """A device: its index on its host, and its model with the PCI address. With several processes,
-    `process` is the number of the process that measures the device, and `hostname` is null if
+    """A device. `index` is its index on its host, and `name` is its model with the PCI address. If
+    there are several processes, `process` is the number of its process. `hostname` is None if
     unknown."""
 
     index: int
@@ -66,7 +66,7 @@ def _located(context: Context) -> Iterator[Located]:
 
 def _named(model: str, pci: str | None) -> str:
     """Returns the name of a device: `NVIDIA H200 (00000000:1b:00)`. The address has eight digits
-    for the domain, and no function."""
+    for the domain, and no function number."""
     if pci is None:
         return f"{model} (no PCI address)"
     domain, bus, device = pci.partition(".")[0].split(":")
@@ -161,7 +161,7 @@ def styled(value: Value, indent: str = "") -> str:
 
 
 def _member(value: Value, indent: str) -> str:
-    """Returns the text after a key. A value of several lines begins on the next line."""
+    """Returns the text after a key. A value that needs several lines begins on a new line."""
     text = styled(value, indent)
     return f"\n{indent}{text}" if "\n" in text else text
 

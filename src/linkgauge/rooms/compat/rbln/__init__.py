@@ -39,8 +39,8 @@ benchmarks."""
 
 
 class CaseRequest(msgspec.Struct, frozen=True):
-    """The NPUs that a case measures, the source first. With `reads`, destinations carry out copies.
-    With `host`, the host takes part."""
+    """The NPUs that a case measures, with the source first. If `reads`, destinations carry out the
+    copies. If `host`, the host takes part."""
 
     npus: tuple[Device, ...]
     reads: bool
@@ -68,8 +68,8 @@ CaseSection = Callable[[Meter, CaseRequest], tuple[Lines, list[PathFigure]]]
 
 
 class TestCase(msgspec.Struct, frozen=True):
-    """A test case. `parts` are functions that return the lines below its banner and their figures;
-    --get_perf adds lines on these figures. A case `between` NPUs needs two NPUs."""
+    """A test case. `parts` are functions that measure and return lines and figures. Option
+    --get_perf adds lines on the figures. If `between`, the case needs two NPUs."""
 
     name: str
     parts: tuple[CaseSection, ...]
@@ -90,7 +90,7 @@ def _each(gauge: Meter, paths: Sequence[CopyPath]) -> list[PathFigure]:
 
 
 def _matrix(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures each path between the host and all NPUs separately, and returns their matrix."""
+    """Measures each path between the host and all NPUs separately, and returns the matrix."""
     ends: tuple[Device | None, ...] = (None, *asked.ordered) if asked.host else asked.ordered
     paths = [CopyPath(*pair, asked.reads) for pair in permutations(ends, 2)]
     figures = _each(gauge, paths)
@@ -119,8 +119,8 @@ def _latency(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]
 
 
 def _steps(asked: CaseRequest) -> Iterator[list[CopyPath]]:
-    """Yields the steps of copies: from the host to the source, from the source to each other NPU,
-    and from the other NPUs to the host."""
+    """Yields the steps of the copies: from the host to the source, from the source to each other
+    NPU, and from these NPUs to the host."""
     last = asked.others or asked.npus
     if asked.host:
         yield [CopyPath(None, asked.source)]
@@ -142,7 +142,8 @@ def _titled(
 
 
 def _both_ways(gauge: Meter, asked: CaseRequest) -> tuple[Lines, list[PathFigure]]:
-    """Measures both directions of each pair at the same time, one pair after the other."""
+    """Measures both directions of each pair at the same time. The pairs are measured one after the
+    other."""
     pairs: list[tuple[Device | None, Device]] = [(asked.source, other) for other in asked.others]
     if asked.host:
         pairs = [*((None, npu) for npu in asked.npus), *pairs]
@@ -174,8 +175,8 @@ def _together(
     tags: Sequence[str],
     labels: Sequence[str],
 ) -> list[PathFigure]:
-    """Measures groups of paths; the paths of a group run at the same time. Returns the figures of a
-    group's paths, then the figure of the whole group."""
+    """Measures groups of paths, one group after the other; the paths of a group run at the same
+    time. Returns the figure of each path, then the figure of the whole group."""
     cells = gauge.measure([[path.transfer() for path in group] for group in groups])
     figures: list[PathFigure] = []
     for group, cell, tag, label in zip(groups, cells, tags, labels, strict=True):

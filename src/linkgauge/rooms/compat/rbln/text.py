@@ -25,8 +25,8 @@ _NODE_INDENT = " " * 4
 
 
 class PathFigure(msgspec.Struct, frozen=True):
-    """The figures of a path, one for each iteration: bytes/s if `bytes` are moved, or seconds if
-    `bytes` is null."""
+    """The figures of a path. `samples` has a figure for each iteration, in bytes/s. If `bytes` is
+    None, the figures are seconds."""
 
     tag: str
     path: str
@@ -35,7 +35,7 @@ class PathFigure(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float | None:
-        """The mean of the figures, or None if nothing was measured."""
+        """Returns the mean of the figures, or None if nothing was measured."""
         return statistics.fmean(self.samples) if self.samples else None
 
 
@@ -70,8 +70,8 @@ def latency_line(figure: PathFigure) -> str:
 
 
 def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
-    """Yields the lines of --get_perf: the average time of an iteration (1), or the time of each
-    iteration (2)."""
+    """Yields the lines of --get_perf. If `kind` is 1, they have the average time of an iteration;
+    if 2, the time of each iteration."""
     for figure in figures if kind else ():
         times = [
             sample if figure.bytes is None else figure.bytes / sample for sample in figure.samples
@@ -85,8 +85,8 @@ def performance(figures: Iterable[PathFigure], kind: int) -> Iterator[str]:
 
 
 def matrix(names: Sequence[str], rows: Sequence[Sequence[float | None]]) -> Iterator[str]:
-    """Yields a matrix of rates in GB/s, given in bytes/s. Rows are sources, columns are
-    destinations."""
+    """Yields a matrix of rates in GB/s. `rows` has the rates in bytes/s, with a row for each source
+    and a column for each destination."""
     side = max(map(len, names))
     widths = [max(6 if name == "HOST" else 7, len(name) + 2) for name in names]
     texts = [[shown(None if rate is None else rate / 1e9, ".2f") for rate in row] for row in rows]
@@ -128,7 +128,7 @@ def environment(machine: Machine, devices: Sequence[Device], *, links: bool) -> 
 
 
 def _line_above(tree: PciTree, device: Device) -> tuple[PciFunction, ...]:
-    """Returns the bridges above a device: the root port, and each switch on the path by its
+    """Returns the bridges above a device, from the root down. A switch is shown only by its
     upstream port."""
     above = tree.above(device.pci or "")[::-1]
     return tuple(f for n, f in enumerate(above) if n == 0 or f.port != "downstream port")
@@ -162,8 +162,8 @@ def _device_line(device: Device, function: PciFunction | None) -> str:
 
 
 def _link(found: Inventory, device: Device, function: PciFunction | None) -> PciLink:
-    """Returns the link that the PCI function reports, or else the link that the vendor's library
-    reports."""
+    """Returns the link that the PCI function reports. If it reports none, returns the link that the
+    vendor's library reports."""
     if function is not None and function.link.speed is not None:
         return function.link
     links = (one.link for one in found.accelerators if one.memory == device.memory)

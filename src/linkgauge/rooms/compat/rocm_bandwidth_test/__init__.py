@@ -77,9 +77,9 @@ _MOST_MB = 1 << 24
 
 
 class RocmOptions(msgspec.Struct, frozen=True):
-    """The options of a command line, after checks. Sizes are bytes, and devices are numbers.
-    `together` lists pairs, one number after the other. `pattern` is the 64-bit word that sources
-    hold, made from the given number; null without a number."""
+    """The options of a command line, after checks. Sizes are in bytes, and devices are numbers.
+    `together` is a list of pairs, written as a flat list of numbers. `pattern` is the 64-bit word
+    with which sources are filled, or None."""
 
     what: str
     sizes: tuple[int, ...] = (ONE_SIZE,)
@@ -98,7 +98,7 @@ class RocmOptions(msgspec.Struct, frozen=True):
 
     @property
     def both(self) -> bool:
-        """Whether copies between the named devices go both ways at once."""
+        """Whether copies between the named devices go both ways at the same time."""
         return self.what in ("pairs both ways", "together both ways")
 
     @property
@@ -177,7 +177,7 @@ def _numbers(letter: str, written: str) -> tuple[int, ...]:
 
 
 def _pattern(written: str) -> int:
-    """Returns the bits of the number as a double."""
+    """Reads a number, and returns the 64 bits with which C stores it as a double."""
     try:
         return int.from_bytes(struct.pack("<d", decimal(written)), "little")
     except (ValueError, OverflowError):
@@ -220,7 +220,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 class _Tested:
-    """Measures between the nodes and devices of a machine, which have numbers as in the tool."""
+    """Measures between the nodes and devices of a machine, which are numbered as in the tool."""
 
     def __init__(self, gauge: Meter, options: RocmOptions) -> None:
         self._context = context = gauge.context
@@ -284,13 +284,13 @@ class _Tested:
         return self._memories[number].is_device
 
     def _counts(self, path: Path, both: bool) -> bool:
-        """Whether the tool measures the path. It measures no path between two nodes, and no path
-        within a device both ways."""
+        """Whether the tool measures this path. It measures no path between two nodes. If copies go
+        both ways, it measures no path within a device."""
         return any(map(self._is_device, path)) and not (both and path[0] == path[1])
 
     def _pairs(self, sources: Sequence[int], ends: Sequence[int], both: bool) -> list[Path]:
-        """Returns the paths between these devices. If copies go both ways at once, a pair counts
-        once."""
+        """Returns the paths between these devices. If copies go both ways, each pair has only one
+        path."""
         paths = [(one, other) for one in sources for other in ends]
         kept: dict[Path, None] = {}
         for path in paths:
@@ -306,7 +306,7 @@ class _Tested:
     def _measured(
         self, paths: Sequence[Path], both: bool, size: int | None = None
     ) -> list[tuple[Path, CellResult]]:
-        """Measures each path by itself, and returns the cell of each."""
+        """Measures each path by itself. Returns each path with its cell."""
         cells = [tuple(self._transfers(path, both)) for path in paths]
         return list(zip(paths, self._gauge.measure(cells, size=size), strict=True))
 
@@ -327,15 +327,15 @@ class _Tested:
 
 
 def _copy(source: Memory, destination: Memory) -> Transfer:
-    """Returns a copy by the copy engine of the source, or of the destination if the source is a
-    node."""
+    """Returns a copy by the copy engine of the source. If the source is a node, the destination's
+    engine copies."""
     owner = source if source.is_device else destination
     return Transfer(source, destination, Engine(owner, "ce"))
 
 
 def _timing(cell: CellResult, path: Path, both: bool) -> Repetitions:
-    """Returns the repetitions of a path that was measured by itself. Within a device every byte
-    counts twice, because it is read and written."""
+    """Returns the repetitions of a path that was measured by itself. A copy within a device counts
+    every byte twice, because it reads and writes."""
     found = Repetitions.of(cell.samples if cell.status == "pass" else (), cell.bytes or 0)
     doubled = path[0] == path[1] and not both
     return Repetitions(found.times, found.bytes * 2) if doubled else found

@@ -23,7 +23,7 @@ Path = tuple[int, int]
 
 
 def mean(record: Repetitions) -> float:
-    """Returns the mean time without the longest time."""
+    """Returns the mean of all times except the longest."""
     return statistics.fmean(sorted(record.times)[: max(1, len(record.times) - 1)])
 
 
@@ -116,7 +116,7 @@ def access(
     count: int, cells: Mapping[Path, CellResult], is_device: Callable[[int], bool]
 ) -> Iterator[str]:
     """Yields a matrix of access: 1 if a copy is possible, 0 if not, N/A if no copy was tried. Nodes
-    always reach each other. Between the host and a device, the device's engine copies."""
+    can always reach each other. A device's engine copies between the host and the device."""
 
     def reached(one: int, other: int) -> str:
         cell = cells.get((one, other), cells.get((other, one)))
@@ -132,8 +132,8 @@ def access(
 
 
 def distances(context: Context) -> Iterator[str]:
-    """Yields the kernel's distances between nodes. A device has the distances of the node near
-    it."""
+    """Yields the distances between nodes that the kernel reports. A device has the distances of its
+    nearest node."""
     known = context.machine.known.host.distances
     nodes = [node.index for node in context.machine.host.nodes]
     near = [*nodes, *(device.near for device in context.devices)]
@@ -175,8 +175,8 @@ def _device(
 
 
 def _link_kinds(context: Context) -> Iterator[str]:
-    """Yields the matrix of links. X marks a fabric of the devices' own (xGMI, NVLink and the like),
-    as far as fabrics are known."""
+    """Yields the matrix of links. X marks a connection by a fabric of the devices, such as xGMI or
+    NVLink, if it is known."""
     inventory = context.machine.known
     ends = {
         accelerator.memory: {link.remote for link in accelerator.links if link.remote}

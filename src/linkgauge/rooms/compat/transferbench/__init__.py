@@ -1,4 +1,5 @@
-"""Runs TransferBench 1.66: transfers between memories; the user chooses their executors.
+"""Runs TransferBench 1.66: transfers between memories, carried out by the executors that the user
+chooses.
 
 Source: ROCm/TransferBench (src/client, docs of 1.66.02: notation, presets, environment variables,
 output). CPU executors are host threads, GPU executors kernels (sm), DMA executors copy engines."""
@@ -84,9 +85,9 @@ def _lines(file: str) -> list[str]:
 
 
 def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
-    """Returns the comments to repeat (`##`) and the tests, with their lines. A test that cannot be
-    measured here is empty, and stderr says why; if the test is `alone`, that is an error. Raises
-    UsageError."""
+    """Returns pairs of a line and its test. Comments that begin with `##` are kept, without a test.
+    If linkgauge cannot measure a test, its line has no test, and stderr says why; with `alone`,
+    this is an error. Raises UsageError for invalid lines."""
     found: list[Line] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -107,15 +108,15 @@ def _tests(lines: Sequence[str], *, alone: bool) -> tuple[Line, ...]:
 
 
 def shape_of(test: AskedTest) -> int | None:
-    """Returns the number of blocks of the test's kernels, or null without kernels. Returns 0 if the
-    backend chooses, or if the kernels have different numbers."""
+    """Returns the number of blocks of the kernels in a test. None if the test has no kernels, or 0
+    if their numbers differ."""
     counts = {transfer.count for transfer in test if transfer.executor.letter == "G"}
     return None if not counts else counts.pop() if len(counts) == 1 else 0
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[tuple[int | None, list[Line]]]:
-    """Yields groups of consecutive lines whose kernels have the same number of blocks; null leaves
-    the number to the backend."""
+    """Yields groups of consecutive lines whose kernels have the same number of blocks. None means
+    that the backend chooses the number."""
     shape: int | None = None
     group: list[Line] = []
     for line in lines:
@@ -179,8 +180,8 @@ def _measure_line(
 
 
 def _sizes(size: int, factor: int) -> Iterator[int]:
-    """Yields the size. Size 0 stands for a range of sizes, with `factor` sizes from one power of 2
-    to the next."""
+    """Yields the size. If the size is 0, yields a range of sizes: `factor` sizes from each power of
+    2 to the next."""
     if size:
         yield size
         return

@@ -68,8 +68,8 @@ class TransferEnd(msgspec.Struct, frozen=True):
 
 
 class AskedTransfer(msgspec.Struct, frozen=True):
-    """One requested transfer; a null end means no memory. `count` is the number of SubExecutors.
-    `size` is in bytes; 0 stands for the size on the command line."""
+    """One requested transfer. If an end is None, no memory is read or written there. `count` is the
+    number of SubExecutors. `size` is in bytes; 0 stands for the size on the command line."""
 
     source: TransferEnd | None
     executor: TransferEnd
@@ -175,7 +175,7 @@ def _count(word: str) -> int:
 
 
 def _memory(word: str) -> TransferEnd | None:
-    """Reads a memory; the letter N gives null."""
+    """Reads a memory. The letter N gives None."""
     found = _TOKEN.fullmatch(word)
     if found is None and re.fullmatch(r"([A-Z][0-9]+){2,}", word, re.IGNORECASE):
         if word.upper().startswith("R"):
@@ -213,8 +213,8 @@ _KINDS: dict[str, EngineKind] = {"C": "cpu", "G": "sm", "D": "ce"}
 
 
 class MeasuredTest(msgspec.Struct, frozen=True):
-    """The transfers of a test with their times. `whole` has the times of all transfers together,
-    from the first start to the last end."""
+    """A test with its times. `timings` are the times of each transfer. `whole` has the times of all
+    transfers together, from the first start to the last end."""
 
     test: AskedTest
     timings: tuple[Repetitions, ...]
@@ -242,9 +242,9 @@ class Bench:
         self.gauge = Meter(context)
 
     def measure(self, tests: Sequence[AskedTest], size: int) -> tuple[MeasuredTest, ...]:
-        """Measures the tests, one after the other. A transfer without a size has `size` bytes.
-        Consecutive tests are measured together if their sizes have the same greatest common
-        divisor."""
+        """Measures the tests, one after the other. Transfers without their own size have `size`
+        bytes. Consecutive tests are measured in one step if their sizes have the same greatest
+        common divisor."""
         found: list[MeasuredTest] = []
         for unit, together in groupby(
             tests, lambda test: math.gcd(*(t.size or size for t in test))

@@ -1,4 +1,4 @@
-"""Reads the environment variables of TransferBench that have a meaning for linkgauge."""
+"""Reads the environment variables of TransferBench that have an effect in linkgauge."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _WORD = 8
 
 
 class Variables:
-    """The environment variables, read as the tool reads them, including those of presets. `listed`
-    has the variables that the tool lists, each with its value and its effect."""
+    """Reads environment variables as the tool does, including those of presets. `listed` has the
+    variables that the tool lists, each with its value and its effect."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -54,7 +54,7 @@ class Variables:
         says: str | Sequence[str] = "",
     ) -> int:
         """Reads a number; a suffix K, M or G multiplies it by a power of 1024. `says` describes the
-        value in the list of variables: one text for each value, or one text for all. Raises
+        value in the list of variables, by one text for all values or one for each. Raises
         UsageError if the text is no number, or if the number is out of bounds."""
         written = self._environment.get(name, "")
         power = _UNITS.get(written[-1:].upper(), 0)
@@ -82,7 +82,7 @@ class Variables:
         return self._environment.get(name) or default
 
     def tell_ignored(self) -> None:
-        """Prints on stderr which of the variables that are set have no meaning for linkgauge."""
+        """Prints on stderr which variables have no effect in linkgauge although they are set."""
         for name in _WITHOUT_MEANING:
             if self._environment.get(name):
                 print(f"{TOOL}: {name} has no meaning here: ignored", file=sys.stderr)
@@ -90,8 +90,8 @@ class Variables:
 
 class Common(msgspec.Struct, frozen=True):
     """The variables that apply to all tests. Negative `iterations` are seconds. `pattern` is the
-    64-bit word that sources hold, or null. `threads` is the number of threads in a kernel's
-    block."""
+    64-bit word with which sources are filled, or None. `threads` is the number of threads in a
+    kernel's block."""
 
     iterations: int
     loops: int
@@ -136,8 +136,8 @@ class Common(msgspec.Struct, frozen=True):
         )
 
     def settings(self, blocks: int | None, size: int) -> Settings:
-        """Returns the settings for kernels with this many blocks; null leaves the number to the
-        backend."""
+        """Returns the settings for kernels with this many blocks. None lets the backend choose the
+        number."""
         seconds = -self.iterations if self.iterations < 0 else None
         return Settings(
             sizes=(size,),
@@ -157,7 +157,8 @@ class Common(msgspec.Struct, frozen=True):
 
 
 def _pattern(written: str) -> int | None:
-    """Returns the word that repeats the hexadecimal digits. The last byte comes first in memory."""
+    """Returns the 64-bit word that repeats these hexadecimal digits, or None without digits. The
+    last two digits are the first byte in memory."""
     if not written:
         return None
     if not re.fullmatch(r"([0-9a-fA-F]{2}){1,8}", written) or _WORD % (len(written) // 2):
@@ -167,7 +168,8 @@ def _pattern(written: str) -> int | None:
 
 
 def index(variables: Variables, name: str, count: int) -> int:
-    """Reads the number of one of `count` devices. Raises UsageError if there is no such device."""
+    """Reads the number of a device from a variable. There are `count` devices. Raises UsageError if
+    there is no such device."""
     written = variables.text(name, "0")
     value = digits(written)
     if value is None or value >= count:

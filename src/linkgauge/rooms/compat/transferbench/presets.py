@@ -24,8 +24,8 @@ from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 
 class PeerToPeer(Preset):
-    """Copies between all nodes and devices, one way and both ways at once. Host threads do not
-    reach the memory of devices. Such copies are N/A, as in the tool's build for NVIDIA."""
+    """Copies between all nodes and devices, one way, and both ways at the same time. Host threads
+    cannot copy to or from a device; these copies are N/A, as in the tool's build for NVIDIA."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         super().__init__(bench, common, variables, size)
@@ -94,8 +94,8 @@ class PeerToPeer(Preset):
         return end.letter in DEVICE_LETTERS
 
     def _row(self, source: TransferEnd, both: bool) -> list[tuple[Repetitions, ...]]:
-        """Returns the timings from this source to each end, by direction. Timings are empty if
-        nothing can be measured."""
+        """Returns the times of copies from this source to each memory, by direction. They are empty
+        if nothing can be measured."""
         tests = {
             number: test
             for number, other in enumerate(self._ends)

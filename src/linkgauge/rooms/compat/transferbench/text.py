@@ -1,4 +1,4 @@
-"""Draws tables as TransferBench does: with borders, without, or as CSV."""
+"""Draws tables as TransferBench does: with borders, without borders, or as CSV."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ left 4, right 8."""
 
 
 class Grid:
-    """Rows of texts, aligned to the right except in the columns `left`. Borders can be added above
-    a cell and before a cell."""
+    """A table of texts. Texts are aligned to the right, except in the columns `left`. Borders can
+    be added above and before a cell."""
 
     def __init__(self, rows: Sequence[Sequence[str]], left: Sequence[tuple[int, int]] = ()) -> None:
         self.rows = [list(row) for row in rows]
@@ -127,8 +127,8 @@ def detected(bench: Bench) -> Iterator[str]:
 def listing(
     common: Common, heading: str = "", own: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ) -> Iterator[str]:
-    """Yields the variables with their values; those of a preset follow below its heading. Yields
-    nothing if the variables are hidden."""
+    """Yields the variables with their values. The preset's own variables follow below its heading.
+    Yields nothing if the user hides the variables."""
     if common.hide:
         return
     if common.csv:
@@ -186,7 +186,8 @@ def _row(name: str, timing: Repetitions, last: str) -> tuple[str, ...]:
 
 
 def _iterations(timing: Repetitions) -> Iterator[tuple[str, ...]]:
-    """Yields the iterations, the fastest first, and their standard deviations."""
+    """Yields a row for each iteration, the fastest first, and a row with the standard deviations of
+    rate and time."""
     for time, number in sorted((time, number) for number, time in enumerate(timing.times, 1)):
         rate = timing.bytes / time / 1e9
         yield f"Iter {number:03d}    ", f"{rate:8.3f} GB/s ", f"{time * 1e3:8.3f} ms ", "", ""
@@ -212,8 +213,8 @@ def all_to_all(
     rates: Mapping[tuple[int, int], float | None],
     whole: Repetitions,
 ) -> Iterator[str]:
-    """Yields the matrix of all pairs in GB/s, with the total of each source and destination. A
-    source's actual rate is its rate if all its copies were as slow as its slowest copy."""
+    """Yields the matrix of all pairs in GB/s, with totals. The actual rate of a source is the rate
+    that it would have if all its copies were as slow as its slowest copy."""
     numbers = range(len(names))
     rows = [(" SRC\\DST ", *(f" {name} " for name in names), " STotal ", " Actual ")]
     totals: list[float] = []
@@ -264,8 +265,8 @@ GPU_TYPES = dict(enumerate(DEVICE_LETTERS))
 
 
 def blocks(name: str, variables: Variables) -> int | None:
-    """Returns the number of blocks of the preset's kernels. Null leaves the number to the backend,
-    or means that copy engines copy."""
+    """Returns the number of blocks of the preset's kernels. None means that the backend chooses, or
+    that copy engines copy."""
     if name == "p2p":
         return (
             None if variables.switch("USE_GPU_DMA") else variables.number("NUM_GPU_SE", 0) or None
@@ -277,7 +278,7 @@ def blocks(name: str, variables: Variables) -> int | None:
 
 
 class Preset:
-    """A preset on a machine, and the variables that all presets have."""
+    """A preset that is carried out on a machine, with the variables that all presets have."""
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         self.bench = bench
@@ -291,12 +292,12 @@ class Preset:
         self.separator = "," if common.csv else " "
 
     def reading(self) -> bool:
-        """Reads whether destinations carry out the copies."""
+        """Reads the variable that says whether destinations carry out the copies."""
         says = "Using SRC as executor", "Using DST as executor"
         return self.variables.switch("USE_REMOTE_READ", says=says)
 
     def letter(self, name: str, known: dict[int, str], default: int = 0) -> str:
-        """Returns the letter of the memory whose number is the value of a variable. Raises
+        """Reads the number of a memory type from a variable, and returns its letter. Raises
         UsageError for an unknown number."""
         number = self.variables.number(name, default)
         if number not in known:

@@ -3,52 +3,85 @@ it found in them. Several readers may understand lines of the same text."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
 import msgspec
+from msgspec.structs import replace
 
-from linkgauge.rooms.judge_files.lines import cleaned
+from linkgauge.rooms.judge_files.lines import cleaned, words_in
+from linkgauge.rooms.judge_files.shipped import shipped
 from linkgauge.rooms.judge_files.told import Facts, Log, Reader
 
 
+@cache
 def readers() -> tuple[Reader, ...]:
     """All readers, by the names of their files."""
     names = sorted(module.name for module in iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}").read for name in names)
 
 
-class ReadText(msgspec.Struct, frozen=True):
-    """Everything that the readers found in a text.
+@cache
+def _known_lines(tool: str) -> re.Pattern[str]:
+    """The lines that a tool prints besides its figures, without rules of tables."""
+    known: dict[str, tuple[str, ...]] = shipped("known_lines.yml", dict[str, tuple[str, ...]])
+    return re.compile("|".join(known.get(tool, ["(?!)"])))
 
-    name: The text's name.
+
+class ReadText(msgspec.Struct, frozen=True):
+    """Everything that the readers found in a text, or in what one host wrote of it.
+
+    name: The name of the text, or of the host that wrote this part of it.
     lines: The number of its lines that are not empty.
-    understood: The number of these that a reader understood, or skipped as another host's.
-    others: The number of lines of other hosts or ranks that were left out.
-    missed: The first lines that no reader understood."""
+    understood: The number of these that a reader understood, or skipped as another rank's.
+    missed: The first line that no reader understood.
+    host: The host or rank that wrote it, if the text has labels of several that have figures."""
 
     name: str
     logs: tuple[Log, ...]
     facts: tuple[Facts, ...]
     lines: int
     understood: int
-    others: int = 0
     missed: str = ""
+    host: str = ""
+
+    @property
+    def has_figures(self) -> bool:
+        return any(log.figures for log in self.logs)
 
 
-def read_text(name: str, text: str) -> ReadText:
-    """Everything that any reader finds in a text. No content of a text raises an error."""
-    lines = cleaned(text)
+def read_text(name: str, text: str) -> list[ReadText]:
+    """Everything that any reader finds in a text: a value for each host that wrote figures, or a
+    single one. No content of a text raises an error."""
+    by_label = cleaned(text)
+    read = {label: _read(name, lines) for label, lines in by_label.items()}
+    several = {label: one for label, one in read.items() if one.has_figures}
+    if len(several) > 1:
+        return [replace(one, host=label) for label, one in several.items()]
+    told = next(iter(several or read))
+    others = sum(one.lines for label, one in read.items() if label != told)
+    one = read[told]
+    return [replace(one, lines=one.lines + others, understood=one.understood + others)]
+
+
+def _read(name: str, lines: Sequence[str]) -> ReadText:
     found = [one for read in readers() if (one := read(lines)) is not None]
     known = frozenset[int]().union(*(one.lines for one in found))
+    said = [_known_lines(tool) for tool in {log.tool for one in found for log in one.logs}]
     written = [number for number, line in enumerate(lines) if line.strip()]
-    missed = [number for number in written if number not in known]
+    missed = [
+        number
+        for number in written
+        if number not in known and not any(p.match(words_in(lines[number])) for p in said)
+    ]
     return ReadText(
         name,
         tuple(log for one in found for log in one.logs),
         tuple(one.facts for one in found),
-        len(written) + lines.others,
-        len(written) - len(missed) + lines.others,
-        lines.others,
+        len(written),
+        len(written) - len(missed),
         lines[missed[0]].strip() if missed else "",
     )

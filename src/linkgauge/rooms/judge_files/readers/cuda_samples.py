@@ -52,12 +52,14 @@ def read(lines: Sequence[str]) -> Found | None:
 def _read_peers(lines: Sequence[str]) -> Found | None:
     titles = {n: match for n, line in enumerate(lines) if (match := _TITLE.match(line))}
     gpus, refused, used = dict[int, ToldGpu](), set[tuple[int, int]](), set[int]()
+    ways = set[str]()
     for number, line in enumerate(lines):
         if match := _DEVICE.match(line):
             bus, device, domain = (int(match[at], 16) for at in (3, 4, 5))
             gpus[int(match[1])] = ToldGpu(match[2], f"{domain:04x}:{bus:02x}:{device:02x}.0")
         elif match := _ACCESS.match(line):
             refused |= {(int(match[1]), int(match[3]))} if match[2] == "CANNOT" else set()
+            ways |= {"peer access"} if match[2] == "CAN" else set()
         elif _OTHER.match(line):
             for at in (number + 1, number + 2):
                 grid = grid_at(lines, at)
@@ -77,7 +79,7 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
             used |= grid.lines | {number}
             figures += _peers(match, grid, refused, "sm" if by_kernel else "ce")
     log = Log("p2pBandwidthLatencyTest", tuple(figures))
-    return Found((log,), Facts(gpus=gpus), frozenset(used))
+    return Found((log,), Facts(gpus=gpus, ways=frozenset(ways)), frozenset(used))
 
 
 def _peers(

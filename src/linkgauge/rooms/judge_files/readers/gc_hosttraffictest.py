@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.model.transfer import Report
 
-from ..told import MIB, Found, HostFigure, Log, ToldFigure
+from ..told import MIB, Found, HostFigure, ToldFigure, found_figures
 
-_TOOL = "gc-hosttraffictest"
+_TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
 _RATE = r"(\d{1,9}(?:\.\d{1,20})?)"
 _LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds\.")
@@ -18,11 +18,6 @@ _RATES = re.compile(rf"{_RATE} Gbps (RDMA host|tile) (?:read|write)")
 _TITLE = re.compile(rf'\s*"description": "{_TEST}"')
 _FIELD = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
 _DEVICE = re.compile(rf"{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
-_SAID = re.compile(
-    rf"\s*(?:Running test sequence \d|\S*\s*{_TOOL}|Device: .*; \d+ tiles?, |[{{}}],?$"
-    r"|(?:Host|Tile) data transferred: |\d+ samples? of \d+ pass|\[=* *\] +\d+%"
-    r'|"(?:\w+_(?:ipus?|enabled|blocks|seconds|bytes|\d+)|configuration|iterations|\w*buffer\w*)":)'
-)
 _BUFFER = 16 * MIB
 """The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
 _STAGING = "host:0/staging"
@@ -43,11 +38,11 @@ def read(lines: Sequence[str]) -> Found | None:
             test, rates = match[1], {}
         elif test and (match := _FIELD.match(line)):
             rates[match[1]] = float(match[2])
-        elif not _SAID.match(line):
+        else:
             continue
         used.add(number)
     figures += _figures(test, rates, device)
-    return Found((Log(_TOOL, tuple(figures)),), lines=frozenset(used)) if figures else None
+    return found_figures(_TOOL, figures, used, space=_SPACE)
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:
@@ -60,7 +55,7 @@ def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFi
     own = {side: work for side, work in sides.items() if work}
     if not own or rates.keys() != own.keys():
         return
-    together, memory, row = len(own) > 1, f"cuda:{device}", test.replace("tile", "device")
+    together, memory, row = len(own) > 1, f"{_SPACE}:{device}", test.replace("tile", "device")
     name = "host_traffic" if together else f"host_traffic_{_ALONE[next(iter(own))]}_alone"
     report, parts = (Report.SUM, ("device", "host")) if together else (Report.FIRST, ())
     work = " & ".join(own.values()).format(d=memory)

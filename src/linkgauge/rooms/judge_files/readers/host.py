@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
+
 from ..told import Facts, Found, ToldNode, together
 from ..xml_text import xml_in
 
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
+_VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
+_SAID_VIRTUAL = re.compile(r"\b(?:KVM|QEMU|Proxmox|ESXi|vSphere|[Vv]irtual [Mm]achines?|VMs)\b")
 _LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
 _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
 _NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
@@ -51,12 +55,7 @@ def _whole(text: str | None) -> int | None:
 
 def count_of_list(text: str) -> int | None:
     """The number of CPUs in a list such as `0-31,64-95`; None if it is no list."""
-    total = 0
-    for part in text.replace(" ", ",").split(","):
-        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part)
-        if match is not None:
-            total += max(int(match[2] or match[1]) - int(match[1]) + 1, 0)
-    return total if 0 < total <= 4096 else None
+    return len(parse_cpu_list(text.replace(" ", ","))) or None
 
 
 def _numactl(lines: Sequence[str]) -> Found | None:
@@ -93,7 +92,7 @@ def _lstopo(lines: Sequence[str]) -> Found | None:
         index = one.get("os_index", "")
         if one.get("type") == "NUMANode" and index.isdecimal() and len(index) < 4:
             memory = one.get("local_memory", "")
-            cpus = _bits(one.get("cpuset", ""))
+            cpus = count_of_mask(one.get("cpuset", ""))
             is_size = memory.isdecimal() and len(memory) < 16
             nodes[int(index)] = ToldNode(cpus, int(memory) if is_size else None)
     infos = {one.get("name"): one.get("value") for one in root.iter("info")}
@@ -103,12 +102,20 @@ def _lstopo(lines: Sequence[str]) -> Found | None:
     return Found(facts=facts, lines=used)
 
 
-def _bits(mask: str) -> int | None:
+def count_of_mask(mask: str) -> int | None:
     """The number of CPUs in a mask such as `0xffffffff,,0xf`; None if it is no mask."""
-    digits = [part.removeprefix("0x") or "0" for part in mask.split(",")]
-    if not mask or not all(re.fullmatch(r"[0-9a-f]{1,64}", one) for one in digits):
-        return None
-    return sum(int(one, 16).bit_count() for one in digits) or None
+    groups = (part.removeprefix("0x") or "0" for part in mask.split(","))
+    return len(parse_cpu_mask(",".join(groups))) or None
 
 
-read = together(_lscpu, _numactl, _lstopo)
+def _hypervisor(lines: Sequence[str]) -> Found | None:
+    """Reads a line of lscpu or hostnamectl that a person quotes alone."""
+    for number, line in enumerate(lines):
+        if match := _VIRTUAL.match(line):
+            return Found(facts=Facts(hypervisor=match[1]), lines=frozenset({number}))
+    if any(_SAID_VIRTUAL.search(line) for line in lines if len(line) < 1000):
+        return Found(facts=Facts(ways=frozenset({"virtual machine"})))
+    return None
+
+
+read = together(_lscpu, _numactl, _lstopo, _hypervisor)

@@ -11,24 +11,14 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..lines import PrintedGrid, grid_at
-from ..told import Found, HostFigure, Log, ToldFigure, together
+from ..told import Found, HostFigure, ToldFigure, found_figures, together
 
-_STREAM = re.compile(
-    r"\s*(Copy|Scale|Add|Triad):\s+(\d{1,14}(?:\.\d{0,9})?)\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?\s+\d{1,14}(?:\.\d{0,9})?"
-)
+_RATE = r"\d{1,14}(?:\.\d{0,9})?"
+_STREAM = re.compile(rf"\s*(Copy|Scale|Add|Triad):\s+({_RATE})(?:\s+{_RATE}){{3}}")
 _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
 _ELEMENT = re.compile(r"\s*This system uses (\d{1,2}) bytes per array element")
-_STREAM_SAID = re.compile(
-    r"\s*(?:-+$|STREAM|This system uses|Array size|Memory per array|Total memory|Each kernel"
-    r"|The \*best|will be used"
-    r"|Number of Threads|Your clock|Each test below|\(= |Increase the size|you are not getting"
-    r"|WARNING|For best"
-    r"|precision|Function +Best Rate|Solution Validates|Number of OpenMP)"
-)
 _MLC = re.compile(r"Intel\(R\) Memory Latency Checker - v(\S{1,20})")
-_MLC_RATE = re.compile(
-    r"\s*(ALL Reads|[0-9]:[0-9] Reads-Writes|Stream-triad like)\s*:\s+(\d{1,14}(?:\.\d{0,9})?)"
-)
+_MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s+({_RATE})")
 _SYSBENCH = re.compile(r"\s*events per second:\s+(\d{1,14}(?:\.\d{0,9})?)")
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
 _KINDS: dict[str, ArrayOperation] = {
@@ -50,8 +40,7 @@ def _stream(lines: Sequence[str]) -> Found | None:
         )
         for match in rates.values()
     ]  # fmt: skip
-    said = {n for n, line in enumerate(lines) if _STREAM_SAID.match(line)}
-    return Found((Log("STREAM", tuple(figures)),), lines=frozenset({*rates, *said}))
+    return found_figures("STREAM", figures, rates)
 
 
 def _mlc(lines: Sequence[str]) -> Found | None:
@@ -60,27 +49,19 @@ def _mlc(lines: Sequence[str]) -> Found | None:
         return None
     figures, used = list[ToldFigure](), set[int]()
     for number, line in enumerate(lines):
-        if _MLC.search(line) or re.match(
-            r"\s*(?:Using|Command line|Measuring|Numa node|Inject|Delay|Bandwidths|Peak|=+)", line
-        ):
-            used.add(number)
         if re.match(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)", line):
-            grid = next(
-                (g for at in range(number + 1, number + 6) if (g := grid_at(lines, at))), None
-            )
+            places = range(number + 1, number + 6)
+            grid = next((grid for at in places if (grid := grid_at(lines, at))), None)
             if grid is not None:
                 used |= grid.lines
                 figures += _of_nodes(grid, "latencies" in line)
         elif match := _MLC_RATE.match(line):
             used.add(number)
             if match[1] == "ALL Reads":
+                place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
                 cell = HostFigure("host:0 -> null by cpu")
-                figures.append(
-                    ToldFigure(
-                        "memory_reads", "all", "all", float(match[2]) * 1e6, 1 << 30, host=cell
-                    )
-                )
-    return Found((Log("Intel MLC", tuple(figures), version),), lines=frozenset(used))
+                figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
+    return found_figures("Intel MLC", figures, used, version)
 
 
 def _of_nodes(grid: PrintedGrid, is_latency: bool) -> Iterator[ToldFigure]:
@@ -88,16 +69,11 @@ def _of_nodes(grid: PrintedGrid, is_latency: bool) -> Iterator[ToldFigure]:
         if figure is None or cpus > 63 or memory > 63:
             continue
         work = f"host:{memory} -> null by host:{cpus}.cpu"
+        name, scale, size, cell = "host_to_host_memcpy_read_cpu", 1e6, 1 << 30, HostFigure(work)
         if is_latency:
             cell = HostFigure(f"{work}*1", LATENCY.symbol, Report.LATENCY, "chase")
-            yield ToldFigure(
-                "memory_latency_nodes", str(cpus), str(memory), figure * 1e-9, 1 << 28, host=cell
-            )
-        else:
-            name = "host_to_host_memcpy_read_cpu"
-            yield ToldFigure(
-                name, str(cpus), str(memory), figure * 1e6, 1 << 30, host=HostFigure(work)
-            )
+            name, scale, size = "memory_latency_nodes", 1e-9, 1 << 28
+        yield ToldFigure(name, str(cpus), str(memory), figure * scale, size, host=cell)
 
 
 def _sysbench(lines: Sequence[str]) -> Found | None:
@@ -114,14 +90,7 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
              host=HostFigure(work, RATE.symbol, operation="primes"))
         for match in rates.values()
     ]  # fmt: skip
-    said = re.compile(
-        r"\s*(?:sysbench|Running the test|Number of threads|Initializing|Prime numbers"
-        r"|Threads started|CPU speed"
-        r"|events per|General statistics|total |Latency|min:|avg:|max:|95th|sum:"
-        r"|Threads fairness|events \(|execution)"
-    )
-    used = {n for n, line in enumerate(lines) if said.match(line)}
-    return Found((Log("sysbench cpu", tuple(figures)),), lines=frozenset(used))
+    return found_figures("sysbench cpu", figures, rates)
 
 
 read = together(_stream, _mlc, _sysbench)

@@ -2,7 +2,8 @@
 NCCL_DEBUG adds.
 
 A row of the table is size, count, type, then the reduction and the root if the program and its
-version have them, then time, algbw, busbw and errors, out of place and in place."""
+version have them, then time, algbw, busbw and errors, out of place and in place. The table's head
+may be missing."""
 
 from __future__ import annotations
 
@@ -34,13 +35,18 @@ _HEAD = re.compile(r"#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
 _DEBUG = re.compile(
-    r"\S+:\d+:\d+ (?:\[\d+\] )?(?:NCCL (?:INFO|WARN|TRACE|ABORT)|\S+\.cc:\d+ NCCL WARN)"
+    r"(?:\S{1,80}:\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
+    r"[NR]CCL (?:INFO|WARN|TRACE|ABORT)"
 )
 _SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
-_VIA = re.compile(r"via (SHM|P2P|NET)/")
-_KNOWN = re.compile(
-    r"#|\s*$|(?:NCCL|RCCL) version|HIP version|ROCm version|Hostname|Librccl path|Avg bus bandwidth"
+_COMMAND = re.compile(
+    r"\s*(?:[$#]+ |export |-x |mpirun |srun |\S{1,60}[$#] |[NR]CCL_\w+=\S+ (?!<)|.{0,2000}_perf\b)"
 )
+_GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
+_VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")
+_OTHERWISE = {"via direct shared memory": "SHM", "Using network Socket": "NET/Socket"}
+_ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
+_WARNS = re.compile(r"NCCL WARN (Missing .{10,160})")
 
 
 class _Line(NamedTuple):
@@ -55,12 +61,13 @@ class _Line(NamedTuple):
 
 def read(lines: Sequence[str]) -> Found | None:
     heads = [number for number, line in enumerate(lines) if _HEAD.search(line)]
+    if not heads:  # cut off: the table begins with its first row
+        heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
     debug = [number for number, line in enumerate(lines) if _DEBUG.match(line)]
     ranks = {n: match for n, line in enumerate(lines) if (match := _RANK.search(line))}
     if not heads and not ranks and not debug:
         return None
     known = {*heads, *ranks, *debug}
-    known |= {n for n, line in enumerate(lines) if _is_known(line) and (heads or ranks)}
     facts = _facts(lines, ranks.values(), debug)
     figures, failed, used = _tables(lines, heads, list(ranks))
     known |= used
@@ -69,10 +76,6 @@ def read(lines: Sequence[str]) -> Found | None:
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     logs = (Log(tool, tuple(figures), version, hosts, tuple(failed)),) if heads or ranks else ()
     return Found(logs, facts, frozenset(known))
-
-
-def _is_known(line: str) -> bool:
-    return bool(_KNOWN.match(line) or _NAME.search(line))
 
 
 def _version(line: str) -> str | None:
@@ -87,16 +90,23 @@ def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence
         first = first or match[1]
         if match[1] == first:
             gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
-    settings, ways = dict[str, str](), set[str]()
+    settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
     for number in debug:
-        if said := _SET.search(lines[number]):
+        line = lines[number]
+        if said := _SET.search(line):
             settings[said[1]] = said[2].rstrip(".")
-        if via := _VIA.search(lines[number]):
-            ways.add(via[1])
+        if via := _VIA.search(line):
+            ways |= {via[1], "GDRDMA"} if via[2] else {via[1]}
+        ways |= {way for text, way in _OTHERWISE.items() if text in line}
+        adapters |= {*_ADAPTER.findall(line)} if "NET/IB : Using" in line else set()
+        warnings |= {*_WARNS.findall(line)}
     for line in lines:  # also those of the command line: NCCL_P2P_LEVEL=SYS ./all_reduce_perf
-        if "_perf" in line and "=" in line:
-            settings |= dict(re.findall(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})", line))
-    return Facts(gpus=gpus, settings=settings, ways=frozenset(ways), hostname=first)
+        if "CCL_" in line and _COMMAND.match(line):
+            settings |= dict(_GIVEN.findall(line))
+    return Facts(
+        gpus=gpus, settings=settings, ways=frozenset(ways), hostname=first,
+        used_adapters=len(adapters) or None, warnings=frozenset(warnings),
+    )  # fmt: skip
 
 
 def _address(text: str) -> str | None:
@@ -113,7 +123,7 @@ def _tables(
     figures, failed, used = list[ToldFigure](), list[str](), set[int]()
     for place, head in enumerate(heads):
         end = heads[place + 1] if place + 1 < len(heads) else len(lines)
-        rows = [(n, row) for n in range(head, end) if (row := _row(lines[n], lines[head]))]
+        rows = [(n, row) for n in range(head, end) if (row := _row(lines[n]))]
         name = _name(lines, head, heads[place - 1] if place else 0, [row for _, row in rows])
         count = _ranks_before(ranks, head, heads[place - 1] if place else -1)
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
@@ -157,22 +167,22 @@ def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -
 _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
 
 
-def _row(line: str, head: str) -> _Line | None:
+def _row(line: str) -> _Line | None:
     words = line.split()
-    if len(words) < 7 or not words[0].isdecimal() or not words[1].isdecimal():
+    if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
     kind = next((one for one in NUMBERS if one == _TYPES.get(words[2], words[2])), None)
     if kind is None or len(words[0]) > 16:
         return None
     rest = words[3:]
-    operation = rest.pop(0) if rest and "redop" in head else None
+    operation = rest.pop(0) if number_of(rest[0]) is None else None
     reduction = next((one for one in REDUCTIONS if one == operation), None)
-    root = rest.pop(0) if rest and "root" in head else None
-    sides = [rest[at : at + 4] for at in (0, 4) if len(rest) >= at + 3]
+    # Each side is time, algbw, busbw and, unless it is left out, errors.
+    root = rest.pop(0) if len(rest) in (5, 7, 9) else None
+    wide = 4 if len(rest) % 4 == 0 else 3
+    sides = [rest[at : at + wide] for at in (0, wide) if len(rest) >= at + 3]
     seconds = [_seconds(side) for side in sides]
-    wrong = any(
-        len(side) > 3 and (number_of(side[3]) or 0) >= 1 for side in sides if "#wrong" in head
-    )
+    wrong = any(len(side) > 3 and (number_of(side[3]) or 0) >= 1 for side in sides)
     number = int(root) if root and root.lstrip("-").isdecimal() and len(root) < 6 else None
     if not any(seconds):
         return None

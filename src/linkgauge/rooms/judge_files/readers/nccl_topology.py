@@ -10,17 +10,10 @@ from xml.etree.ElementTree import Element
 from ..products import model_of
 from ..told import Bridge, Facts, Found, ToldGpu, ToldNode
 from ..xml_text import xml_in
+from .host import count_of_mask
 
 _SPEED = re.compile(r"(\d{1,14}(?:\.\d{0,9})?) GT/s")
-_LINK_RATE = {
-    "60": 18.0,
-    "61": 18.0,
-    "70": 25.0,
-    "80": 25.0,
-    "86": 14.0625,
-    "90": 25.0,
-    "100": 50.0,
-}
+_LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "100": 50}
 """The rate of an NVLink one way in GB/s, by the number of the architecture."""
 _SWITCH = "0x068000"
 _DEEPEST = 32
@@ -50,7 +43,7 @@ class _XmlGraph:
         number = cpu.get("numaid", "0")
         node = int(number) if number.isdecimal() and len(number) < 4 else None
         if node is not None:
-            self._nodes[node] = ToldNode(cpus=_cpus(cpu.get("affinity", "")))
+            self._nodes[node] = ToldNode(cpus=count_of_mask(cpu.get("affinity", "")))
         self._architecture = self._architecture or cpu.get("arch")
         for below in cpu.findall("pci"):
             self._add(below, node, ())
@@ -116,11 +109,3 @@ def _target(link: Element) -> tuple[str, int]:
     is_switch = link.get("tclass") == _SWITCH
     target = "switch" if is_switch else (link.get("target") or "").lower()
     return target, min(int(count), 64) if count.isdecimal() and len(count) < 4 else 1
-
-
-def _cpus(mask: str) -> int | None:
-    """The number of CPUs in a mask such as `ffffffff,00000000`; None if it is no mask."""
-    digits = mask.replace(",", "")
-    return (
-        (int(digits, 16).bit_count() or None) if re.fullmatch(r"[0-9a-f]{1,1024}", digits) else None
-    )

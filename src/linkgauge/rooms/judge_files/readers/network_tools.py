@@ -1,5 +1,5 @@
-"""Reads tools that measure a network between two hosts: perftest (text and JSON), iperf3's JSON,
-and the OSU micro-benchmarks. Their output does not say what the network should reach."""
+"""Reads tools that measure a network between two hosts: perftest and iperf3 (text and JSON), and
+the OSU micro-benchmarks. Their output does not say what the network should reach."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
 from ..lines import number_of
-from ..told import Found, HostFigure, Log, ToldFigure, together
+from ..told import Facts, Found, HostFigure, ToldFigure, found_figures, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -21,13 +21,11 @@ _TEST = re.compile(
     r"(BW|Bidirectional BW|Latency)[ _]Test",
     re.IGNORECASE,
 )
-_HEAD = re.compile(r"\s*#bytes\s+#iterations\s+(.*)")
-_SAID = re.compile(
-    r"\s*(?:-+$|Dual-port|Number of qps|Connection type|Using SRQ|PCIe relax|ibv_wr|TX depth"
-    r"|CQ Mod|Mtu|Link type|GID"
-    r"|Max inline|rdma_cm|Data ex|local address|remote address|GID:|Conflicting|Waiting for|\*+"
-    r"|WARNING|RX depth"
-    r"|Transport type|Device)"
+_HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
+_SET = re.compile(r"Picking device No\. (\d{1,3})|\s*Mtu\s*: (\d{2,5})\[B\]")
+_SUM = re.compile(
+    r"\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
+    r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
@@ -51,23 +49,25 @@ def _names(test: str) -> str:
 
 def _perftest(lines: Sequence[str]) -> Found | None:
     figures, used, name, head, unit = list[ToldFigure](), set[int](), "rdma_write", "", 1.0
+    settings, skip = dict[str, str](), 1
     for number, line in enumerate(lines):
         words = line.split()
         if match := _TEST.match(line):
             name = _names(match[1])
         elif match := _HEAD.match(line):
-            head = match[1]
+            head, skip = match[2], 1 if match[1] else 0
             unit = 1e9 / 8 if "Gb/sec" in head else float(1 << 20) if "MiB/sec" in head else 1e6
             if "MB/sec" in head:
                 unit = float(1 << 20)  # which perftest calls MB
-        elif head and len(words) >= 4 and all(number_of(word) is not None for word in words[:4]):
-            figures += _perftest_row(name, head, [number_of(word) or 0.0 for word in words], unit)
-        elif not _SAID.match(line):
+        elif head and len(words) >= 3 + skip and None not in map(number_of, words[: 3 + skip]):
+            row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
+            figures += _perftest_row(name, head, row, unit)
+        elif match := _SET.match(line):
+            settings["CUDA device" if match[1] else "Mtu"] = (match[1] or match[2]).strip()
+        else:
             continue
         used.add(number)
-    if not figures:
-        return None
-    return Found((Log("perftest", tuple(figures)),), lines=frozenset(used))
+    return found_figures("perftest", figures, used, facts=Facts(settings=settings))
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -77,10 +77,10 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
     if "t_typical" in head or "t_avg" in head:
         keys = re.findall(r"(\S+?)\[usec\]", head)
         at = keys.index("t_typical") if "t_typical" in keys else keys.index("t_avg")
-        if len(row) > at + 2:
-            yield _time(f"{name}_lat", str(size), row[at + 2] * 1e-6, size, _RDMA)
+        if len(row) > at + 1:
+            yield _time(f"{name}_lat", str(size), row[at + 1] * 1e-6, size, _RDMA)
     else:
-        yield _rate(f"{name}_bw", str(size), row[3] * unit, size, _RDMA)
+        yield _rate(f"{name}_bw", str(size), row[2] * unit, size, _RDMA)
 
 
 def _perftest_json(lines: Sequence[str]) -> Found | None:
@@ -97,7 +97,7 @@ def _perftest_json(lines: Sequence[str]) -> Found | None:
             figures.append(_rate(f"{name}_bw", str(int(size)), rate * unit, int(size), _RDMA))
         if size and time:
             figures.append(_time(f"{name}_lat", str(int(size)), time * 1e-6, int(size), _RDMA))
-    return Found((Log("perftest", tuple(figures)),), lines=frozenset(used)) if figures else None
+    return found_figures("perftest", figures, used)
 
 
 def _float(value: Any) -> float | None:
@@ -120,9 +120,19 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
             figures.append(_rate("nic_tcp_iperf3", count, rate / 8, 128 << 10, _TCP))
             used |= taken
             version = str(start.get("version", "")).removeprefix("iperf ")[:20] or None
-    return (
-        Found((Log("iperf3", tuple(figures), version),), lines=frozenset(used)) if figures else None
-    )
+    return found_figures("iperf3", figures, used, version)
+
+
+def _iperf3_text(lines: Sequence[str]) -> Found | None:
+    """Reads the last lines of iperf3's text: the sum of several streams, or a single stream."""
+    found = [(n, match) for n, line in enumerate(lines) if (match := _SUM.match(line.strip()))]
+    if not found:
+        return None
+    number, total = next((one for one in found if one[1][1] == "SUM"), found[0])
+    rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
+    streams = str(max(len({one[1] for _, one in found} - {"SUM"}), 1))
+    figure = _rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP)
+    return found_figures("iperf3", [figure], [number])
 
 
 def _osu(lines: Sequence[str]) -> Found | None:
@@ -141,11 +151,7 @@ def _osu(lines: Sequence[str]) -> Found | None:
         elif not (kind and line.startswith("#")):
             continue
         used.add(number)
-    return (
-        Found((Log("OSU micro-benchmarks", tuple(figures), version),), lines=frozenset(used))
-        if figures
-        else None
-    )
+    return found_figures("OSU micro-benchmarks", figures, used, version)
 
 
-read = together(_perftest, _perftest_json, _iperf3, _osu)
+read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

@@ -31,11 +31,6 @@ _SUM = re.compile(
 _HEADING = re.compile(r"(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|Bisect")
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _ADDRESS = re.compile(r"\(([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\)")
-_KNOWN = re.compile(
-    r"\s*(?:Built from Git version|CUDA (?:Runtime|Driver) Version|Driver Version"
-    r"|NOTE: The reported|Performance can vary|NOTE: This tool reports|Additional system-specific"
-    r"|Sample \d+:|[\w.-]+$)"
-)
 _LOCAL = {
     "device_local_copy_sm": "d -> d by d.sm",
     "device_local_read_sm": "d -> null by d.sm",
@@ -76,8 +71,6 @@ def _read_text(lines: Sequence[str]) -> Found | None:
         if match := _DEVICE.match(line):
             gpus.setdefault(int(match[1]), gpu_of(match[2]))
             known.add(number)
-        elif versions and _KNOWN.match(line):
-            known.add(number)
     figures, used, failed = _tests(lines)
     tool, version = (versions[0][1][1], versions[0][1][2]) if versions else ("nvbandwidth", None)
     if not figures and not versions:
@@ -108,6 +101,11 @@ def _tests(lines: Sequence[str]) -> tuple[list[ToldFigure], set[int], list[str]]
             else:
                 waiting.append((line, grid))
             number = max(grid.lines)
+        elif match := re.match(r"\s*Waiving (\w{4,80})\.", line):
+            failed.append(
+                f"{match[1]} was waived: GPUs reach no peers, or the test needs more of them"
+            )
+            used.add(number)
         elif name and re.match(r"\s*(?:Error|ERROR|ASSERT|Invalid value|Failed)\b", line):
             failed.append(f"{name}: {line.strip()[:160]}")
             used.add(number)

@@ -8,23 +8,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from linkgauge.model.hardware.pcie import SPEEDS
+
 from ..lines import words_of
 from ..told import Facts, Found, ToldGpu, ToldNode, together
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
 _JOIN = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|PSB")
+_NEAR = ("PSB", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC")
 _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
 )
+_CSV = re.compile(r"\s*(\d{1,3}), ([A-Z][^,]{3,80}), ([0-9A-Fa-f:.]{12,18})\s*(?:,|$)")
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
 _LINK = re.compile(r"\s*Link (\d{1,2}): (?:(\d{1,14}(?:\.\d{0,9})?) GB/s|(<inactive>|inactive))")
 _BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
 _SCREEN = re.compile(
     r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
 )
-_GENERATIONS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 
 def _topology(lines: Sequence[str]) -> Found | None:
@@ -38,7 +41,7 @@ def _topology(lines: Sequence[str]) -> Found | None:
 
 def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
     gpus, joins, used = dict[int, ToldGpu](), dict[tuple[int, int], str](), {head}
-    nodes = dict[int, ToldNode]()
+    nodes, nearest = dict[int, ToldNode](), dict[int, str]()
     for number in range(head + 1, len(lines)):
         words = words_of(lines[number])
         row = words[1 : len(names) + 1]
@@ -51,14 +54,15 @@ def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
                 if gpus[own].node is not None:
                     nodes.setdefault(gpus[own].node or 0, ToldNode(cpus=_cpus(rest[0])))
                 joins |= dict(_joins(own, names, row))
+                ways = [how for name, how in zip(names, row, strict=False) if "GPU" not in name]
+                nearest |= {own: min(near, key=_NEAR.index)} if (near := {*ways} & {*_NEAR}) else {}
         elif _LEGEND.match(lines[number]):
             used.add(number)
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
     adapters = sum(1 for name in names if not _GPU.fullmatch(name))
-    return Found(
-        facts=Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters), lines=frozenset(used)
-    )
+    facts = Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters or None, nearest=nearest)
+    return Found(facts=facts, lines=frozenset(used))
 
 
 def _joins(
@@ -103,6 +107,13 @@ def _links(lines: Sequence[str]) -> Found | None:
             continue
         used.add(number)
     return Found(facts=Facts(gpus=gpus), lines=frozenset(used)) if gpus else None
+
+
+def _csv(lines: Sequence[str]) -> Found | None:
+    """Reads --query-gpu=index,name,pci.bus_id --format=csv."""
+    rows = {n: match for n, line in enumerate(lines) if (match := _CSV.match(line))}
+    gpus = {int(match[1]): ToldGpu(match[2], address_of(match[3])) for match in rows.values()}
+    return Found(facts=Facts(gpus=gpus), lines=frozenset(rows)) if gpus else None
 
 
 def _screen(lines: Sequence[str]) -> Found | None:
@@ -180,7 +191,7 @@ def _described(fields: dict[str, str], head: str) -> ToldGpu:
 
 
 def _generation(text: str | None) -> float | None:
-    return _GENERATIONS.get(int(text)) if text and text.isdecimal() and len(text) < 3 else None
+    return SPEEDS[int(text) - 1] if text and re.fullmatch(f"[1-{len(SPEEDS)}]", text) else None
 
 
 def _width(text: str | None) -> int | None:
@@ -193,4 +204,4 @@ def _mebibytes(text: Any) -> int | None:
     return int(match[1]) << 20 if match and int(match[1]) else None
 
 
-read = together(_topology, _links, _query, _screen)
+read = together(_topology, _links, _query, _csv, _screen)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from ..lines import number_of
 from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu
 
+_TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
     r"\s*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) NODE \d+, rbln(\d{1,3}), "
     r"([^,(]{2,40}).*?NUMA: (\d{1,2})"
@@ -16,10 +17,6 @@ _DEVICE = re.compile(
 _BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:")
 _TITLE = re.compile(r"\s*Device (Write|Read) bandwidth \(GB/s\)")
 _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
-_SAID = re.compile(
-    r"\s*(?:rbln\d+\s|CPU : |Device :|=+$|\[ +(?:Run|PASS|FAIL)|\[Measure"
-    r"|P2P Connectivity|Device P2P)"
-)
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -37,13 +34,13 @@ def read(lines: Sequence[str]) -> Found | None:
             columns = [_index(word) for word in words if word == "HOST" or word.startswith("rbln")]
         elif words and columns and (words[0] == "HOST" or words[0].startswith("rbln")):
             figures += _row(_index(words[0]), columns, words[1:], title == "Read", size)
-        elif not _SAID.match(line):
+        else:
             continue
         used.add(number)
     if not gpus and not figures:
         return None
     facts = Facts(gpus=gpus, bridges=bridges)
-    return Found((Log("rblnBandwidthLatencyTest", tuple(figures)),), facts, frozenset(used))
+    return Found((Log(_TOOL, tuple(figures), space="rbln"),), facts, frozenset(used))
 
 
 def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge], set[int]]:

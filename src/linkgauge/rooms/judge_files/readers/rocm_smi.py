@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..told import Facts, Found, ToldGpu
 
-_TABLE = re.compile(r"=*\s*(Weight|Hops|Link Type) between two GPUs\s*=*")
+_TABLE = re.compile(r"(Weight|Hops|Link Type) between two GPUs")
 _ROW = re.compile(r"GPU(\d{1,3})\s+(.*)")
 _NODE = re.compile(r"GPU\[(\d{1,3})\]\s*: \(Topology\) Numa Node: (-?\d{1,3})")
 _NAME = re.compile(r"GPU\[(\d{1,3})\]\s*: Card (?:series|Series|model|Model):\s+(.{2,80})")

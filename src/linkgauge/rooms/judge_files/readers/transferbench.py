@@ -24,10 +24,6 @@ _ONE = re.compile(
     r".*?(\d{1,14}) bytes.*?\s([A-Z])(\d{1,3})\s*->\s*"
     r"([A-Z])(\d{1,3})(?:[.:]\S{1,12})?\s*->\s*([A-Z])(\d{1,3})\s*$"
 )
-_SAID = re.compile(
-    r"=*$|\[[A-Z].{2,40}\]|[A-Z0-9_]{4,40}\s+=\s|Test \d+:|Executor|Aggregate|Transfer \d"
-    r"|GPU->|CPU->|Averages|Average bandwidth|CPU Timed"
-)
 _RULES = re.compile("[┌┬┐├┼┤└┴┘│─|+-]+")
 _TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) GB/s")
 _IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
@@ -66,8 +62,6 @@ def read(lines: Sequence[str]) -> Found | None:
             used |= taken
         elif match := _ONE.match(line.replace("│", " ").replace("|", " ")):
             figures += _single(match)
-            used.add(number)
-        elif _SAID.match(_RULES.sub(" ", line).strip()) or _VERSION.match(line):
             used.add(number)
     version = next((match[1] for line in lines if (match := _VERSION.match(line))), None)
     return Found((Log("TransferBench", tuple(figures), version),), Facts(), frozenset(used))

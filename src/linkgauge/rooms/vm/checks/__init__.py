@@ -1,8 +1,7 @@
-"""Virtual machines: what of a libvirt domain did not take effect, and what would suit its devices.
+"""Checks of a virtual machine, and the planner of a better placement.
 
-To add a check, write a function `check_…` from a Comparison to findings in a file of this package.
-docs/vm.md has a row for each check.
-"""
+To add a check, write a function `check_…` from a DomainEvidence to findings, in a file of this
+package, and a row in docs/vm.md."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity, checks_in
 from linkgauge.rooms.vm.domain import Role
 
-from . import described, guest, host_cpu, host_devices, host_memory, host_pins
+from . import described, guest, host_cpus, host_devices, host_memory
 from .comparison import DomainEvidence
 from .planner import PLACEMENT, Suited, applied, cost, suited
 
@@ -22,20 +21,21 @@ _ORDER: tuple[Severity, ...] = ("fail", "warn", "note", "unknown")
 
 
 def _steal(case: DomainEvidence) -> Iterator[Finding]:
-    """The symptom of vCPUs that share their CPUs, which only the host shows."""
+    """Finds time that the host gave to others (steal): a sign that vCPUs share their CPUs."""
     yield from check_steal(case.evidence)
 
 
 CHECKS: dict[Role, tuple[Check[DomainEvidence], ...]] = {
     "guest": (*checks_in(described, guest), _steal),
-    "host": checks_in(described, host_cpu, host_devices, host_pins, host_memory),
+    "host": checks_in(described, host_cpus, host_devices, host_memory),
 }
 
 
 class DomainFindings(msgspec.Struct, frozen=True):
-    """What was found, failures first; and a placement, if one would suit better than the domain's.
-    `too_much`: one is wanted, but the host has too few CPUs or too little memory for it. `is_best`:
-    the one that fits costs more than the domain's own."""
+    """The findings of a virtual machine, failures first, and a placement (`suited`) if a better one
+    exists. `too_much`: no placement fits, as the host has too few free CPUs or too little memory.
+    `is_best`: the placement that fits costs more than the domain's own, or fails a check that the
+    domain passes."""
 
     findings: tuple[Finding, ...] = ()
     suited: Suited | None = None
@@ -44,18 +44,27 @@ class DomainFindings(msgspec.Struct, frozen=True):
 
 
 def judge(case: DomainEvidence, role: Role) -> DomainFindings:
-    findings = _sorted(finding for check in CHECKS[role] for finding in check(case))
+    findings = _sorted(found_in(case, role))
     wrong = {one.check for one in findings if one.severity in ("fail", "warn")}
     if role == "guest" or PLACEMENT.isdisjoint(wrong):
         return DomainFindings(findings)
     placement = suited(case, wrong)
-    if placement is not None and cost(applied(case, placement)) > cost(case):
+    if placement is None:
+        return DomainFindings(findings, too_much=True)
+    after = applied(case, placement)
+    fails = {one.check for one in found_in(after, role) if one.severity == "fail"}
+    if cost(after) > cost(case) or not fails <= wrong:
         return DomainFindings(findings, is_best=True)
-    return DomainFindings(findings, placement, placement is None)
+    return DomainFindings(findings, placement)
+
+
+def found_in(case: DomainEvidence, role: Role) -> Iterator[Finding]:
+    """Yields the findings of all checks of a role."""
+    return (finding for check in CHECKS[role] for finding in check(case))
 
 
 def judge_alone(evidence: Evidence) -> DomainFindings:
-    """What a guest shows without its domain."""
+    """Returns the findings of a guest that is checked without its domain."""
     return DomainFindings(_sorted(finding for check in guest.ALONE for finding in check(evidence)))
 
 

@@ -1,17 +1,18 @@
-"""What the checks of a virtual machine read: a domain beside a machine, its guest or its host, and
-which of the two it is by what its files show."""
+"""The evidence for the checks: a domain and the machine that it is compared with, and the decision
+whether this machine is the guest or the host."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from shlex import quote
+from uuid import UUID
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.findings import Evidence
 from linkgauge.judge.remedies import restarted
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.machine import Machine
@@ -26,8 +27,9 @@ _LONGEST = 48
 
 
 class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=True):
-    """`alive` is the domain as it runs on a host, if it does, `others` are those that run beside
-    it, and `uuid` is the machine's own in its firmware, where it could be read."""
+    """A domain and the machine that it is compared with. `alive` is the domain as it runs on this
+    host; null if it does not run. `others` are the other domains that run here. `uuid` is the
+    machine's own UUID, from its firmware; null if it cannot be read."""
 
     domain: Domain
     machine: Machine
@@ -38,19 +40,20 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def name(self) -> str:
-        """The domain's name as a shell takes it; NAME where it would be a riddle."""
+        """The domain's name, quoted for a shell; NAME if the name is empty, long or not
+        printable."""
         name = self.domain.name
         return quote(name) if name.isprintable() and 0 < len(name) <= _LONGEST else "NAME"
 
     @property
     def again(self) -> tuple[str, ...]:
-        """How a definition takes effect in the guest."""
+        """The commands by which a definition takes effect in the guest."""
         shown = f"virsh dumpxml {self.name}  # as it runs; with --inactive, as it will start"
         return ("# On the host:", shown, *restarted(self.name))
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What the doctor's checks read of the same machine."""
+        """The same machine as evidence for the doctor's checks."""
         return Evidence(self.machine)
 
     @cached_property
@@ -59,13 +62,13 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cpus(self) -> Cpus:
-        """The CPUs that are online, whatever this process may use."""
+        """The CPUs that are online, also those that this process may not use."""
         shown = set(self.virtual.siblings).union(*self.host.node_cpus.values())
         return tuple(sorted(shown or range(self.machine.host.cpus)))
 
     @cached_property
     def node_cpus(self) -> dict[int, Cpus]:
-        """The online CPUs of each node. A kernel without NUMA has one, 0."""
+        """The online CPUs of each node. A kernel without NUMA has node 0 alone."""
         return self.host.node_cpus or {0: self.cpus}
 
     @cached_property
@@ -75,7 +78,7 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_memory(self) -> dict[int, int | None]:
-        """The bytes of each node that has memory (null: unknown)."""
+        """The bytes of each node that has memory; null where the size is unknown."""
         return {node.index: node.memory_total for node in self.machine.host.nodes}
 
     @cached_property
@@ -84,37 +87,34 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def taken(self) -> frozenset[int]:
-        """The CPUs that vCPUs of other running domains are pinned to, alone."""
+        """The CPUs to which vCPUs of other running domains are pinned singly."""
         pins = (pin for other in self.others for pin in other.vcpus.values())
         return frozenset(pin[0] for pin in pins if len(pin) == 1)
 
     def node_of_device(self, address: str) -> int | None:
-        """The host's node of a device; null if the device or its node is unknown."""
+        """Returns the host's node of a device; null if the device or its node is unknown."""
         function = self.functions.get(address)
         return None if function is None else function.numa_node
 
     def node_pages(self, node: int, size: int) -> tuple[int, int]:
-        """Huge pages of this size on a node, total and free; of a host with a single node all."""
+        """Returns how many huge pages of this size a node has, in total and free. On a host with a
+        single node, all its pages count."""
         if not self.virtual.node_pages and len(self.node_cpus) == 1:
             return self.host.huge_pages.get(size, (0, 0))
         return self.virtual.node_pages.get(node, {}).get(size, (0, 0))
 
     @cached_property
     def pins(self) -> dict[int, Cpus]:
-        """The CPUs of the vCPUs that may not run everywhere."""
-        own, rest = self.domain.vcpu_pins, self.domain.pin_of(self.domain.vcpus)
-        there = set(self.cpus)
-        narrow = {vcpu: pin for vcpu, pin in own.items() if not there.issubset(pin)}
-        left = rest if rest and not there.issubset(rest) else None
-        return {
-            vcpu: pin
-            for vcpu in range(self.domain.vcpus)
-            if (pin := narrow.get(vcpu) if vcpu in own else left)
-        }
+        """The CPUs of each vCPU that is pinned. A pin to all CPUs counts as none."""
+        vcpus, there = range(self.domain.vcpus), set(self.cpus)
+        pins = {vcpu: pin for vcpu in vcpus if (pin := self.domain.pin_of(vcpu))}
+        lists = {id(pin): pin for pin in pins.values()}
+        narrow = {key for key, pin in lists.items() if not there.issubset(pin)}
+        return {vcpu: pin for vcpu, pin in pins.items() if id(pin) in narrow}
 
     @cached_property
     def exact(self) -> dict[int, int]:
-        """The vCPUs that are pinned to a single CPU, with it."""
+        """The CPU of each vCPU that is pinned to a single CPU."""
         return {vcpu: pin[0] for vcpu, pin in self.pins.items() if len(pin) == 1}
 
     @property
@@ -123,33 +123,37 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
         return self.alive is not None or self.domain.running
 
     def nodes_at(self, cpus: Iterable[int]) -> set[int]:
-        """The host's nodes of these CPUs, as far as they are online."""
+        """Returns the host's nodes of these CPUs; CPUs that are offline are left out."""
         return {self.node_of[cpu] for cpu in cpus if cpu in self.node_of}
 
     def nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """The host's nodes that those of these vCPUs may run on that are pinned."""
+        """Returns the host's nodes on which these vCPUs may run. vCPUs without pins are left
+        out."""
         pins = {id(pin): pin for vcpu in vcpus if (pin := self.pins.get(vcpu))}
         return self.nodes_at(set[int]().union(*pins.values()))
 
     def sure_nodes_of(self, vcpus: Iterable[int]) -> set[int]:
-        """The same; none if one of the vCPUs is not pinned."""
+        """Returns the host's nodes on which these vCPUs may run; none if one of the vCPUs has no
+        pin."""
         vcpus = tuple(vcpus)
         return self.nodes_of(vcpus) if all(vcpu in self.pins for vcpu in vcpus) else set()
 
     @cached_property
     def distances(self) -> dict[int, dict[int, int]]:
-        """The firmware's distances of each node that it has them of, by the other node."""
+        """The firmware's distances from each node to the other nodes."""
         table = self.host.distances
         return {node: dict(zip(table, row, strict=False)) for node, row in table.items()}
 
     def distance(self, node: int, other: int) -> int:
-        """By the firmware's table; where it has none, Linux's own 10 and 20."""
+        """Returns the distance between two nodes by the firmware's table. Without a table, it is
+        Linux's own 10 or 20."""
         known = self.distances.get(node, {}).get(other)
         return known or (_LOCAL if node == other else _REMOTE)
 
     def remote(self, vcpus: Iterable[int], nodes: Collection[int]) -> tuple[float, float]:
-        """The remote share of these vCPUs' accesses to memory that is spread evenly over nodes, and
-        their distance as a multiple of the local one (0: none is remote)."""
+        """Returns the share of these vCPUs' accesses that is remote, and the distance of the remote
+        ones as a multiple of the local distance (0: none is remote). Memory is taken to be spread
+        evenly over the nodes, and each vCPU over its CPUs."""
         ways = [
             (self.node_of[cpu], node, 1 / len(pin) / len(nodes))
             for vcpu in vcpus
@@ -165,7 +169,8 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def cells(self) -> tuple[GuestNode, ...]:
-        """The domain's cells as libvirt makes them: the first has the vCPUs that no cell lists."""
+        """The domain's cells as libvirt completes them: the first cell gets the vCPUs that no cell
+        lists."""
         listed = {vcpu for cell in self.domain.cells for vcpu in cell.vcpus}
         left = [vcpu for vcpu in range(self.domain.vcpus) if vcpu not in listed]
         first = self.domain.cells[:1]
@@ -174,32 +179,44 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def memories(self) -> tuple[GuestNode, ...]:
-        """The domain's cells; of a domain without any, all of it as one."""
+        """The domain's cells. A domain without cells has one here, with all its vCPUs and
+        memory."""
         domain = self.domain
         whole = GuestNode(0, tuple(range(domain.vcpus)), domain.bytes or 0)
         return self.cells or (whole,)
 
+    def bound(self, cell: GuestNode) -> Cpus:
+        """Returns the host's nodes that the memory of a cell is bound to; none if it is not
+        bound."""
+        policy = self.domain.policy_of(cell.index)
+        return (policy and policy.nodes) or ()
+
+    def strictly_bound(self, cell: GuestNode) -> Cpus:
+        """Returns the host's nodes that alone may give the memory of a cell; none if other nodes
+        may, too."""
+        policy = self.domain.policy_of(cell.index)
+        return self.bound(cell) if policy and policy.mode in ("strict", "restrictive") else ()
+
     @property
     def bound_nodes(self) -> set[int]:
-        """The host's nodes that any of the memory is bound to."""
-        policies = (self.domain.policy_of(cell.index) for cell in self.memories)
-        return {node for policy in policies if policy for node in policy.nodes or ()}
+        """The host's nodes that any of the domain's memory is bound to."""
+        return set[int]().union(*map(self.bound, self.memories))
 
     def name_of(self, cell: GuestNode) -> str:
         return f"cell {cell.index}" if self.cells else "memory"
 
     @cached_property
     def vcpu_of(self) -> dict[int, int]:
-        """The vCPU of each CPU that the guest has online. Linux numbers CPUs as QEMU's firmware
-        lists them: those there at the start, then those that may be added."""
+        """The vCPU of each CPU that the guest has online. Linux numbers CPUs in the order of QEMU's
+        firmware: first the vCPUs that are there at the start, then those that can be added."""
         enabled = self.domain.enabled
         order = (*enabled, *sorted(set(range(self.domain.vcpus)) - set(enabled)))
         return {cpu: order[cpu] for cpu in self.cpus if cpu < len(order)}
 
     @cached_property
     def seen_cells(self) -> tuple[GuestNode, ...]:
-        """The cells that the guest can see, without what has neither CPUs nor memory: cells for a
-        device's own (generic initiators)."""
+        """The cells that the guest can see. Cells without vCPUs and memory are left out: they are
+        for a device of their own (generic initiators)."""
         there = set(self.vcpu_of.values())
         narrowed = (
             replace(cell, vcpus=tuple(vcpu for vcpu in cell.vcpus if vcpu in there))
@@ -218,28 +235,27 @@ class DomainEvidence(msgspec.Struct, frozen=True, dict=True, eq=False, kw_only=T
 
     @cached_property
     def node_of_cell(self) -> dict[int, int]:
-        """The guest's node of each cell; none if there are more or fewer nodes than cells."""
+        """The guest's node of each cell; empty if the guest has more or fewer nodes than the domain
+        has cells."""
         alike = len(self.seen_cells) == len(self.seen_nodes)
         return _nodes_of(self.seen_cells, self.seen_nodes) if alike else {}
 
 
 def alive_of(domain: Domain, running: Iterable[RunningDomain]) -> RunningDomain | None:
-    """The domain among those that run. Control groups keep only letters and digits of its name for
-    certain, and cut a long one."""
+    """Returns the running domain that has this domain's name; None if it does not run. A control
+    group's name keeps only letters and digits for certain, and is cut if it is long."""
     wanted = _plain(domain.name)
     for one in running:
-        name = _plain(one.name)
-        if name == wanted or (len(one.name) >= _LONGEST and wanted.startswith(name)):
+        ends = wanted if len(one.name) < _LONGEST else wanted[: len(_plain(one.name))]
+        if ends == _plain(one.name):
             return one
     return None
 
 
 def is_same_uuid(one: str, other: str) -> bool:
-    """Whether two UUIDs are the same, also if the first three fields of one have their bytes in the
-    order of SMBIOS before 2.6."""
-    fields = one.split("-")
-    turned = ["".join(re.findall("..", field)[::-1]) for field in fields[:3]]
-    return other in (one, "-".join([*turned, *fields[3:]]))
+    """Whether two UUIDs are the same. Firmware before SMBIOS 2.6 has the bytes of the first three
+    fields in reverse order."""
+    return other in (one, str(UUID(bytes_le=UUID(one).bytes)))
 
 
 def _plain(name: str) -> str:
@@ -247,12 +263,12 @@ def _plain(name: str) -> str:
 
 
 def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, int]:
-    """The guest's node of each cell; `nodes` are the vCPUs of each node, as many as the cells.
+    """Returns the guest's node of each cell. `nodes` has the vCPUs of each node; there are as many
+    nodes as cells.
 
     A node is recognized by the vCPUs that it shares with a cell; without any, by its number: Linux
     numbers nodes in the order in which the firmware's table names them, which is that of the CPUs,
-    then that of memory.
-    """
+    then that of memory."""
     ranks = sorted(cells, key=lambda cell: (not cell.vcpus, min(cell.vcpus, default=cell.index)))
     usual = {cell.index: node for cell, node in zip(ranks, sorted(nodes), strict=True)}
     shared = {
@@ -268,7 +284,8 @@ def _nodes_of(cells: Sequence[GuestNode], nodes: dict[int, Cpus]) -> dict[int, i
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Which side of a virtual machine this is (null: nothing shows it), and the `reasons`."""
+    """The side of a virtual machine that this machine is, and the `reasons`. `role` is null if
+    nothing shows it."""
 
     role: Role | None
     reasons: tuple[str, ...]
@@ -281,9 +298,9 @@ def decide(
     uuid: str | None = None,
     alive: RunningDomain | None = None,
 ) -> Decision:
-    """The surest evidence first: a domain that runs here makes a host also of a virtual machine
-    (nested), and the domain's own UUID in the firmware makes a guest of what hides its
-    hypervisor."""
+    """Decides by the strongest evidence. A machine on which the domain runs is a host, even if it
+    is itself virtual (nested). A machine whose firmware has the domain's UUID is its guest, even if
+    it hides its hypervisor."""
     if alive is not None:
         return Decision("host", (f"the domain runs here (control group of {alive.name!r})",))
     if domain is not None and uuid and domain.uuid and is_same_uuid(uuid, domain.uuid):
@@ -297,23 +314,11 @@ def decide(
     return Decision("host", virtual.signs)
 
 
-def stated(role: Role) -> Decision:
-    return Decision(role, ("as --as says",))
-
-
-def faults(
-    evidence: Evidence, checks: Iterable[Callable[[Evidence], Iterable[Finding]]]
-) -> Iterator[Finding]:
-    """What these checks of the doctor find wrong."""
-    for check in checks:
-        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
-
-
 def several(count: int, what: str) -> str:
-    """`1 vCPU is`, `2 vCPUs are`."""
+    """Returns a count as a subject with its verb: `1 vCPU is`, `2 vCPUs are`."""
     return f"{count_of(count, what)} {'is' if count == 1 else 'are'}"
 
 
 def sized(size: int) -> str:
-    """A size to one decimal, without one where it is exact: 16 GiB, 15.6 GiB."""
+    """Returns a size with one decimal, or with none if it is exact: 15.6 GiB, 16 GiB."""
     return approximate_size(size).replace(".0 ", " ")

@@ -1,11 +1,13 @@
-"""Checks of a domain by itself: what it asks for and libvirt refuses, ignores or changes."""
+"""Checks of a domain by itself: elements that libvirt refuses, ignores or changes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from linkgauge.judge.findings import Finding, Severity
+from msgspec.structs import replace
+
+from linkgauge.judge.findings import Finding
 from linkgauge.machine.tree import ranges
 from linkgauge.model.units import count_of
 from linkgauge.rooms.vm.domain import CpuTopology
@@ -14,6 +16,7 @@ from .comparison import DomainEvidence, several, sized
 
 FEW_SOCKETS = 4
 """vCPUs; of fewer, a topology of sockets is no loss."""
+_SHOW_SOCKETS = ("x86_64", "i686", "aarch64")
 ROUNDING = 64 << 20
 """libvirt aligns sizes of cells and of memory devices."""
 
@@ -21,14 +24,17 @@ ROUNDING = 64 << 20
 _REFUSED = "libvirt refuses to define the domain"
 
 
+def _refusal(check: str, subject: str, found: str, *remedy: str) -> Finding:
+    return Finding(check, "fail", subject, found, _REFUSED, remedy)
+
+
 def check_refused(case: DomainEvidence) -> Iterator[Finding]:
-    """Elements that libvirt refuses, of which no other check says more."""
-    for subject, found in case.domain.refused:
-        yield Finding("refused", "fail", subject, found, _REFUSED)
+    """Finds elements that libvirt refuses and that no other check covers."""
+    return (_refusal("refused", subject, found) for subject, found in case.domain.refused)
 
 
 def check_pins_of_none(case: DomainEvidence) -> Iterator[Finding]:
-    """Pins of vCPUs and IO threads that the domain does not have."""
+    """Finds pins of vCPUs and IO threads that the domain does not have."""
     domain = case.domain
     vcpus = tuple(vcpu for vcpu in domain.vcpu_pins if vcpu >= domain.vcpus)
     if vcpus:
@@ -41,97 +47,82 @@ def check_pins_of_none(case: DomainEvidence) -> Iterator[Finding]:
     threads = tuple(one for one in domain.iothread_pins if one not in domain.iothreads)
     if threads:
         found = f"pins of IO threads that the domain does not have: {ranges(threads)}"
-        why = _REFUSED
         remedy = "# Remove these <iothreadpin>, or raise <iothreads>."
-        yield Finding("pin-of-none", "fail", "iothreadpin", found, why, (remedy,))
+        yield _refusal("pin-of-none", "iothreadpin", found, remedy)
 
 
 def check_topology_product(case: DomainEvidence) -> Iterator[Finding]:
     topology, vcpus = case.domain.topology, case.domain.vcpus
     if topology is not None and topology.vcpus != vcpus:
         found = f"the topology has {topology.vcpus} vCPUs ({product(topology)}), <vcpu> has {vcpus}"
-        why = "libvirt refuses to define the domain while the two differ"
         remedy = "# Make <vcpu> equal to the product of <topology>."
-        yield Finding("topology-product", "fail", "topology", found, why, (remedy,))
+        yield _refusal("topology-product", "topology", found, remedy)
 
 
 def check_granularity(case: DomainEvidence) -> Iterator[Finding]:
-    """On pseries, a core is there with all of its threads or not at all."""
+    """Finds cores with only some of their threads. On pseries a core is added with all its
+    threads."""
     domain, threads = case.domain, case.domain.topology.threads if case.domain.topology else 1
     if (domain.machine or "").startswith("pseries") and len(domain.enabled) % threads:
         found = f"{len(domain.enabled)} are there at the start, on cores of {threads} threads"
-        remedy = f"# Set <vcpu current> to a multiple of {threads}."
-        yield Finding("vcpus", "fail", "vCPUs", found, _REFUSED, (remedy,))
+        yield _refusal("vcpus", "vCPUs", found, f"# Set <vcpu current> to a multiple of {threads}.")
 
 
 def check_topology_none(case: DomainEvidence) -> Iterator[Finding]:
-    """QEMU makes each vCPU a socket if nobody says otherwise."""
-    vcpus = case.domain.vcpus
-    if case.domain.topology is None and vcpus >= FEW_SOCKETS:
-        found = f"the domain has none, so QEMU makes each of the {vcpus} vCPUs a socket"
+    """Finds domains without a topology: libvirt makes each vCPU a socket. Only on x86 and Arm does
+    the firmware show the sockets to the guest."""
+    vcpus, is_shown = case.domain.vcpus, case.domain.arch in (None, *_SHOW_SOCKETS)
+    if case.domain.topology is None and vcpus >= FEW_SOCKETS and is_shown:
+        found = f"the domain has none, so each of the {vcpus} vCPUs is a socket of its own"
         why = "the guest's scheduler assumes that no two vCPUs share a cache or a core"
         yield Finding("topology-none", "note", "topology", found, why, one_socket(vcpus))
 
 
 def one_socket(vcpus: int) -> tuple[str, ...]:
-    """The topology that makes vCPUs the cores of one socket, or its threads."""
-    element = "# In <cpu>: <topology sockets='1' dies='1' cores='{}' threads='{}'/>{}"
-    if vcpus % 2:
-        return (element.format(vcpus, 1, ""),)
-    pinned = ", if vCPUs are pinned to both threads of cores"
-    return element.format(vcpus, 1, ""), element.format(vcpus // 2, 2, pinned)
+    """Returns remedies that make all vCPUs the cores of one socket, or the threads of its cores."""
+    whole, halves = CpuTopology(cores=vcpus), CpuTopology(cores=vcpus // 2, threads=2)
+    paired = f"# In <cpu>: {halves}, if vCPUs are pinned to both threads of cores"
+    return f"# In <cpu>: {whole}", *(() if vcpus % 2 else (paired,))
 
 
 def product(topology: CpuTopology) -> str:
-    """`2 sockets × 4 cores × 2 threads`; dies and clusters where there are several."""
-    counts = {
-        "socket": topology.sockets,
-        "die": topology.dies if topology.dies > 1 else 0,
-        "cluster": topology.clusters if topology.clusters > 1 else 0,
-        "core": topology.cores,
-        "thread": topology.threads,
-    }
-    return " × ".join(count_of(count, name) for name, count in counts.items() if count)
+    """Returns a topology in words: `2 sockets × 4 cores × 2 threads`."""
+    return " × ".join(count_of(n, name.removesuffix("s")) for name, n in topology.shown.items())
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """vCPUs in no cell, in several, and beyond the last."""
+    """Finds vCPUs in no cell, in several cells, and in a cell but not in the domain."""
     domain = case.domain
     if not domain.cells:
         return
     counts = Counter(vcpu for cell in domain.cells for vcpu in cell.vcpus)
-    absent = tuple(sorted(vcpu for vcpu in counts if vcpu >= domain.vcpus))
-    twice = tuple(sorted(vcpu for vcpu, count in counts.items() if count > 1))
-    left = tuple(vcpu for vcpu in range(domain.vcpus) if vcpu not in counts)
-    problems: tuple[tuple[tuple[int, ...], str, Severity, str], ...] = (
-        (absent, "that the domain does not have", "fail", _REFUSED),
-        (twice, "in several cells", "fail", _REFUSED),
-        (left, "in no cell", "warn", "libvirt puts them in the first cell"),
-    )
-    for vcpus, what, severity, why in problems:
+    problems = {
+        "that the domain does not have": {vcpu for vcpu in counts if vcpu >= domain.vcpus},
+        "in several cells": {vcpu for vcpu, count in counts.items() if count > 1},
+        "in no cell": {*range(domain.vcpus)} - {*counts},
+    }
+    for what, vcpus in problems.items():
         if vcpus:
             found = f"vCPUs {what}: {ranges(vcpus)}"
             remedy = "# List each vCPU in the cell of the node that it is pinned to."
-            yield Finding("cell-list", severity, "cells", found, why, (remedy,))
+            one = _refusal("cell-list", "cells", found, remedy)
+            first = "libvirt puts them in the first cell"
+            yield replace(one, severity="warn", why=first) if what == "in no cell" else one
 
 
 def check_cell_numbers(case: DomainEvidence) -> Iterator[Finding]:
-    """Cells are numbered from 0 on, without gaps, and their distances are to each other."""
+    """Finds gaps in the numbers of the cells, which begin at 0."""
     numbers = tuple(cell.index for cell in case.domain.cells)
     if numbers != tuple(range(len(numbers))):
         found = f"their numbers are {ranges(numbers)}, not 0 to {len(numbers) - 1}"
         remedy = "# Number the cells from 0 on, in <memnode> and <distances>, too."
-        yield Finding("cell-list", "fail", "cells", found, _REFUSED, (remedy,))
-    for cell in case.domain.cells:
-        if strange := sorted(set(cell.distances) - {*numbers}):
-            found = f"has a distance to cell {ranges(strange)}, which the domain does not have"
-            remedy = "# Name each <sibling> by the number of a <cell>."
-            yield Finding("cell-of-none", "fail", f"cell {cell.index}", found, _REFUSED, (remedy,))
+        yield _refusal("cell-list", "cells", found, remedy)
 
 
 def check_spans(case: DomainEvidence) -> Iterator[Finding]:
-    """Sockets, dies and cores of the guest in two cells: Linux then ignores that their CPUs share a
-    cache (topology_sane in arch/x86/kernel/smpboot.c), and QEMU warns on Arm and RISC-V."""
+    """Finds sockets, dies and cores of the guest whose vCPUs are in several cells. Linux then
+    ignores that these CPUs share a cache (topology_sane in arch/x86/kernel/smpboot.c), and QEMU
+    warns on Arm and RISC-V."""
     topology = case.domain.topology
     if topology is None or topology.vcpus != case.domain.vcpus or len(case.cells) < 2:
         return
@@ -141,33 +132,31 @@ def check_spans(case: DomainEvidence) -> Iterator[Finding]:
         why = "the guest's kernel ignores what its CPUs share, and places threads without it"
         better = topology.fitted(case.cells)
         remedy = "# List the threads of each core in the same cell."
-        if better is not None:
-            remedy = f"# In <cpu>: <topology sockets='{better.sockets}' cores='{better.cores}' "
-            remedy += f"threads='{better.threads}'/>"
+        remedy = remedy if better is None else f"# In <cpu>: {better}"
         yield Finding("cell-spans", "warn", "topology", found, why, (remedy,))
 
 
 def check_cells_of_none(case: DomainEvidence) -> Iterator[Finding]:
-    """What refers to a cell that the domain does not have."""
+    """Finds elements that name a cell that the domain does not have."""
     domain = case.domain
     known = {cell.index for cell in domain.cells} or {0}
-    places = {
+    places: dict[str, Collection[int]] = {
         "memnode": domain.cell_policies,
         "hugepages": [cell for pages in domain.huge_pages for cell in pages.cells or ()],
         "expander": [one.cell for one in domain.controllers if one.cell is not None],
-        "memory device": [one.cell for one in domain.added_memory if one.cell is not None],
-    }
+        "memory device": [cell for cell in domain.added_memory if cell is not None],
+    } | {f"cell {cell.index}": cell.distances for cell in domain.cells}
     for what, cells in places.items():
         there = set[int]() if what == "memnode" and not domain.cells else known
         strange = tuple(sorted(set(cells) - there))
         if strange:
             found = f"refers to cell {ranges(strange)}, which the domain does not have"
             remedy = "# Refer to a <cell> of <numa>, or add one."
-            yield Finding("cell-of-none", "fail", what, found, _REFUSED, (remedy,))
+            yield _refusal("cell-of-none", what, found, remedy)
 
 
 def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:
-    """<memory> beside the cells: the cells count."""
+    """Compares <memory> with the sum of the cells, which libvirt uses."""
     asked, summed = case.domain.memory, case.domain.bytes
     if asked is None or summed is None or abs(asked - summed) < ROUNDING:
         return
@@ -177,8 +166,7 @@ def check_memory_sum(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_mediated(case: DomainEvidence) -> Iterator[Finding]:
-    count = len(case.domain.mediated)
-    if count:
+    if count := case.domain.mediated:
         found = f"{several(count, 'mediated device')} passed through (vGPU): not compared"
         look = "ls -l /sys/bus/mdev/devices  # on the host: the parent of each, and its numa_node"
         yield Finding("mediated", "unknown", "devices", found, remedy=(look,))

@@ -1,27 +1,29 @@
-"""Checks inside the guest: its CPUs, NUMA nodes and memory against those of its domain, and what it
-shows without one."""
+"""Checks inside the guest: compares its CPUs, NUMA nodes, memory and devices with its domain. A
+guest without its domain is checked by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.judge.doctor import links
 from linkgauge.judge.doctor.busy import check_steal
 from linkgauge.judge.doctor.host_setup import (
     check_huge_pages,
+    check_iommu,
     check_near_node,
     check_transparent_huge_pages,
 )
 from linkgauge.judge.doctor.pcie_chains import shown
-from linkgauge.judge.findings import Evidence, Finding, checks_in
+from linkgauge.judge.findings import Check, Evidence, Finding, checks_in
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, kernel_log
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.hardware.virtual import BusFunction
 from linkgauge.model.units import count_of, format_size
-from linkgauge.rooms.vm.domain import HostDevice, PciRoute
+from linkgauge.rooms.vm.domain import TOPOEXT, PciRoute
 
-from .comparison import DomainEvidence, faults, is_same_uuid, several, sized
+from .comparison import DomainEvidence, is_same_uuid, several, sized
 from .described import FEW_SOCKETS, ROUNDING, one_socket, product
 
 
@@ -54,7 +56,8 @@ def check_vcpus(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_topology(case: DomainEvidence) -> Iterator[Finding]:
-    """Sockets and threads of a core, of the CPUs that are there: their number is another check."""
+    """Compares sockets, cores and threads. Only the CPUs that are online count; `check_vcpus`
+    compares their number."""
     topology, host = case.domain.topology, case.host
     if topology is None or topology.vcpus != case.domain.vcpus:
         return
@@ -69,29 +72,16 @@ def check_topology(case: DomainEvidence) -> Iterator[Finding]:
         why = "the kernel misjudges which CPUs share a cache, and programs place threads wrongly"
         yield Finding("sockets", "fail", "topology", found, why, case.again)
     if host.threads_per_core != threads or host.cores != cores:
-        found = (
-            f"the guest sees {count_of(host.cores, 'core')} of "
-            f"{count_of(host.threads_per_core, 'thread')}; the domain asks for {given}"
-        )
+        seen = f"{count_of(host.cores, 'core')} of {count_of(host.threads_per_core, 'thread')}"
+        found = f"the guest sees {seen}; the domain asks for {given}"
         why = "the guest's scheduler does not know which CPUs share a core"
-        yield Finding(
-            "threads", "fail", "topology", found, why, _threads_remedy(case, topology.threads)
-        )
-
-
-def _threads_remedy(case: DomainEvidence, threads: int) -> tuple[str, ...]:
-    hidden = case.host.threads_per_core == 1 and threads > 1
-    lacks = case.domain.features.get("topoext") not in ("require", "force")
-    if hidden and case.host.cpu_vendor == "AuthenticAMD" and lacks:
-        line = (
-            "# In <cpu>, to show threads of AMD's CPUs: <feature policy='require' name='topoext'/>"
-        )
-        return (line, *case.again)
-    return case.again
+        hidden = host.threads_per_core == 1 and case.domain.hides_threads(host.cpu_vendor)
+        remedy = (TOPOEXT, *case.again) if hidden else case.again
+        yield Finding("threads", "fail", "topology", found, why, remedy)
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """NUMA nodes and their CPUs, one finding a cell."""
+    """Compares the guest's NUMA nodes and their CPUs with the domain's cells."""
     seen, asked = len(case.seen_nodes), len(case.seen_cells) or 1
     if seen != asked and case.cpus:
         found = f"the guest sees {count_of(seen, 'NUMA node')}, the domain defines {asked}"
@@ -111,12 +101,8 @@ def check_distances(case: DomainEvidence) -> Iterator[Finding]:
     node_of = case.node_of_cell
     for cell in case.seen_cells if node_of else ():
         seen = case.distances.get(node_of[cell.index], {})
-        asked = {node_of.get(other): (other, far) for other, far in cell.distances.items()}
-        wrong = [
-            f"{seen[node]} to cell {other}, not {far}"
-            for node, (other, far) in asked.items()
-            if node in seen and seen[node] != far
-        ]
+        asked = ((n, seen.get(node_of.get(n, -1)), far) for n, far in cell.distances.items())
+        wrong = [f"{at} to cell {n}, not {far}" for n, at, far in asked if at not in (None, far)]
         if wrong:
             found = f"the guest sees a distance of {'; '.join(wrong)}"
             why = "the kernel balances and allocates by the distances"
@@ -124,11 +110,11 @@ def check_distances(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_memory(case: DomainEvidence) -> Iterator[Finding]:
-    """Memory in all, or of each cell where there are several."""
+    """Compares all memory, or the memory of each cell if there are several."""
     domain, most = case.domain, case.domain.bytes
     if most is None:
         return
-    added = sum(one.size for one in domain.added_memory)
+    added = sum(domain.added_memory.values())
     current = most if domain.current_memory is None else min(domain.current_memory, most)
     ballooned = most - current
     if len(case.node_of_cell) < 2:
@@ -136,7 +122,7 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
         yield from _sized(case, "memory", "memory", total, most - added - ballooned, most)
         return
     for cell in case.seen_cells:
-        more = sum(one.size for one in domain.added_memory if one.cell == cell.index)
+        more = domain.added_memory.get(cell.index, 0)
         total = case.node_memory.get(case.node_of_cell[cell.index], 0)
         least, subject = cell.memory - ballooned, f"cell {cell.index}"
         yield from _sized(case, "cell-memory", subject, total, least, cell.memory + more)
@@ -145,7 +131,8 @@ def check_memory(case: DomainEvidence) -> Iterator[Finding]:
 def _sized(
     case: DomainEvidence, check: str, subject: str, total: int | None, least: int, most: int
 ) -> Iterator[Finding]:
-    """Memory that is not between the least that a kernel shows of it and all of it."""
+    """Yields a finding if a guest has less memory than a kernel shows of `least` bytes, or more
+    than `most` bytes."""
     if total is None:
         return
     if total < _least_visible(least, case.virtual.crash_kernel):
@@ -160,12 +147,11 @@ def _sized(
 
 
 def _least_visible(size: int, crash_kernel: int) -> int:
-    """What a kernel shows at least of so many bytes of memory (MemTotal).
+    """Returns the bytes that a kernel shows at least (MemTotal) of this much memory.
 
     It keeps 64 bytes for each page of 4 KiB (1.6 %), its own code and buffers, what firmware and
     swiotlb reserve (64 MiB; of encrypted guests 6 %, at most 1 GiB), and the memory set aside for
-    a crash kernel.
-    """
+    a crash kernel."""
     return int(size * (1 - _SHARE)) - _FIXED - crash_kernel
 
 
@@ -173,7 +159,8 @@ _SHARE, _FIXED = 0.08, 256 << 20
 
 
 def check_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Huge pages help where both sides use them: the TLB holds the smaller of the two."""
+    """Finds a guest without huge pages on a host that backs it with them. The TLB holds the smaller
+    of the two pages."""
     host = case.host
     pools = sum(total for total, _ in host.huge_pages.values())
     if case.domain.huge_pages and not pools and host.transparent_huge_pages == "never":
@@ -183,7 +170,7 @@ def check_pages(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
-    """What no guest can see."""
+    """Names the settings that no guest can see."""
     domain = case.domain
     asked = {
         "vcpupin": domain.vcpu_pins,
@@ -199,7 +186,8 @@ def check_beyond(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
-    """QEMU without a topology makes each vCPU a socket of its own."""
+    """Finds guests in which each vCPU is a socket of its own, as without a topology in the
+    domain."""
     host = evidence.machine.known.host
     if host.sockets is None or host.sockets < FEW_SOCKETS or host.sockets != host.cores:
         return
@@ -209,7 +197,7 @@ def _own_sockets(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _own_node(evidence: Evidence) -> Iterator[Finding]:
-    """A guest with several devices, or much of a host, on a single node."""
+    """Finds guests with several devices on a single node."""
     nodes = evidence.machine.host.nodes
     devices = [one for _, one in shown(evidence) if one.vendor not in MADE_UP]
     if len(nodes) == 1 and len(devices) > 1:
@@ -220,9 +208,12 @@ def _own_node(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("cells", "note", "guest", found, why, COMPARE_ON_HOST)
 
 
-def _own_links(evidence: Evidence) -> Iterator[Finding]:
-    """The doctor's checks of PCI Express, as far as a guest can see."""
-    return faults(evidence, checks_in(links))
+def _own_links(
+    evidence: Evidence, checks: Sequence[Check[Evidence]] = checks_in(links)
+) -> Iterator[Finding]:
+    """Yields the faults that the doctor's checks of PCI Express find in a guest."""
+    for check in checks:
+        yield from (one for one in check(evidence) if one.severity in ("fail", "warn"))
 
 
 ALONE = (
@@ -248,8 +239,8 @@ _EMULATED = ((0x8086, 0x10D3), (0x8086, 0x10C9), (0x1013, 0x00B8))
 
 
 def is_real(function: BusFunction) -> bool:
-    """Whether a guest's function can be a host's: neither a bridge nor of the hypervisor itself,
-    which marks what it emulates by its subsystem's vendor."""
+    """Whether a function in the guest can be one of the host's. Bridges and the hypervisor's own
+    functions are not; the hypervisor marks those that it emulates by the subsystem's vendor."""
     if function.class_code is None or function.class_code >> 16 == _BRIDGE:
         return False
     if function.vendor in MADE_UP or function.subsystem == MADE_UP[0]:
@@ -258,8 +249,8 @@ def is_real(function: BusFunction) -> bool:
 
 
 def matched(case: DomainEvidence) -> dict[str, BusFunction]:
-    """The guest's function of each device that is passed through, by its address on the host, as
-    far as the domain says where it is."""
+    """Returns the guest's function of each device that is passed through, by the device's address
+    on the host. Devices whose place the domain leaves open are left out."""
     real = [function for function in case.virtual.functions or () if is_real(function)]
     found = {}
     for device in case.domain.devices:
@@ -273,18 +264,11 @@ def matched(case: DomainEvidence) -> dict[str, BusFunction]:
 def _is_at(function: BusFunction, route: PciRoute) -> bool:
     if len(function.route) != len(route.steps):
         return False
-    places = [_place(address) for address in function.route]
+    places = [tuple(int(n, 16) for n in re.split("[:.]", at)) for at in function.route]
     domain, bus = places[0][:2]
     if domain or (bus == 0 if route.root_bus is None else bus != route.root_bus):
         return False
     return tuple(place[2:] for place in places) == route.steps
-
-
-def _place(address: str) -> tuple[int, int, int, int]:
-    """Domain, bus, slot and function."""
-    domain, bus, rest = address.split(":")
-    slot, _, function = rest.partition(".")
-    return int(domain, 16), int(bus, 16), int(slot, 16), int(function, 16)
 
 
 def check_devices(case: DomainEvidence) -> Iterator[Finding]:
@@ -294,29 +278,26 @@ def check_devices(case: DomainEvidence) -> Iterator[Finding]:
     functions = case.virtual.functions
     if functions is None or not all(function.is_known for function in functions):
         found = "cannot read all of the guest's PCI functions"
-        yield Finding(
-            "device", "unknown", "devices", found, remedy=("# Run it in the guest itself.",)
-        )
+        where = "# Run it in the guest itself."
+        yield Finding("device", "unknown", "devices", found, remedy=(where,))
         return
     there = matched(case)
     why = "the guest has fewer devices than the domain passes through"
     remedy = (f"lspci -nn; {kernel_log('pci', 'vfio')}", *case.again)
     for device in devices:
         if case.domain.route_to(device) is not None and device.source not in there:
-            found = f"it is passed through, but the guest does not show it{_where(device)}"
+            found = "it is passed through, but the guest does not show it"
+            if at := device.guest:
+                found += f" at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}"
             yield Finding("device", "fail", Part.function(device.source), found, why, remedy)
     yield from _check_count(case, there, remedy)
-
-
-def _where(device: HostDevice) -> str:
-    at = device.guest
-    return f" at bus {at.bus:#04x}, slot {at.slot:#04x}, function {at.function}" if at else ""
 
 
 def _check_count(
     case: DomainEvidence, there: Mapping[str, BusFunction], remedy: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """Devices whose place the domain leaves open: there must be as many functions."""
+    """Counts the devices whose place the domain leaves open: the guest must show as many
+    functions."""
     devices = case.domain.devices
     anywhere = [one.source for one in devices if case.domain.route_to(one) is None]
     taken = {function.address for function in there.values()}
@@ -329,7 +310,8 @@ def _check_count(
 
 
 def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
-    """The node that the guest sees of a device: that of the expander above it; none without."""
+    """Compares the node that the guest sees of a device with the cell of the expander above the
+    device."""
     for source, function in matched(case).items():
         device = next(one for one in case.domain.devices if one.source == source)
         cell = case.domain.cell_of(device)
@@ -343,14 +325,11 @@ def check_device_nodes(case: DomainEvidence) -> Iterator[Finding]:
         elif cell is None and len(case.cells) > 1 and function.numa_node is None:
             found = f"the guest does not know which of its {len(case.cells)} nodes is near"
             why = "drivers and linkgauge place buffers on any node"
-            remedy = (
-                "# Run linkgauge vm on the host: it prints an expander (pxb-pcie) for each node."
-            )
-            yield Finding("device-node", "warn", part, found, why, (remedy,))
+            yield Finding("device-node", "warn", part, found, why, COMPARE_ON_HOST)
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """The doctor's checks of the links of what is passed through: a link that trained too low on
-    the host is as slow in the guest."""
+    """Finds faults on the way to devices that are passed through. A link that trained too low on
+    the host is as slow in the guest, and the guest's own IOMMU may translate addresses."""
     if case.domain.devices:
-        yield from faults(case.evidence, links.OF_LINKS)
+        yield from _own_links(case.evidence, (*links.OF_LINKS, check_iommu))

@@ -1,5 +1,5 @@
-"""Checks on the host: the devices that the domain passes through, and how far its vCPUs and its
-memory are from them."""
+"""Checks on the host: the devices that are passed through, and their distance from the vCPUs and
+the memory."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _OF_LINKS = (*links.OF_LINKS, links.check_bridge)
 _PXB = "# Use the expanders (pxb-pcie) and the devices' addresses below."
 
 
-def _there(case: DomainEvidence) -> Iterator[tuple[str, BusFunction]]:
+def _there(case: DomainEvidence) -> Iterator[tuple[Part, BusFunction]]:
+    """Yields the host's functions that are passed through, each with its name as a part."""
     for device in case.domain.devices:
         function = case.functions.get(device.source)
         if function is not None:
-            yield device.source, function
+            yield Part.function(device.source), function
 
 
 def check_present(case: DomainEvidence) -> Iterator[Finding]:
     if case.domain.devices and case.virtual.functions is None:
         found = "cannot read the host's PCI bus"
-        yield Finding(
-            "device", "unknown", "devices", found, remedy=("# Run it on the host itself.",)
-        )
+        where = "# Run it on the host itself."
+        yield Finding("device", "unknown", "devices", found, remedy=(where,))
         return
     for device in case.domain.devices:
         if device.source not in case.functions:
@@ -43,23 +43,22 @@ def check_present(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_iommu(case: DomainEvidence) -> Iterator[Finding]:
-    for address, function in _there(case):
+    for part, function in _there(case):
         if function.is_known and function.iommu_group is None:
             found = "it is in no IOMMU group"
             why = "VFIO needs one, so the domain does not start"
-            remedy = (
-                "# Enable VT-d or AMD-Vi in the firmware's setup, and boot with intel_iommu=on or "
-                "amd_iommu=on."
-            )
-            yield Finding("device-iommu", "fail", Part.function(address), found, why, (remedy,))
+            setup = "# Enable VT-d or AMD-Vi in the firmware's setup."
+            boot = "# Boot with intel_iommu=on on Intel's CPUs."
+            yield Finding("device-iommu", "fail", part, found, why, (setup, boot))
 
 
 def check_driver(case: DomainEvidence) -> Iterator[Finding]:
     managed = {device.source for device in case.domain.devices if device.managed}
-    for address, function in _there(case):
+    for part, function in _there(case):
         has_vfio = "vfio" in (function.driver or "")
         driver = f"the driver {function.driver}" if function.driver else "no driver"
-        if has_vfio or not function.is_known or (address in managed and not case.runs):
+        is_managed = function.address in managed and not case.runs
+        if has_vfio or not function.is_known or is_managed:
             continue
         severity: Severity = "warn"
         found = f"it has {driver}, and libvirt does not manage it"
@@ -69,17 +68,14 @@ def check_driver(case: DomainEvidence) -> Iterator[Finding]:
             severity, why = "fail", "the guest cannot use it"
             found = f"the domain runs, but its device has {driver}"
             remedy = f"virsh dumpxml {case.name} | grep -A4 '<hostdev'  # as it runs"
-        yield Finding("device-driver", severity, Part.function(address), found, why, (remedy,))
+        yield Finding("device-driver", severity, part, found, why, (remedy,))
 
 
 def check_links(case: DomainEvidence) -> Iterator[Finding]:
-    """The doctor's checks of the links of what is passed through, and of the bridges above: a link
-    that trained too low is slow in the guest, too, and only the host can retrain it."""
+    """Yields the doctor's findings for the links of the devices and of the bridges above them. A
+    link that trained too low is slow in the guest, too, and only the host can retrain it."""
     addresses = [device.source for device in case.domain.devices]
-    above = {
-        step for one in addresses if one in case.functions for step in case.functions[one].route
-    }
-    mine = {*addresses, *above}
+    mine = {*addresses}.union(*(function.route for _, function in _there(case)))
     for finding in (one for check in _OF_LINKS for one in check(case.evidence)):
         if mine.isdisjoint(finding.ends):
             continue
@@ -90,7 +86,7 @@ def check_links(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _resting(case: DomainEvidence, finding: Finding) -> Finding:
-    """What is read of a device that nothing uses says nothing of its link's speed."""
+    """Returns the finding that a slow link may only save power; a note if VFIO holds the device."""
     drivers = [case.functions[at].driver or "" for at in finding.ends if at in case.functions]
     is_held = any("vfio" in driver for driver in drivers)
     severity: Severity = "note" if is_held else finding.severity
@@ -100,12 +96,10 @@ def _resting(case: DomainEvidence, finding: Finding) -> Finding:
 
 
 def check_group(case: DomainEvidence) -> Iterator[Finding]:
-    """VFIO takes a whole IOMMU group: other devices in it must be passed through, too, or have no
-    driver or VFIO's. Bridges do not count."""
+    """Finds other devices in a device's IOMMU group that have a driver of the host. VFIO takes a
+    whole group; bridges do not count."""
     mine = {device.source for device in case.domain.devices}
-    groups = {
-        one.iommu_group: address for address, one in _there(case) if one.iommu_group is not None
-    }
+    groups = {one.iommu_group: part for part, one in _there(case) if one.iommu_group is not None}
     for one in case.functions.values():
         is_free = one.driver is None or "vfio" in one.driver or one.driver == "pci-stub"
         is_bridge = (one.class_code or 0) >> 16 == _BRIDGE
@@ -115,31 +109,38 @@ def check_group(case: DomainEvidence) -> Iterator[Finding]:
             why = "VFIO takes whole groups, so the domain does not start"
             remedy = f"# Pass {one.address} through, too, or move the card to a slot with a group "
             remedy += "of its own (ACS)."
-            about = Part.function(groups[one.iommu_group])
-            yield Finding("device-group", "fail", about, found, why, (remedy,))
+            yield Finding("device-group", "fail", groups[one.iommu_group], found, why, (remedy,))
 
 
 def check_windows(case: DomainEvidence) -> Iterator[Finding]:
-    """Resizable BARs of display and accelerator functions that are smaller than they can be."""
-    for address, function in _there(case):
+    """Finds resizable BARs of the devices that are smaller than they can be."""
+    for part, function in _there(case):
         for place, size, most in (one for one in function.windows if one[1] < one[2]):
             found = f"its window {place} (BAR) has {sized(size)} and can have {sized(most)}"
             why = "the host's CPUs and other devices reach only that much of its memory at once"
             remedy = "# In the firmware's setup, enable Above 4G Decoding and Resizable BAR."
-            yield Finding("rebar", "note", Part.function(address), found, why, (remedy,))
+            yield Finding("rebar", "note", part, found, why, (remedy,))
 
 
 def check_guest_iommu(case: DomainEvidence) -> Iterator[Finding]:
-    if case.domain.iommu is not None and case.domain.devices:
-        found = f"the guest has an IOMMU of its own ({case.domain.iommu})"
+    model = case.domain.iommu
+    if model is None or not case.domain.devices:
+        return
+    if model == "intel" and not case.domain.iommu_caches:
+        found = "the guest's IOMMU (intel) has no caching_mode"
+        why = "QEMU does not start with it and devices that are passed through"
+        remedy = "# In <iommu>: <driver caching_mode='on'/>"
+        yield Finding("guest-iommu", "fail", "iommu", found, why, (remedy,))
+    else:
+        found = f"the guest has an IOMMU of its own ({model})"
         why = "while its kernel translates by it, each buffer that it maps costs a trap to the host"
         remedy = "# In the guest, boot with iommu=pt, unless it passes the devices on."
         yield Finding("guest-iommu", "note", "iommu", found, why, (remedy,))
 
 
 def check_acs(case: DomainEvidence) -> Iterator[Finding]:
-    """ACS sends what devices below one switch send each other over the root complex. It also
-    isolates them from other guests, so there is nothing to mend."""
+    """Finds ACS between two devices of the domain: copies between them take the way over the root
+    complex. ACS also isolates the devices from other guests, so there is no remedy."""
     names = case.evidence.machine.addresses
     mine = {device.source for device in case.domain.devices}
     for port, pairs in links.redirecting(case.evidence).items():
@@ -152,32 +153,25 @@ def check_acs(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_far(case: DomainEvidence) -> Iterator[Finding]:
-    """vCPUs and memory at other nodes than a device. A domain without pins has its own finding."""
+    """Finds devices on another node than the vCPUs or the memory. A domain without pins has its own
+    finding."""
     everyone = case.sure_nodes_of(range(case.domain.vcpus))
-    memory = case.bound_nodes
-    several = len(case.node_memory) > 1
-    for address, function in _there(case):
+    places = {"the vCPUs run": everyone, "the memory is": case.bound_nodes}
+    for part, function in _there(case):
         node = function.numa_node
-        if node is None:
-            if several:
-                found = "the host does not know its NUMA node"
-                yield Finding(
-                    "device-far", "unknown", Part.function(address), found, remedy=(NEAR_NODE,)
-                )
-            continue
-        far = []
-        if everyone and node not in everyone:
-            far.append(f"the vCPUs run on node {ranges(everyone)}")
-        if memory and node not in memory:
-            far.append(f"the memory is on node {ranges(memory)}")
-        if far:
+        if node is None and len(case.node_memory) > 1:
+            found = "the host does not know its NUMA node"
+            yield Finding("device-far", "unknown", part, found, remedy=(NEAR_NODE,))
+        others = {what: at for what, at in places.items() if at and node not in at}
+        far = [f"{what} on node {ranges(at)}" for what, at in others.items()]
+        if far and node is not None:
             found = f"it is on node {node}; {', '.join(far)}"
             why = "every transfer and every interrupt crosses the link between the nodes"
-            yield Finding("device-far", "warn", Part.function(address), found, why, BELOW)
+            yield Finding("device-far", "warn", part, found, why, BELOW)
 
 
 def check_hidden(case: DomainEvidence) -> Iterator[Finding]:
-    """A domain on several nodes whose guest sees one."""
+    """Finds domains that run on several nodes while the guest sees one."""
     vcpus = tuple(range(case.domain.vcpus))
     at = case.sure_nodes_of(vcpus)
     is_fixed = all(len(case.nodes_of((vcpu,))) == 1 for vcpu in vcpus)
@@ -189,7 +183,7 @@ def check_hidden(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_cells(case: DomainEvidence) -> Iterator[Finding]:
-    """The cell that the guest sees a device at, where it has several."""
+    """Compares the cell at which the guest sees a device with the cell at the device's node."""
     if len(case.cells) < 2:
         return
     why = "drivers in the guest use memory and CPUs of another node than the device's"
@@ -198,18 +192,16 @@ def check_cells(case: DomainEvidence) -> Iterator[Finding]:
         home = () if node is None else _cell_at(case, node)
         if not home:
             continue
+        found = f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
         if cell is None:
             found = "it is below no expander, so the guest does not know which cell is near"
-            yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
-        elif cell not in home:
-            found = (
-                f"its expander belongs to cell {cell}, but its node {node} is cell {ranges(home)}"
-            )
+        if cell not in home:
             yield Finding("device-node", "warn", Part.function(device.source), found, why, (_PXB,))
 
 
 def _cell_at(case: DomainEvidence, node: int) -> tuple[int, ...]:
-    """The cells whose vCPUs are pinned to this node, or whose memory is bound to it alone."""
+    """Returns the cells whose vCPUs are pinned to this node, or whose memory is bound to it
+    alone."""
     return tuple(
         cell.index for cell in case.cells
         if node in case.sure_nodes_of(cell.vcpus)

@@ -1,7 +1,9 @@
-"""Checks on the host: from which nodes the domain's memory comes, and in which pages."""
+"""Checks on the host: the nodes from which the domain's memory comes, and the pages that back
+it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Finding, Severity
@@ -20,12 +22,11 @@ _BASE = 4 * _KIB
 
 
 def check_nodes(case: DomainEvidence) -> Iterator[Finding]:
-    """Nodes that the host does not have, or that have no memory."""
-    domain = case.domain
-    policies = {"memory": domain.policy} | {
-        f"cell {cell}": policy for cell, policy in domain.cell_policies.items()
-    }
-    for subject, policy in policies.items():
+    """Finds memory that is bound to nodes without memory, or to nodes that the host does not
+    have."""
+    policies = {None: case.domain.policy} | case.domain.cell_policies
+    for cell, policy in policies.items():
+        subject = "memory" if cell is None else f"cell {cell}"
         nodes = policy.nodes if policy and policy.nodes else ()
         absent = tuple(node for node in nodes if node not in case.node_memory)
         if absent:
@@ -47,7 +48,8 @@ def check_alive(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def _page_size(case: DomainEvidence, cell: GuestNode) -> int | None:
-    """The huge pages that back a cell; 0 is the host's default; null: none do."""
+    """Returns the size of the huge pages that back a cell; 0 for the host's default size, null for
+    no huge pages."""
     pages = case.domain.huge_pages
     own = [one for one in pages if one.cells is not None and cell.index in one.cells]
     rest = [one for one in pages if one.cells is None]
@@ -60,19 +62,15 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
     for cell in case.memories:
         subject, policy = case.name_of(cell), case.domain.policy_of(cell.index)
         if policy is None or policy.nodes is None:
-            how = (
-                "numad chooses its nodes"
-                if policy or case.domain.automatic
-                else "it is bound to no node"
-            )
+            by_numad = policy or case.domain.automatic
+            how = "numad chooses its nodes" if by_numad else "it is bound to no node"
             found = f"{how}: it may come from any of {len(case.node_memory)} nodes"
             why = "vCPUs and devices reach memory on another node over the link between nodes"
             yield Finding("memory-unbound", "warn", subject, found, why, BELOW)
         elif policy.mode in ("preferred", "interleave"):
             found = f"its policy is {policy.mode} on node {ranges(policy.nodes)}"
-            why = (
-                "preferred memory spills when the node is full; interleaved memory is partly remote"
-            )
+            why = "when the node is full, the rest comes from other nodes"
+            why = why if policy.mode == "preferred" else "interleaved memory is partly remote"
             is_own = cell.index in case.domain.cell_policies
             tag = f"<memnode cellid='{cell.index}'" if is_own else "<memory"
             remedy = f"# Set {tag} mode='strict' nodeset='{ranges(policy.nodes)}'/>: the domain "
@@ -81,12 +79,12 @@ def check_bound(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_remote(case: DomainEvidence) -> Iterator[Finding]:
-    """vCPUs and memory that are not all on the same node, with the share of accesses that is remote
-    and its distance, if memory is spread evenly over its nodes and each vCPU over its CPUs. If a
-    domain without cells has vCPUs and memory on the same nodes, `cells-hidden` says so."""
+    """Finds vCPUs and memory that are not on the same node, with the share of accesses that is
+    remote and their distance. Memory is taken to be spread evenly over its nodes. `cells-hidden`
+    covers a domain without cells whose vCPUs and memory are on the same several nodes."""
     for cell in case.memories:
-        policy, at = case.domain.policy_of(cell.index), case.sure_nodes_of(cell.vcpus)
-        nodes = {*case.node_memory}.intersection(policy.nodes or () if policy else ())
+        at = case.sure_nodes_of(cell.vcpus)
+        nodes = {*case.node_memory}.intersection(case.bound(cell))
         if not nodes or not at or (nodes == at and (len(at) == 1 or not case.cells)):
             continue
         share, far = case.remote(cell.vcpus, nodes)
@@ -101,34 +99,30 @@ def check_remote(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_size(case: DomainEvidence) -> Iterator[Finding]:
-    """Memory that is bound to nodes that are smaller."""
-    needs: dict[Cpus, int] = {}
+    """Finds memory that is bound to nodes that are smaller."""
+    needs = Counter[Cpus]()
     for cell in case.memories:
-        policy = case.domain.policy_of(cell.index)
-        if policy and policy.nodes and policy.mode in ("strict", "restrictive"):
-            needs[policy.nodes] = needs.get(policy.nodes, 0) + cell.memory
+        needs[case.strictly_bound(cell)] += cell.memory
     for nodes, size in needs.items():
         sizes = [case.node_memory.get(node) for node in nodes]
         known = sum(one or 0 for one in sizes)
-        if None not in sizes and size > known:
+        if nodes and None not in sizes and size > known:
             found = f"{sized(size)} are bound to node {ranges(nodes)}, which has {sized(known)}"
             why = "the domain does not start, or is killed when the node is full"
             yield Finding("memory-size", "fail", "memory", found, why, BELOW)
 
 
 def check_pools(case: DomainEvidence) -> Iterator[Finding]:
-    """The host's huge pages against those that the domain asks for, on each set of nodes."""
+    """Compares the huge pages that the domain asks for with the host's pools on the same nodes."""
     pools = case.host.huge_pages
-    needs: dict[tuple[int, Cpus], int] = {}
+    needs = Counter[tuple[int, Cpus]]()
     for cell in case.memories:
         page = _page_size(case, cell)
         if page is None or page == _BASE:
             continue
         # The default is 2 MiB on x86; elsewhere it may be another, which the pools do not say.
         page = page or (2 * _MIB if 2 * _MIB in pools else min(pools, default=2 * _MIB))
-        policy = case.domain.policy_of(cell.index)
-        at = policy.nodes if policy and policy.nodes and policy.mode == "strict" else ()
-        needs[page, at] = needs.get((page, at), 0) + cell.memory
+        needs[page, case.strictly_bound(cell)] += cell.memory
     for (page, nodes), size in needs.items():
         if page not in pools:
             sizes = ", ".join(sized(one) for one in pools) or "none"
@@ -145,9 +139,8 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
     counts = [case.node_pages(node, page) for node in nodes] or [case.host.huge_pages[page]]
     total, free = (sum(pair[place] for pair in counts) for place in (0, 1))
     where = f" on node {ranges(nodes)}" if nodes else ""
-    folder = f"node/node{nodes[0]}/hugepages" if nodes else "mm/hugepages"
-    top = "/sys/devices/system" if nodes else "/sys/kernel"
-    pool = f"{top}/{folder}/hugepages-{page // _KIB}kB/nr_hugepages"
+    folder = f"/sys/devices/system/node/node{nodes[0]}" if nodes else "/sys/kernel/mm"
+    pool = f"{folder}/hugepages/hugepages-{page // _KIB}kB/nr_hugepages"
     if total < need:
         found = f"needs {need} pages of {sized(page)}{where}; the host has {total}"
         why = "the domain does not start, or gets its memory in other pages"
@@ -161,7 +154,8 @@ def _pool(case: DomainEvidence, page: int, nodes: Cpus, need: int) -> Iterator[F
 
 
 def check_no_pages(case: DomainEvidence) -> Iterator[Finding]:
-    """Without huge pages, transparent ones do much of their work, if the host uses them."""
+    """Finds domains without huge pages. It is worse on a host that has transparent huge pages
+    off."""
     if any(_page_size(case, cell) is not None for cell in case.memories):
         return
     is_off = case.host.transparent_huge_pages == "never"

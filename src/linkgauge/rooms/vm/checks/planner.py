@@ -1,16 +1,15 @@
-"""Which placement suits a domain and its devices: which nodes of the host it takes, and which CPUs
-its vCPUs. What the domain has and nothing is wrong with is kept, all else planned anew.
+"""Plans a placement for a domain and its devices: the host's nodes that it takes and the CPUs of
+its vCPUs. Parts of the domain without a finding are kept.
 
-The devices' own nodes come first; only where vCPUs or memory do not fit there, the nearest nodes
-are added. Whole cores are given, and the first core of each node is left to the emulator, the IO
-threads and the host, if there are enough.
-"""
+The devices' own nodes come first. The nearest nodes are added only if vCPUs or memory do not fit.
+Whole cores are given. The first core of each node is left to the emulator, the IO threads and the
+host, if there are enough cores."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import msgspec
@@ -40,10 +39,10 @@ PLACEMENT = _PIN_CHECKS | _MEMORY_CHECKS | {
 
 
 class Suited(msgspec.Struct, frozen=True, kw_only=True):
-    """The CPUs of each vCPU and of everything else; the guest's cells, and the host's nodes of each
-    (without cells, of 0; none: its memory stays as it is). `device_cells` are the cells that
-    devices belong to, if there are several; `page_size` is of the pages to use, null to leave
-    that."""
+    """A placement of a domain. `pins` are the CPUs of each vCPU, `emulator` those of all other
+    threads. `cells` are the guest's cells, and `nodes` the host's nodes of each cell (of 0 without
+    cells; empty: the memory stays as it is). `device_cells` are the cells of the devices, if there
+    are several cells. `page_size` is the size of the huge pages to use; null keeps the pages."""
 
     pins: dict[int, Cpus]
     emulator: Cpus
@@ -55,14 +54,12 @@ class Suited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
-    """The placement, given the checks that found something wrong. None if the host has too few
-    CPUs or too little memory."""
+    """Returns the placement, given the checks that found something wrong. None if the host has too
+    few CPUs or too little memory."""
     keeps_memory = (_PIN_CHECKS | _MEMORY_CHECKS).isdisjoint(found)
     chosen = _kept(case, keeps_memory) if _PIN_CHECKS.isdisjoint(found) else None
-    if chosen is None or any(
-        not {*pin}.isdisjoint(chosen.emulator) for pin in chosen.pins.values()
-    ):
-        chosen = _plan(case) or chosen
+    if chosen is None or not {*chain(*chosen.pins.values())}.isdisjoint(chosen.emulator):
+        chosen = _plan(case) or (None if "emulator" in found else chosen)
     if chosen is None:
         return None
     if "huge-pages-none" in found:
@@ -74,36 +71,31 @@ def suited(case: DomainEvidence, found: Collection[str]) -> Suited | None:
 
 
 def applied(case: DomainEvidence, chosen: Suited) -> DomainEvidence:
-    """The same evidence with the domain as a placement has it, without what devices and pages
-    change."""
+    """Returns the evidence with the domain as the placement has it. Devices and pages stay as they
+    are."""
     policies = {cell: MemoryPolicy("strict", at) for cell, at in chosen.nodes.items()}
+    own, first = policies or case.domain.cell_policies, next(iter(policies.values()), None)
     domain = replace(
         case.domain, automatic=False, cpuset=None, vcpu_pins=chosen.pins, cells=chosen.cells,
         emulator_pin=chosen.emulator, iothread_pins={}, topology=chosen.topology,
+        policy=first or case.domain.policy, cell_policies=own if chosen.cells else {},
     )  # fmt: skip
-    if len(policies) == 1:
-        domain = replace(domain, policy=next(iter(policies.values())), cell_policies={})
-    elif policies:
-        domain = replace(domain, cell_policies=policies)
     return replace(case, domain=domain)
 
 
 def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
-    """What a placement costs, the gravest first: vCPUs that no CPU of the host can run; those that
-    find no CPU of their own, the narrowest pins first; those that may run on several nodes; and the
-    mean distance, as a multiple of the local one, from vCPUs to memory and from devices to vCPUs.
-    """
+    """Returns the cost of a placement; the first number counts most. The numbers are: vCPUs that no
+    CPU of the host can run; vCPUs without a CPU of their own, if the narrowest pins choose first;
+    vCPUs that may run on several nodes; and the mean distance from vCPUs to memory and from devices
+    to vCPUs, as a multiple of the local distance."""
     domain, online, taken = case.domain, set(case.cpus), set[int]()
     own = [domain.pin_of(vcpu) for vcpu in range(domain.vcpus)]
     pins = [online if pin is None else online.intersection(pin) for pin in own]
     for pin in sorted(pins, key=len):
         taken |= {*sorted(pin - taken)[:1]}
     wide = sum(len({case.node_of.get(cpu) for cpu in pin}) > 1 for pin in pins)
-    policies = [(cell, domain.policy_of(cell.index)) for cell in case.memories if cell.vcpus]
-    ways = [
-        (cell.vcpus, tuple(policy.nodes if policy and policy.nodes else case.node_memory))
-        for cell, policy in policies
-    ]
+    cells = [cell for cell in case.memories if cell.vcpus]
+    ways = [(cell.vcpus, case.bound(cell) or tuple(case.node_memory)) for cell in cells]
     homes = (case.node_of_device(device.source) for device in domain.devices)
     devices = [(range(domain.vcpus), (home,)) for home in homes if home is not None]
     shares = [len(at) / domain.vcpus for at, _ in ways] + [1 / len(devices) for _ in devices]
@@ -113,8 +105,8 @@ def cost(case: DomainEvidence) -> tuple[int, int, int, float]:
 
 
 def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
-    """The domain's own pins, with memory at their nodes; None if there are none, or the memory does
-    not fit there."""
+    """Returns the domain's own pins, with memory on their nodes. None if the domain has no pins, or
+    if the memory does not fit on the nodes."""
     domain = case.domain
     pins = {vcpu: pin for vcpu in range(domain.vcpus) if (pin := domain.pin_of(vcpu))}
     cells = case.memories
@@ -127,11 +119,10 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
         topology = topology.fitted(case.cells)
         if topology is None:
             return None
-    taken = {cpu for pin in pins.values() for cpu in pin}
+    taken = {*chain(*pins.values())}
     emulator = domain.emulator_pin
     if emulator is None or not taken.isdisjoint(emulator):
-        homes = sorted({node for at in nodes.values() for node in at})
-        emulator = _beside(case, homes, taken)
+        emulator = _beside(case, sorted({*chain(*nodes.values())}), taken)
     return Suited(
         pins=pins, emulator=emulator, topology=topology, cells=case.cells, nodes=nodes,
         device_cells=_device_cells(case, nodes),
@@ -139,7 +130,8 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """1 GiB where each node has enough such pages, else 2 MiB, if the host has that size."""
+    """Returns 1 GiB if each node has enough such pages, else 2 MiB; null if the host has no pages
+    of 2 MiB."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -153,7 +145,7 @@ def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
 
 
 def _plan(case: DomainEvidence) -> Suited | None:
-    """The placement on the fewest nodes; None if the domain fits on none."""
+    """Returns the placement on the fewest nodes; None if the domain fits on none."""
     planner = _Planner(case)
     for nodes in map(sorted, planner.choices()):
         for grain in planner.grains(nodes):
@@ -164,8 +156,8 @@ def _plan(case: DomainEvidence) -> Suited | None:
 
 
 class _Grain(NamedTuple):
-    """How the host's cores are given away: so many threads of each, all of them (`whole`) or, if
-    there are too few, each thread as if it were a core; and how many cores of a node are left."""
+    """A way to give the host's cores to the guest's: `threads` of each core; if not `whole`, each
+    thread is given like a core. `spared` is how many cores of a node are left over."""
 
     threads: int
     whole: bool
@@ -183,22 +175,17 @@ def _holds(case: DomainEvidence, cells: Mapping[int, GuestNode]) -> bool:
 
 
 def _beside(case: DomainEvidence, homes: Sequence[int], taken: Collection[int]) -> Cpus:
-    """CPUs for the emulator: some that are left on these nodes; else any that are left; else all of
+    """Returns CPUs for the emulator: free ones on these nodes, else any free ones, else all CPUs of
     the nodes."""
-    free = [
-        cpu
-        for node in homes
-        for cpu in islice(
-            (c for core in _cores(case, node) for c in core if c not in taken), _EMULATOR
-        )
-    ]
+    spare = [[c for core in _cores(case, node) for c in core if c not in taken] for node in homes]
+    free = [cpu for cpus in spare for cpu in cpus[:_EMULATOR]]
     left = [cpu for cpu in case.cpus if cpu not in taken][:_EMULATOR]
     everywhere = [cpu for node in homes for cpu in case.node_cpus.get(node, ())]
     return tuple(sorted(free or left or everywhere))
 
 
 def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, int]:
-    """The cell at each device's node, where there are several cells."""
+    """Returns the cell at each device's node; empty if there are fewer than two cells."""
     if len(nodes) < 2:
         return {}
     cell_at = {node: cell for cell, at in reversed([*nodes.items()]) for node in at}
@@ -207,7 +194,8 @@ def _device_cells(case: DomainEvidence, nodes: Mapping[int, Cpus]) -> dict[str, 
 
 
 def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
-    """The cores of a node, each with its CPUs, without those that other domains are pinned to."""
+    """Returns the cores of a node, each with its CPUs. CPUs to which other domains are pinned are
+    left out."""
     cpus = set(case.node_cpus.get(node, ())) - case.taken
     siblings = case.virtual.siblings
     cores = {tuple(sorted(cpus.intersection(siblings.get(cpu, (cpu,))))) for cpu in cpus}
@@ -215,7 +203,7 @@ def _cores(case: DomainEvidence, node: int) -> list[Cpus]:
 
 
 class _Planner:
-    """What can be chosen, from the best on. Lists go by the chosen nodes, in their order."""
+    """The choices for a placement, the best first. Lists are in the order of the chosen nodes."""
 
     def __init__(self, case: DomainEvidence) -> None:
         self._case, self._domain = case, case.domain
@@ -223,8 +211,8 @@ class _Planner:
         self._nodes = [n for n, cores in self._cores.items() if cores and n in case.node_memory]
 
     def choices(self) -> Iterator[list[int]]:
-        """The devices' nodes, and one more of the nearest each time; but first as many as the
-        domain has cells."""
+        """Yields lists of nodes: as many as the domain has cells, then the devices' nodes, then one
+        more of the nearest nodes each time."""
         homes = self._homes()[: self._domain.vcpus]
         first = homes or self._nodes[:1]
         others = sorted(set(self._nodes) - {*first}, key=lambda node: self._far(first, node))
@@ -237,8 +225,8 @@ class _Planner:
             yield first + others[:more]
 
     def _homes(self) -> list[int]:
-        """The nodes of the devices, those with most of them first; without devices those of the
-        pins, if they are no more than the cells."""
+        """Returns the nodes of the devices, those with most devices first. Without devices, it
+        returns the nodes of the pins, if there are no more of them than cells."""
         case = self._case
         known = [case.node_of_device(device.source) for device in case.domain.devices]
         if not any(node is not None for node in known):
@@ -249,7 +237,7 @@ class _Planner:
         return sorted(counts, key=lambda node: (-counts[node], node))
 
     def _near(self, node: int) -> int | None:
-        """The node, or the nearest that has CPUs and memory."""
+        """Returns this node, or the nearest one that has CPUs and memory."""
         return min(self._nodes, key=lambda other: self._far([node], other), default=None)
 
     def _far(self, homes: Sequence[int], node: int) -> tuple[int, int]:
@@ -257,7 +245,8 @@ class _Planner:
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
-        """Threads of a guest's core: what the domain asks for, else what the host has, else 1."""
+        """Yields the numbers of threads for a guest's core: first what the domain asks for, then
+        what the host has, then 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
@@ -266,8 +255,9 @@ class _Planner:
         yield from (_Grain(1, False, spared) for spared in (1, 0))
 
     def cells(self, nodes: Sequence[int], grain: _Grain) -> list[GuestNode] | None:
-        """The cell of each node; None if the vCPUs do not fit. As many cells as the domain has are
-        its own; else vCPUs are spread evenly, and what a node cannot hold goes to the others."""
+        """Returns the cell of each node; None if the vCPUs do not fit. The domain's own cells are
+        kept if there are as many as nodes. Otherwise vCPUs are spread evenly, and a node that is
+        too small gives the rest to others."""
         room = [len(self._given(node, grain)) for node in nodes]
         own, threads = self._case.cells, grain.threads
         numbers = [cell.index for cell in own]
@@ -289,25 +279,23 @@ class _Planner:
         return self._made(nodes, [count * threads for count in counts])
 
     def _given(self, node: int, grain: _Grain) -> list[Cpus]:
-        """The CPUs of the node's cores, each for a core of the guest."""
+        """Returns the CPUs that a node gives, as a tuple for each core of the guest."""
         cores = self._cores[node][grain.spared :]
         if not grain.whole:
             return [(cpu,) for core in cores for cpu in core]
         return [core[: grain.threads] for core in cores if len(core) >= grain.threads]
 
     def _ordered(self, nodes: Sequence[int]) -> list[GuestNode]:
-        """The domain's cells by the nodes that suit them: where their devices are, else where their
-        memory or their vCPUs have been."""
+        """Returns the domain's cells in the order of the nodes that suit them: the nodes of their
+        devices, else the nodes where their memory or vCPUs have been."""
         case, votes = self._case, Counter[tuple[int, int]]()
         for device in case.domain.devices:
             index, home = case.domain.cell_of(device), case.node_of_device(device.source)
             if index is not None and home is not None:
                 votes[index, home] += 100
         for cell in case.cells:
-            policy = case.domain.policy_of(cell.index)
-            bound = policy.nodes if policy and policy.nodes else ()
-            votes.update((cell.index, node) for node in bound)
-            votes.update((cell.index, node) for node in case.nodes_of(cell.vcpus))
+            homes = (*case.bound(cell), *case.nodes_of(cell.vcpus))
+            votes.update((cell.index, node) for node in homes)
         left = {cell.index: cell for cell in case.cells}
         found: dict[int, GuestNode] = {}
         for (index, node), _ in votes.most_common():
@@ -317,23 +305,18 @@ class _Planner:
         return [found[node] if node in found else next(rest) for node in nodes]
 
     def _made(self, nodes: Sequence[int], counts: Sequence[int]) -> list[GuestNode]:
-        """Cells of so many vCPUs each, with memory in proportion, in whole GiB where it is, and the
-        nodes' distances."""
+        """Returns cells with these counts of vCPUs and the nodes' distances. Memory is in
+        proportion, in whole GiB if all of it is."""
         total, vcpus = self._domain.bytes or 0, self._domain.vcpus
         unit = _GIB if total % _GIB == 0 and total // _GIB >= len(counts) else 2 * _MIB
         shares = [total * count // vcpus // unit * unit for count in counts]
         shares[0] = total - sum(shares[1:])
-        firsts = [sum(counts[:place]) for place in range(len(counts))]
-        return [
-            GuestNode(index, tuple(range(first, first + count)), share, self._row(nodes, index))
-            for index, (first, count, share) in enumerate(zip(firsts, counts, shares, strict=True))
-        ]
-
-    def _row(self, nodes: Sequence[int], place: int) -> dict[int, int]:
-        """The distances of a node by the places of the nodes."""
-        row = self._case.distances.get(nodes[place], {})
-        known = {other: row[node] for other, node in enumerate(nodes) if node in row}
-        return known if len(nodes) > 1 else {}
+        made, ends = list[GuestNode](), [*accumulate(counts)]
+        for index, (end, count, share) in enumerate(zip(ends, counts, shares, strict=True)):
+            row = self._case.distances.get(nodes[index], {}) if len(nodes) > 1 else {}
+            far = {other: row[node] for other, node in enumerate(nodes) if node in row}
+            made.append(GuestNode(index, tuple(range(end - count, end)), share, far))
+        return made
 
     def placed(self, nodes: Sequence[int], cells: Sequence[GuestNode], grain: _Grain) -> Suited:
         case = self._case
@@ -343,7 +326,7 @@ class _Planner:
             cpus = (cpu for core in self._given(node, grain) for cpu in core)
             pins |= {vcpu: (cpu,) for vcpu, cpu in zip(cell.vcpus, cpus, strict=False)}
             at[cell.index] = (node,)
-        taken = {cpu for pin in pins.values() for cpu in pin}
+        taken = {*chain(*pins.values())}
         spare = {
             cpu for node in nodes for core in self._cores[node][: grain.spared] for cpu in core
         }
@@ -358,8 +341,8 @@ class _Planner:
         )
 
     def _topology(self, cells: Sequence[GuestNode], threads: int) -> CpuTopology:
-        """The domain's own if it has these threads and no socket in two cells; else the fewest
-        sockets that are each in one."""
+        """Returns the domain's own topology if it has these threads and no socket in two cells.
+        Otherwise it has as few sockets as possible, each in one cell."""
         own, vcpus = self._domain.topology, self._domain.vcpus
         if own and (own.threads, own.vcpus) == (threads, vcpus) and not own.across(cells):
             return own

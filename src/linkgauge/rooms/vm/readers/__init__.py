@@ -1,29 +1,32 @@
-"""Definitions of virtual machines that are not libvirt's XML, a file each: a function that knows
-its form, and one that reads it."""
+"""Definitions of virtual machines by other systems than libvirt, a file each.
+
+A definition that is not XML has a function that knows the form and one that reads it. A system that
+writes libvirt's XML has a namespace in it, and a function that writes a placement as settings of
+the system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from linkgauge.rooms.vm.domain import Domain
 
-from . import proxmox, qemu
+from . import kubevirt, openstack, proxmox, qemu
+
+_OWNERS = {one.NAME: one for one in (kubevirt, openstack)}
+SETTINGS = {name: one.settings for name, one in _OWNERS.items()}
+"""How a placement is asked for, by the form of a domain."""
 
 
-class Reader(NamedTuple):
-    """`knows` tells whether a text is of this form; `parse` raises InputError in one line."""
-
-    name: str
-    knows: Callable[[str], bool]
-    parse: Callable[[str], Domain]
+def parser_of(text: str) -> Callable[[str], Domain] | None:
+    """Returns the function that reads this definition, which is not XML; None if its form is
+    unknown. The function raises InputError in one line."""
+    return next((one.parse for one in (proxmox, qemu) if one.knows(text)), None)
 
 
-READERS = (
-    Reader("a configuration of Proxmox VE", proxmox.knows, proxmox.parse),
-    Reader("a command line of QEMU", qemu.knows, qemu.parse),
-)
-
-
-def reader_of(text: str) -> Reader | None:
-    return next((one for one in READERS if one.knows(text)), None)
+def owner_of(root: Element) -> str | None:
+    """Returns the name of the system that writes a domain's XML, by the metadata; None for
+    libvirt."""
+    tags = [element.tag for element in root.iterfind("metadata/*")]
+    owned = (name for name, one in _OWNERS.items() if any(f"{{{one.NAMESPACE}" in t for t in tags))
+    return next(owned, None)

@@ -27,7 +27,8 @@ _MEMORY = "512"
 
 
 def _settings(text: str) -> dict[str, str]:
-    """The lines before the first snapshot; a later one outweighs an earlier one."""
+    """Returns the settings before the first snapshot. Of two lines with a name, the later one
+    counts."""
     lines = re.split(r"^\[", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
     matches = (_LINE.fullmatch(line.strip()) for line in lines if not line.startswith("#"))
     return {match[1]: match[2].strip() for match in matches if match}
@@ -70,12 +71,13 @@ def parse(text: str) -> Domain:
         cells=cells,
         huge_pages=_pages(said.get("hugepages")),
         devices=devices,
-        mediated=unnamed,
+        mediated=len(unnamed),
     )
 
 
 def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None], ...]:
-    """`numaN: cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
+    """Returns the cells and their policies, from lines such as `numa0:
+    cpus=0-3;8,hostnodes=0,memory=8192,policy=bind`."""
     found = []
     for name in sorted(said, key=lambda one: (len(one), one)):
         if re.fullmatch("numa[0-9]{1,2}", name):
@@ -89,14 +91,15 @@ def _cells(said: dict[str, str]) -> tuple[tuple[GuestNode, MemoryPolicy | None],
 
 
 def _pages(text: str | None) -> tuple[HugePages, ...]:
-    """`any`, or the size in MiB."""
+    """Returns the huge pages, from `any` or a size in MiB."""
     if text is None:
         return ()
     return (HugePages(None if text == "any" else count(text, "hugepages") * _MIB),)
 
 
 def _devices(said: dict[str, str]) -> tuple[tuple[HostDevice, ...], tuple[str, ...]]:
-    """Devices by address, and those by a name in the cluster's mapping or as vGPUs."""
+    """Returns the devices that have an address, and the names of the others: vGPUs and entries of
+    the cluster's mapping."""
     found, unnamed = list[HostDevice](), list[str]()
     for name in sorted(said):
         if not re.fullmatch("hostpci[0-9]{1,2}", name):

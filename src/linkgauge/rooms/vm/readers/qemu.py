@@ -82,12 +82,12 @@ def parse(text: str) -> Domain:
             for one in said.get("-device", ())
             if one.get("driver", "").startswith("vfio-pci") and "host" in one
         ),
-        mediated=tuple(one["sysfsdev"] for one in said.get("-device", ()) if "sysfsdev" in one),
+        mediated=sum("sysfsdev" in one for one in said.get("-device", ())),
     )
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each option with the word behind it, if that is no option."""
+    """Yields each option with the next word, if that word is no option."""
     for word, after in zip(words, (*words[1:], ""), strict=False):
         if word.startswith("-") and len(word) > 1:
             name = word[1:] if word.startswith("--") else word
@@ -108,7 +108,7 @@ def _read(name: str, value: str) -> dict[str, str]:
 
 
 def _several(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
-    """Options of the same name, as `cpus=0,cpus=2`, are a list."""
+    """Joins the values of options with the same name, as in `cpus=0,cpus=2`, with commas."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name:
@@ -121,7 +121,8 @@ def _last(said: Said, name: str) -> Mapping[str, str]:
 
 
 def _topology(smp: Mapping[str, str]) -> tuple[CpuTopology, int]:
-    """As machine-smp.c completes it, since QEMU 6.2: what is missing are cores, then sockets."""
+    """Returns the topology and the most vCPUs. Missing counts are completed as in QEMU 6.2 and
+    later: cores first, then sockets."""
     known = {
         name: vcpus(smp[name], f"-smp {name}")
         for name in CpuTopology.__struct_fields__
@@ -161,7 +162,8 @@ def _cells(
 
 
 def _power(backend: Mapping[str, str]) -> int:
-    """A memory backend's size is in bytes, `mem` of a node in MiB."""
+    """Returns the power of two of a size without a unit: a memory backend's is in bytes, `mem` of a
+    node in MiB."""
     return 0 if backend else 20
 
 
@@ -174,7 +176,7 @@ def _features(cpu: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _controllers(said: Said) -> dict[str, Controller]:
-    """PCI controllers by their names, in the order in which they must be defined."""
+    """Returns the PCI controllers by name, in the order in which they are defined."""
     found: dict[str, Controller] = {}
     for one in said.get("-device", ()):
         model = _MODELS.get(one.get("driver", ""))
@@ -191,7 +193,7 @@ def _controllers(said: Said) -> dict[str, Controller]:
 
 
 def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> BusAddress | None:
-    """`bus=pci.1,addr=0x2.0x1`; None if it does not say where."""
+    """Returns the address in `bus=pci.1,addr=0x2.0x1`; None if the device does not say one."""
     match = _PLACE.fullmatch(one.get("addr", ""))
     slot, function = (int(match[1], 16), int(match[2] or "0", 16)) if match else (0, 0)
     name = one.get("bus", "")
@@ -201,7 +203,8 @@ def _place(one: Mapping[str, str], controllers: Mapping[str, Controller]) -> Bus
 
 
 def _pages(said: Said, backends: Mapping[str, Mapping[str, str]]) -> Iterator[HugePages]:
-    """Huge pages of a file system or memfd, for all memory: cells are not told apart."""
+    """Yields the huge pages of a file system or memfd. They count for all memory: cells are not
+    told apart."""
     paths = [one.get("mem-path", "") for one in backends.values()]
     paths += [one.get("value", "") for one in said.get("-mem-path", ())]
     sizes = [one for one in backends.values() if one.get("hugetlb") in _ON]

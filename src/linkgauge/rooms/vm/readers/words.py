@@ -1,4 +1,5 @@
-"""Words that definitions share: options with commas, numbers, sizes and lists, read strictly."""
+"""Reads the words that several forms of definitions share: options with commas, numbers, sizes and
+lists."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _ADDRESS = re.compile(
 
 
 def options(text: str, first: str) -> Iterator[tuple[str, str]]:
-    """`host,pcie=1` as names and values; `first` is the name of a first word without one."""
+    """Yields the names and values of `host,pcie=1`. `first` is the name of a first word without a
+    name."""
     for place, word in enumerate(text.split(",")):
         name, sign, value = word.strip().partition("=")
         yield (name, value) if sign or place else (first, name)
@@ -37,7 +39,7 @@ def vcpus(text: str, what: str) -> int:
 
 
 def size(text: str, what: str, power: int = 20) -> int:
-    """Bytes; `power` is that of a number without a unit."""
+    """Returns the bytes of a size. A number without a unit is multiplied by two to the `power`."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a size such as 16G")
@@ -54,7 +56,7 @@ def numbers(text: str, what: str) -> tuple[int, ...]:
 
 
 def address(text: str, what: str) -> str:
-    """A PCI address as sysfs writes it; without a function, its first."""
+    """Returns a PCI address as sysfs writes it. An address without a function gets function 0."""
     match = _ADDRESS.fullmatch(text)
     if match is None:
         raise InputError(f"{what} is {text[:40]!r}: give a PCI address such as 0000:41:00.0")
@@ -62,7 +64,7 @@ def address(text: str, what: str) -> str:
 
 
 def host_device(source: str, guest: BusAddress | None = None) -> HostDevice:
-    """A device that is passed through, with the element that libvirt would have for it."""
+    """Returns a device that is passed through, with the element that libvirt would have for it."""
     domain, bus, rest = source.split(":")
     slot, function = rest.split(".")
     address_ = (

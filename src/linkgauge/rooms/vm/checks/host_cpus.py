@@ -1,23 +1,87 @@
-"""Checks on the host: where the domain's vCPUs and its other threads may run."""
+"""Checks on the host: whether the domain's CPUs are the host's own, and where its vCPUs and its
+other threads may run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import chain
 
 from linkgauge.judge.findings import Finding, Severity
 from linkgauge.judge.remedies import restarted
 from linkgauge.machine.tree import ranges
 from linkgauge.model.grouped import grouped
 from linkgauge.model.units import count_of
+from linkgauge.rooms.vm.domain import TOPOEXT, X86
 
 from .comparison import DomainEvidence, several
 
 BELOW = ("# Use the <cputune> below.",)
 """The remedy where a placement is printed after the findings."""
 
+_X86_VENDORS = ("AuthenticAMD", "GenuineIntel", "HygonGenuine")
+_BASIC = "(qemu|kvm)(32|64)"
+_SSE = f"{_BASIC}|core2duo|Conroe|Penryn|Nehalem|Westmere|Opteron_G[123]"
+_LACKING = {
+    "avx": ("AVX", _SSE),
+    "avx2": ("AVX2", f"{_SSE}|SandyBridge|IvyBridge|Opteron_G[45]"),
+    "avx512f": ("AVX-512", "(?!)"),
+    "pdpe1gb": ("pages of 1 GiB", _BASIC),
+}
+"""Features that matter to bandwidth: in words, and the older models that lack them (QEMU's
+target/i386/cpu.c). Newer models without AVX-512 are no fault."""
+
+
+def check_emulation(case: DomainEvidence) -> Iterator[Finding]:
+    """Finds domains whose CPUs QEMU emulates, and domains that KVM cannot run on this host."""
+    domain, kvm = case.domain, case.virtual.kvm
+    is_x86 = case.host.cpu_vendor in _X86_VENDORS
+    is_own = domain.arch is None or (domain.arch in X86) == is_x86
+    if domain.kind == "kvm" and is_x86 and not is_own:
+        found = f"KVM runs only the host's own architecture, not {domain.arch}"
+        why = "the domain does not start"
+        yield Finding("emulation", "fail", "type", found, why)
+    if domain.kind != "qemu" or not is_own:
+        return
+    found = "its type is qemu: QEMU emulates the CPU, without KVM"
+    why = "emulated vCPUs are many times slower, so no figure in the guest is the host's"
+    remedy = ("# Set <domain type='kvm'>.", *restarted(case.name))
+    if kvm is None:
+        found += "; the host shows no module of KVM"
+        remedy = ("ls -l /dev/kvm  # without it, enable AMD-V or VT-x in the firmware", *remedy)
+    yield Finding("emulation", "fail" if kvm else "warn", "type", found, why, remedy)
+
+
+def check_hidden_threads(case: DomainEvidence) -> Iterator[Finding]:
+    """Finds threads that the guest takes for cores."""
+    topology, hides = case.domain.topology, case.domain.hides_threads(case.host.cpu_vendor)
+    if hides and topology is not None and topology.threads > 1:
+        found = f"{topology.threads} threads of a core without the CPU's feature topoext"
+        why = "the guest takes them for cores of their own, and places work on busy ones"
+        yield Finding("threads-hidden", "warn", "topology", found, why, (TOPOEXT,))
+
+
+def check_model(case: DomainEvidence) -> Iterator[Finding]:
+    """Finds CPU models and policies that hide wide instructions or large pages of the host. A host
+    whose flags are unknown is taken to have AVX2."""
+    domain, isa = case.domain, case.host.isa or "x86-64-v3"
+    if domain.arch not in X86 or domain.kind != "kvm" or not isa.endswith(("v3", "v4")):
+        return
+    model, wide = (domain.cpu or "qemu64").partition("-")[0], isa.endswith("v4")
+    hidden = []
+    for name, (what, models) in _LACKING.items():
+        by_model = "disable" if re.fullmatch(models, model) else "require"
+        is_off = domain.features.get(name, by_model) in ("disable", "forbid")
+        hidden += [f"no {what}"] if is_off and (wide or name != "avx512f") else []
+    if hidden:
+        found = f"its model is {domain.cpu or 'qemu64, as it names none'}: {', '.join(hidden)}"
+        why = "copies and kernels use narrower instructions or smaller pages than the host has"
+        remedy = "# Set <cpu mode='host-passthrough'>; host-model, if the domain migrates."
+        yield Finding("cpu-model", "note", "cpu", found, why, (remedy,))
+
 
 def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
-    """Pins to CPUs that the host does not have online."""
+    """Finds pins to CPUs that the host does not have online."""
     domain, online = case.domain, set(case.cpus)
     if not online:
         yield Finding("pinned-cpus", "unknown", "pins", "cannot read which CPUs are online")
@@ -25,34 +89,30 @@ def check_pinned_cpus(case: DomainEvidence) -> Iterator[Finding]:
     own = {n: pin for n, pin in domain.vcpu_pins.items() if n < domain.vcpus}
     lost = {vcpu: absent for vcpu, pin in own.items() if (absent := {*pin} - online)}
     pins = {f"vCPUs {ranges(lost)}": set[int]().union(*lost.values())}
-    pins |= {f"IO thread {thread}": {*pin} for thread, pin in domain.iothread_pins.items()}
-    pins |= {"emulator": {*(domain.emulator_pin or ())}, "<vcpu>": {*(domain.cpuset or ())}}
+    pins |= {subject: {*(pin or ())} for subject, pin in domain.other_pins.items()}
+    pins |= {"<vcpu>": {*(domain.cpuset or ())}}
     for subject, pin in pins.items():
-        absent = pin - online
-        if absent:
+        if absent := pin - online:
             found = f"pinned to CPU {ranges(absent)}; the host has {ranges(case.cpus)} online"
             why = "the domain does not start, or runs on the rest of the list"
             yield Finding("pinned-cpus", "fail", subject, found, why, BELOW)
 
 
 def check_alive(case: DomainEvidence) -> Iterator[Finding]:
-    """Where the running domain's threads may run, as the host has it, beside its definition."""
+    """Compares the CPUs that the running domain's threads may use with its definition."""
     domain, alive = case.domain, case.alive
     if alive is None:
         return
-    pins = {f"vCPU {n}": (domain.pin_of(n), alive.vcpus.get(n)) for n in range(domain.vcpus)}
-    pins["emulator"] = (domain.emulator_pin, alive.emulator)
-    for thread in domain.iothreads:
-        pins[f"IO thread {thread}"] = domain.iothread_pins.get(thread), alive.iothreads.get(thread)
+    vcpus = {f"vCPU {n}": domain.pin_of(n) for n in range(domain.vcpus)}
+    seen = {f"vCPU {n}": pin for n, pin in alive.vcpus.items()} | {"emulator": alive.emulator}
+    seen |= {f"IO thread {n}": pin for n, pin in alive.iothreads.items()}
     why = "the running domain has another definition, or its pins were changed"
-    remedy = (
-        f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs",
-        *restarted(case.name),
-    )
-    for subject, (asked, runs) in pins.items():
+    look = f"virsh vcpupin {case.name}; virsh emulatorpin {case.name}  # as it runs"
+    for subject, asked in (vcpus | domain.other_pins).items():
+        runs = seen.get(subject)
         if asked is not None and runs is not None and set(asked) != set(runs):
             found = f"pinned to CPU {ranges(asked)}, but runs on {ranges(runs)}"
-            yield Finding("live-pins", "fail", subject, found, why, remedy)
+            yield Finding("live-pins", "fail", subject, found, why, (look, *restarted(case.name)))
 
 
 def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
@@ -70,12 +130,12 @@ def check_unpinned(case: DomainEvidence) -> Iterator[Finding]:
         found = "a command line does not say where vCPUs run: what starts QEMU pins them"
         look = "# Look at Cpus_allowed_list in /proc/PID/task/*/status, PID being QEMU's."
         yield Finding("unpinned", "unknown", f"vCPUs {ranges(free)}", found, why, (look,))
-        return
-    yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
+    else:
+        yield Finding("unpinned", "warn", f"vCPUs {ranges(free)}", found, why, BELOW)
 
 
 def check_across(case: DomainEvidence) -> Iterator[Finding]:
-    """Pins to CPUs of several nodes, and pins to several CPUs of one."""
+    """Finds pins to CPUs of several nodes, and pins to several CPUs of one node."""
     wide = grouped((pin, vcpu) for vcpu, pin in case.pins.items() if len(pin) > 1)
     for pin, vcpus in wide.items():
         nodes = case.nodes_at(pin)
@@ -92,23 +152,20 @@ def check_across(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_shared(case: DomainEvidence) -> Iterator[Finding]:
-    """vCPUs that have fewer CPUs than they are."""
+    """Finds vCPUs that together have fewer CPUs than there are vCPUs."""
     by_cpu = grouped((cpu, vcpu) for vcpu, cpu in case.exact.items())
-    why = "one waits while another runs, which shows as steal and stalled locks in the guest"
-    for cpu, vcpus in by_cpu.items():
-        if len(vcpus) > 1:
-            subject, found = f"vCPUs {ranges(vcpus)}", f"all pinned to CPU {cpu}"
-            yield Finding("pins-shared", "warn", subject, found, why, BELOW)
-    pins = case.pins
-    union = {cpu for pin in pins.values() for cpu in pin}
-    if len(union) < len(pins) and len(set(by_cpu)) == len(case.exact):
-        subject = f"vCPUs {ranges(pins)}"
+    shared = [(one, f"all pinned to CPU {cpu}") for cpu, one in by_cpu.items() if len(one) > 1]
+    pins, union = [*case.pins], {*chain(*case.pins.values())}
+    if len(union) < len(pins) and not shared:
         found = f"{len(pins)} of them share {count_of(len(union), 'CPU')}, {ranges(union)}"
-        yield Finding("pins-shared", "warn", subject, found, why, BELOW)
+        shared = [(pins, found)]
+    for vcpus, found in shared:
+        why = "one waits while another runs, which shows as steal and stalled locks in the guest"
+        yield Finding("pins-shared", "warn", f"vCPUs {ranges(vcpus)}", found, why, BELOW)
 
 
 def check_taken(case: DomainEvidence) -> Iterator[Finding]:
-    """CPUs that vCPUs of other running domains are pinned to."""
+    """Finds pins to CPUs that vCPUs of other running domains are pinned to."""
     for other in case.others:
         theirs = {cpu for pin in other.vcpus.values() if len(pin) == 1 for cpu in pin}
         shared = theirs.intersection(case.exact.values())
@@ -119,9 +176,9 @@ def check_taken(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_threads(case: DomainEvidence) -> Iterator[Finding]:
-    """What the guest takes for threads of a core should be that on the host, and nothing else."""
-    exact, siblings = case.exact, case.virtual.siblings
-    topology = case.domain.topology
+    """Compares the guest's cores with the host's: the threads of a guest's core should be the
+    threads of one host's core."""
+    exact, siblings, topology = case.exact, case.virtual.siblings, case.domain.topology
     threads = topology.threads if topology else 1
     why = "the guest's scheduler mistakes which vCPUs share a core"
     guests = grouped((vcpu // threads, vcpu) for vcpu in exact)
@@ -139,15 +196,10 @@ def check_threads(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
-    """The emulator's and IO threads beside vCPUs that have CPUs of their own."""
+    """Finds an emulator or IO threads that may run on the CPUs of pinned vCPUs."""
     exact = set(case.exact.values())
-    domain = case.domain
-    if not exact:
-        return
-    others = {"emulator": domain.emulator_pin or domain.cpuset}
-    for thread in domain.iothreads:
-        others[f"IO thread {thread}"] = domain.iothread_pins.get(thread) or domain.cpuset
-    for subject, pin in others.items():
+    for subject, own in case.domain.other_pins.items() if exact else ():
+        pin = own or case.domain.cpuset
         shared = exact if pin is None else exact.intersection(pin)
         if pin is None and len(exact) < len(case.cpus):
             found = "is not pinned: it may run on the vCPUs' CPUs"
@@ -161,10 +213,9 @@ def check_emulator(case: DomainEvidence) -> Iterator[Finding]:
 
 
 def check_emulator_far(case: DomainEvidence) -> Iterator[Finding]:
-    """The emulator and IO threads on nodes where neither vCPUs nor memory are."""
-    domain, vcpus = case.domain, case.sure_nodes_of(range(case.domain.vcpus))
-    threads = {f"IO thread {n}": domain.iothread_pins.get(n) for n in domain.iothreads}
-    for subject, pin in {"emulator": domain.emulator_pin, **threads}.items():
+    """Finds an emulator or IO threads on nodes that have neither vCPUs nor memory of the domain."""
+    vcpus = case.sure_nodes_of(range(case.domain.vcpus))
+    for subject, pin in case.domain.other_pins.items():
         at = case.nodes_at(pin or ())
         if vcpus and at and at.isdisjoint(vcpus | case.bound_nodes):
             found = f"runs on node {ranges(at)}; the vCPUs are on node {ranges(vcpus)}"

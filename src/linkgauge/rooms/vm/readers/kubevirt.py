@@ -1,0 +1,38 @@
+"""Writes a placement as fields of a KubeVirt VirtualMachine.
+
+KubeVirt writes the XML anew for each pod, so a change by virsh is lost. Source: KubeVirt's user
+guide, Dedicated CPU resources, NUMA and Hugepages support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from linkgauge.rooms.vm.domain import Domain
+
+if TYPE_CHECKING:
+    from linkgauge.rooms.vm.checks.planner import Suited
+
+NAMESPACE = "http://kubevirt.io"
+NAME = "KubeVirt"
+_GIB = 1 << 30
+
+
+def settings(domain: Domain, suited: Suited) -> Iterator[str]:
+    """Yields the fields that ask for the placement. The kubelet chooses the CPUs and nodes itself.
+    KubeVirt shows the host's nodes to the guest only if huge pages back it."""
+    topology, is_wide = suited.topology or domain.topology, len(suited.nodes) > 1
+    size = suited.page_size or next((pages.size for pages in domain.huge_pages), None)
+    yield "# In the VirtualMachine, below spec.template.spec.domain:"
+    yield "cpu:"
+    if topology is not None:
+        parts = {"sockets": topology.sockets, "threads": topology.threads}
+        parts["cores"] = topology.cores_of_socket
+        yield from (f"  {name}: {value}" for name, value in parts.items())
+    yield "  dedicatedCpuPlacement: true"
+    yield "  isolateEmulatorThread: true"
+    if is_wide:
+        yield from ("  numa:", "    guestMappingPassthrough: {}")
+    if is_wide or size:
+        unit = "1Gi" if size == _GIB else "2Mi"
+        yield from ("memory:", "  hugepages:", f"    pageSize: {unit}")
