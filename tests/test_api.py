@@ -1,6 +1,7 @@
 """The Python API, and the examples of docs/api.md."""
 
 import inspect
+import json
 import re
 import signal
 import subprocess
@@ -12,9 +13,9 @@ from pkgutil import iter_modules
 
 import click
 import pytest
-from msgspec.structs import replace
 
 import linkgauge
+from command_kit import called
 from linkgauge.api.calling import FOR_SCREEN, RENAMED
 from linkgauge.cli.main import COMMANDS, command
 from linkgauge.engine.kept.journal import JOURNAL_FILE
@@ -31,6 +32,7 @@ try:
     )
 except linkgauge.Interrupted as error:
     print(error)
+    print(error.measured)
 """
 SIMULATED = {"size": "64M", "samples": 6, "machine": "dgx-h200-8"}
 
@@ -187,8 +189,97 @@ class TestMeasure:
                 assert running.poll() is None
             running.send_signal(signal.SIGINT)
             said, _ = running.communicate(timeout=60)
-        assert said == f"interrupted; measured cells are kept in {found[0].parent}\n"
-        assert linkgauge.load(found[0]).run.finished is None
+        first, second = said.splitlines()
+        assert first == f"interrupted; measured cells are kept in {found[0].parent}"
+        assert second.startswith(f"<linkgauge run {found[0].parent.name}: dgx-h200-8 SIMULATED, ")
+        assert linkgauge.load(found[0].parent).run.finished is None
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"sample": 6}, "unexpected keyword argument 'sample', did you mean 'samples'"),
+            ({"json": True}, "unexpected keyword argument 'json'"),
+            ({"wait": 1}, "--wait is True or False"),
+            ({"size": True}, "--size takes a value"),
+        ],
+    )
+    def test_what_is_no_option_is_an_error_of_the_caller(self, options, message):
+        with pytest.raises(TypeError, match=message):
+            linkgauge.run("device_local_copy", **options)
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda: linkgauge.run("device_local_cpy"),
+            lambda: linkgauge.run("-v", machine="ppu-8"),
+            lambda: linkgauge.run(blocks="many", machine="ppu-8"),
+            lambda: linkgauge.run(label="../x", machine="ppu-8"),
+            lambda: linkgauge.check(under=1),
+            lambda: linkgauge.compare("none-such"),
+            lambda: linkgauge.compare("none-such", "other"),
+            lambda: linkgauge.gate(baseline="none-such"),
+            lambda: linkgauge.doctor("none-such", machine="dgx-h200-8"),
+            lambda: linkgauge.devices("none-such", machine="dgx-h200-8"),
+            lambda: linkgauge.judge_files([]),
+            lambda: linkgauge.judge_files("/proc/self/status"),
+            lambda: linkgauge.scale("all_reduc"),
+            lambda: linkgauge.vary(),
+            lambda: linkgauge.vary(experiment="list"),
+        ],
+    )
+    def test_what_a_command_refuses_is_an_input_error(self, call, tmp_path, monkeypatch, capfd):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(linkgauge.InputError):
+            call()
+        assert capfd.readouterr() == ("", "")
+
+    def test_a_run_names_the_command_that_does_the_same(self, measured):
+        run, out = measured
+        own = ("--size=64M", "--samples=6", "--machine=dgx-h200-8", f"--out={out}")
+        program, name, *words = run.run.command
+        assert (program, name) == ("linkgauge", "copy")
+        assert {*words} == {*own, "host:0 -> sim:0 by ce"}
+
+
+class TestCommands:
+    """Functions give what their commands show."""
+
+    def test_devices_and_doctor(self, measured, capsys):
+        _, out = measured
+        (folder,) = out.glob("*/copy/*")
+        assert linkgauge.devices(folder) == linkgauge.devices(linkgauge.load(folder))
+        found = [finding.name for finding in linkgauge.doctor(machine="vm-degraded")]
+        shown = json.loads(called("doctor", "--machine", "vm-degraded", "--json").stdout)
+        assert found == [f"{one['check']} of {one['subject']}" for one in shown["findings"]]
+        assert linkgauge.doctor(folder) == linkgauge.doctor(linkgauge.load(folder))
+
+    def test_judge_files(self):
+        log = Path(__file__).parent / "data/judge/logs/p2p-two-rtx-a6000-like.txt"
+        run = linkgauge.judge_files(log, machine="2 x RTX A6000")
+        shown = called("judge", log, "--machine", "2 x RTX A6000", "--json")
+        assert run.exit_code == shown.returncode
+        assert len(run.cells) == sum(
+            len(one["cells"]) for one in json.loads(shown.stdout)["results"]
+        )
+        assert run.folder is None
+
+    def test_sides_may_be_runs_paths_and_several(self, measured):
+        run, out = measured
+        (folder,) = out.glob("*/copy/*")
+        for side in (folder, out, [run, run], [folder, run]):
+            found = linkgauge.compare(run, side, history=False)
+            assert found.cells[0].sides[0].figure == found.cells[0].sides[1].figure
+            assert len({one.name for one in found.sides}) == 2
+
+    def test_vary_by_a_named_experiment(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        how = {"size": "1M", "samples": 2, "rounds": 8, "machine": "ppu-8", "out": None}
+        varied = linkgauge.vary("host_to_device_memcpy_ce", experiment="pinned", **how)
+        assert [setting.values["--memory"] for setting in varied.settings] == ["pinned", "pageable"]
+        assert {one.folder for one in varied.runs} == {None}
+        assert list(tmp_path.iterdir()) == []
 
 
 class TestLoad:
@@ -207,29 +298,3 @@ class TestLoad:
         with pytest.warns(UserWarning, match="left out: .*damaged"):
             (run,) = linkgauge.load_all(tmp_path)
         assert run.run.id == RUN.id
-
-
-class TestPandas:
-    @pytest.fixture(autouse=True)
-    def pandas(self):
-        return pytest.importorskip("pandas")
-
-    def test_a_frame_has_the_rows_fields_and_numbers(self, tmp_path):
-        view = linkgauge.load(write_run(tmp_path, RUN))
-        frame = view.to_pandas()
-        assert tuple(frame.columns) == linkgauge.CellRow.__struct_fields__
-        assert [frame[name].dtype.kind for name in ("figure", "low", "share", "n")] == list("fffi")
-        assert frame["median"].isna().sum() == sum(cell.median is None for cell in view.cells)
-        assert frame["benchmark"].tolist() == [cell.benchmark for cell in view.cells]
-
-    def test_without_any_rows_it_has_the_columns(self, tmp_path):
-        empty = linkgauge.load(write_run(tmp_path, replace(RUN, results=())))
-        for frame in (empty.to_pandas(), empty.to_pandas(samples=True)):
-            assert len(frame) == 0
-            assert "unit" in frame.columns
-
-    def test_without_pandas_the_extra_is_named(self, tmp_path, monkeypatch):
-        view = linkgauge.load(write_run(tmp_path, RUN))
-        monkeypatch.setitem(sys.modules, "pandas", None)
-        with pytest.raises(linkgauge.MissingPackage, match=r"pip install 'linkgauge\[analysis\]'"):
-            view.to_pandas()

@@ -49,11 +49,19 @@ def test_the_odd_host_of_one_log_is_named(tmp_path):
     assert re.search(r"fail host +node03: 2 of 8 figures are below .* 3 hosts", done.stdout)
     assert not re.search(r"fail host +node0[124]", done.stdout)
     assert "All else here is of node03." in done.stdout
+    assert re.search(r"^verdict: +fail host  node03:", done.stdout, re.MULTILINE)
     peers = json.loads(called("judge", log, "--json").stdout)["tool"]["peers"]
     assert {one["host"]: (one["low"], one["verdict"]) for one in peers} == {
         "node01": (0, "ok"), "node02": (0, "ok"), "node03": (2, "low"), "node04": (0, "ok"),
     }  # fmt: skip
     assert all(50e9 < one["medians"]["host_to_device_memcpy_ce"] < 56e9 for one in peers)
+
+
+def test_cells_of_another_tool_do_not_drift(tmp_path):
+    row = " 0      12.00      8.41      4.12      6.75"
+    (tmp_path / "log").write_text(re.sub(r"(?m)^ 0 .*", row, output("node01")))
+    done = called("judge", tmp_path / "log")
+    assert (done.returncode, "drift" in done.stdout) == (1, False)
 
 
 def test_files_are_hosts_and_each_run_is_kept(tmp_path):

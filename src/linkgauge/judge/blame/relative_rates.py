@@ -30,7 +30,7 @@ SLOW = 0.9
 """The share of its peers' figure below which a cell is slow. Equal cells differ by some percent: a
 median of six samples with 2 % of noise errs by 1 %, the fastest of many by two or three times
 that."""
-_NOISY = 0.02
+NOISY = 0.02
 """The error of a median from which a cell has half the weight."""
 _ANYTHING = math.log(1000)
 """The largest error of a figure, as a logarithm: such a figure may have any value."""
@@ -134,7 +134,7 @@ def _beside_each_other(
             peers,
             slow,
             log,
-            weight=1 / (1 + (error / deviations / _NOISY) ** 2),
+            weight=1 / (1 + (error / deviations / NOISY) ** 2),
             off=error,
             low=all_low,
             fine=bool(expected) and not is_low and share > math.log(SLOW),

@@ -18,14 +18,15 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Part
 
 from .peer_class import SPARED, SPLIT, Base, PeerClass, Suspect, Suspects
-from .relative_rates import RelativeRate
+from .relative_rates import NOISY, RelativeRate
 
 _UNSEEN = 0.014
 """The cost of blaming a part whose links counted no errors, in squared logarithms, in addition to
 its suspect's."""
-_HIDDEN = 7e-4
-"""The cost of each cell that touches a drifting part before the drift shows. Another part may limit
-these cells, but the part with the fewest such cells explains best."""
+_HIDDEN = 2 * math.log(2) * NOISY**2
+"""The cost of each cell that touches a drifting part before the drift shows. Another part limits
+such a cell or not, each as likely as the other: one bit. In squared logarithms, a unit of
+log-likelihood is twice the variance of a figure that has full weight."""
 _SAME = 1e-3
 """The difference in unexplained loss that does not matter."""
 _PREFERENCE = 0.015

@@ -147,8 +147,8 @@ def _split(
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
-    """Returns the time above which samples are spikes, and the largest number of spikes. A spike
-    exceeds all other samples by several of their standard deviations, computed from logarithms."""
+    """Returns the time above which a sample is a spike, and the largest number of spikes. A spike
+    exceeds all other samples by several standard deviations (of logarithms)."""
     logs = sorted(map(math.log, times))
     most = int(_MOST_SPIKES * len(logs))
     least = _apart(logs, usual, known)

@@ -30,8 +30,7 @@ _WHY = "occasional stalls delay programs that wait for every transfer"
 
 
 def check_stalls(evidence: Evidence) -> Iterator[Finding]:
-    """Yields findings on parts whose cells have samples that sometimes last much longer, from some
-    cell on."""
+    """Yields findings on parts whose cells have samples that sometimes last much longer."""
     cells = steadiness_of(evidence)
     bad = [cell for cell in cells if cell.spikes]
     if not bad:

@@ -148,7 +148,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         hosts=tuple(dict.fromkeys(host for log in logs for host in log.hosts)),
         lines=sum(text.lines for text in texts),
         understood=sum(text.understood for text in texts),
-        missed=missed[:120],
+        missed=missed if len(missed) <= 120 else f"{missed[:119]}…",
         figures=sum(len(log.figures) for log in logs),
         machine=and_all([described.name, *telling]),
         assumed=tuple(dict.fromkeys(described.assumed)),

@@ -154,7 +154,8 @@ def _of_hosts(seen: _Seen) -> Iterator[str]:
     tool = seen.tool
     yield from (_say("warned", said=said) for said in tool.warnings)
     if len(tool.hosts) > 1:
-        known = f"{count_of(tool.adapters, 'adapter')} a host" if tool.adapters else "no adapter"
+        count = tool.adapters
+        known = f"{count_of(count, 'adapter')} a host, but" if count else "no adapter and"
         yield _say("nodes", nodes=len(tool.hosts), known=known)
         most = max((rate for _, curve in seen.curves for _, rate in curve), default=0.0) / 1e9
         yield _say("adapters", fit=_fitting(most, tool.adapters))
@@ -176,12 +177,12 @@ def _fitting(most: float, adapters: int | None) -> str:
     """Returns a sentence on the sets of adapters that usually carry this rate in GB/s, or an empty
     text if no set fits."""
     fit = [
-        f"{count} of {speed} Gb/s"
+        f"{count_of(count, 'adapter')} of {speed} Gb/s"
         for speed, carries in _CARRIES.items()
         for count in ((adapters,) if adapters else (1, 2, 4, 8)[: 4 if speed > 50 else 1])
         if _LOADED[0] <= most / (count * carries) <= _LOADED[1]
     ]
-    return f"{most:.3g} GB/s on the bus is what {' or '.join(fit)} carry. " if fit else ""
+    return f"{most:.3g} GB/s on the bus fits {' or '.join(fit)}. " if fit else ""
 
 
 def _of_tools(seen: _Seen) -> Iterator[str]:
