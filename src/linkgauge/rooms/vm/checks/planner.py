@@ -130,8 +130,8 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns 1 GiB if each node has enough such pages, else 2 MiB; null if the host has no pages
-    of 2 MiB."""
+    """Returns the largest size of huge pages of which the nodes of each cell have enough. If no
+    size has enough, returns 2 MiB; null if the host has no pages of 2 MiB."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
