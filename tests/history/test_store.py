@@ -15,6 +15,7 @@ from msgspec.structs import astuple, replace
 from sqlalchemy import text as sql
 
 from command_kit import called
+from configurations_kit import cell, result
 from history_kit import BENCHMARK, counted, database, run_at
 from linkgauge.history.address import address
 from linkgauge.history.reading import (
@@ -250,6 +251,17 @@ def test_a_store_of_earlier_code_is_read_as_one_that_is_made_now(tmp_path, path)
         found = [one.points[0].figure for one in trend.series]
         assert found == [87909735551.01492, 88634645258.77994]
         assert add(store, run_at(4), None) == "added"
+
+
+def test_earlier_runs_can_be_read_with_the_figures_of_some_benchmarks(url):
+    """A run of a few cells is not compared with all that large runs of its machine measured."""
+    other = result("device_local_copy", *(cell("0", str(n), 1e9) for n in range(50)))
+    with opened(url) as store:
+        add(store, run_at(1, results=(*run_at(1).results, other)), None)
+        (whole,), (part,) = (
+            earlier_runs(store, run_at(2), benchmarks=names) for names in (None, [BENCHMARK])
+        )
+    assert [len(one.figures) for one in (whole, part)] == [52, 2]
 
 
 def test_a_server_that_is_not_there_is_one_line_without_the_password(server):

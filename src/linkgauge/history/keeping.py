@@ -57,16 +57,17 @@ def not_added(run: Run, folder: Path | None) -> str | None:
 
 
 def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
-    """Returns up to `last` earlier runs of the same machine and setup, latest first. A given
-    `label` keeps only runs with this label. Returns no runs if the history is turned off. Raises
-    LinkgaugeError if the database fails."""
+    """Returns up to `last` earlier runs of the same machine and setup, latest first, with the
+    figures of the benchmarks of `run`. A given `label` keeps only runs with this label. Returns no
+    runs if the history is turned off. Raises LinkgaugeError if the database fails."""
     try:
         with _store() as store:
             if store is None:
                 return ()
             from .reading import earlier_runs
 
-            return earlier_runs(store, run, label=label, last=last)
+            benchmarks = {result.benchmark for result in run.results}
+            return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
     except Exception as error:
         raise LinkgaugeError(_why(error)) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -161,10 +161,16 @@ def _states(connection: Connection, numbers: Iterable[int]) -> dict[int, dict[st
 
 
 def earlier_runs(
-    store: Store, run: ComparableRun, *, label: str | None = None, last: int | None = None
+    store: Store,
+    run: ComparableRun,
+    *,
+    label: str | None = None,
+    last: int | None = None,
+    benchmarks: Collection[str] | None = None,
 ) -> tuple[EarlierRun, ...]:
     """Returns complete earlier runs of the same machine and setup as `run`, latest first. `label`
-    and `last` limit the runs; None sets no limit. Profiled runs are left out. Raises StoreError."""
+    and `last` limit the runs, and `benchmarks` limits their figures; None sets no limit. Profiled
+    runs are left out. Raises StoreError."""
     where = [
         machines.c.digest == machine_row(run.machine)["digest"],
         setups.c.digest == setup_row(run.settings)["digest"],
@@ -177,7 +183,8 @@ def earlier_runs(
     with store.reading() as connection:
         found = _runs(connection, where, last)
         numbers = [one.number for one in found]
-        by_run, settings = _figures(connection, numbers), _settings(connection, numbers)
+        by_run = _figures(connection, numbers, benchmarks)
+        settings = _settings(connection, numbers)
         states = _states(connection, {one.state for one in found})
     return tuple(
         EarlierRun(one, tuple(by_run.get(one.number, ())), settings[one.number], states[one.state])
@@ -190,9 +197,15 @@ def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Setti
     return dict(_tuples(tuple[int, Settings], rows))
 
 
-def _figures(connection: Connection, numbers: Sequence[int]) -> dict[int, list[Figure]]:
+def _figures(
+    connection: Connection, numbers: Sequence[int], benchmarks: Collection[str] | None
+) -> dict[int, list[Figure]]:
     by_run: dict[int, list[Figure]] = {}
-    rows = list(rows_in(connection, select(*_FIGURES), figures.c.run_id, numbers))
+    asked = select(*_FIGURES)
+    if benchmarks is not None:
+        of = select(cells.c.id).join(sheets, sheets.c.id == cells.c.sheet_id)
+        asked = asked.where(figures.c.cell_id.in_(of.where(sheets.c.benchmark.in_(benchmarks))))
+    rows = list(rows_in(connection, asked, figures.c.run_id, numbers))
     wanted = {row.cell_id for row in rows}
     found = _of(_NumberedCell, rows_in(connection, _select_cells(), cells.c.id, wanted))
     names = {cell.number: cell for cell in found}

@@ -125,11 +125,9 @@ def spreads(
         one is not None and by is not None and by.unlikeness(one) > by.apart
         for one, by in zip(known, lent, strict=True)
     ]
-    every = zip(lent, whole or cells, unlike, strict=True)
+    every, of_all = zip(lent, whole or cells, unlike, strict=True), sum(unlike)
     return [
-        _spread(
-            by, _KnownVariance.of(of) if of.degrees else None, (sum(unlike) - is_one) / len(cells)
-        )
+        _spread(by, _KnownVariance.of(of) if of.degrees else None, (of_all - is_one) / len(cells))
         for by, of, is_one in every
     ]
 
