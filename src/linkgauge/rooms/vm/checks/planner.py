@@ -245,8 +245,8 @@ class _Planner:
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
-        """Yields the numbers of threads for a guest's core: first what the domain asks for, then
-        what the host has, then 1."""
+        """Yields the ways to give cores, by the threads of a guest's core: first as many as the
+        domain asks for, then as many as the host has, then 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
