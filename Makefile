@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/notebook tools/schemas tools/screens tools/site_hooks.py)
+SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/man tools/notebook tools/schemas tools/screens tools/site_markdown.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).
@@ -18,19 +18,35 @@ TEST_PROCESSES ?= 3
 # Two OpenCL devices of the CPU, so that device-to-device code truly runs.
 TEST_ENV := POCL_DEVICES="pthread pthread"
 
-.PHONY: run dist try-dist test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
+.PHONY: run dist try-dist deb try-deb try-container man test test-native test-long test-ai test-gpu test-gpu-pairs sanitize check docs screens format bench clean
 
 run: $(STAMP)
 	$(BIN)/linkgauge run --profile quick $(ARGS)
 
 # An sdist and a wheel in dist/, for machines of this kind and this Python (or any from 3.12 on);
-# CPUS="aarch64 riscv64": wheels for those, by Debian's cross-compilers.
+# CPUS="aarch64 riscv64": wheels for those. zig compiles them all, against glibc 2.28.
 dist: $(DEV)
 	PYTHON=$(BIN)/python tools/dist $(CPUS)
 
 # Installs that wheel into an empty environment, and measures with it.
 try-dist: $(DEV)
 	PYTHON=$(BIN)/python tools/try-dist
+
+# A Debian package in dist/, for the release of Debian or Ubuntu that this machine has.
+deb:
+	tools/deb
+
+# Installs it into an empty Debian, as far as the machine lets this user, and measures there.
+try-deb:
+	tools/try-deb
+
+# Builds the Containerfile's image, as root by buildah, and measures in it.
+try-container:
+	tools/try-container
+
+# Man pages of all commands in build/man, made from their help: man -l build/man/linkgauge-run.1
+man: $(STAMP)
+	$(BIN)/python tools/man
 
 test: $(DEV)
 	$(TEST_ENV) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not ai and not gpu and not gpu_pairs" $(ARGS)
@@ -89,7 +105,7 @@ check: $(DEV)
 
 # The pages as a site that opens offline: build/site-docs/index.html.
 docs: $(DEV)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	PYTHONPATH=tools $(BIN)/zensical build --config-file mkdocs.yml --clean --strict
 
 # What the README and the pages show of commands, the README's picture and the notebook's, and the
 # dashboard for Grafana.

@@ -2,6 +2,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "kernels.hpp"
 #include "variants.hpp"
 
@@ -39,6 +43,22 @@ void rep_write(std::byte* destination, std::size_t size, std::uint64_t word) {
 }
 #endif
 
+#if defined(__x86_64__)
+constexpr unsigned kSavesAvx = 0x06;     // SSE's registers and the upper halves of AVX's
+constexpr unsigned kSavesAvx512 = 0xe6;  // and those of AVX-512
+
+// Whether the CPU has a feature of leaf 7 and the system saves its registers (XCR0). Not by
+// __builtin_cpu_supports: the runtime library of zig 0.17 answers no, whatever the CPU has.
+bool cpu_has(unsigned feature, unsigned saved) {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return false;
+  if (!(ecx & bit_OSXSAVE) || !(ecx & bit_AVX)) return false;
+  asm("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  if ((eax & saved) != saved) return false;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & feature);
+}
+#endif
+
 struct Registry {
   List<Read> reads{{"portable", portable::read}};
   List<Write> writes{{"portable", portable::write}};
@@ -51,9 +71,8 @@ struct Registry {
 #if defined(__x86_64__)
     writes.push_back({"rep", rep_write});
     copies.push_back({"rep", rep_copy});
-    // These also check that the system saves the registers.
-    if (__builtin_cpu_supports("avx2")) append(kAvx2, "avx2");
-    if (__builtin_cpu_supports("avx512f")) append(kAvx512, "avx512");
+    if (cpu_has(bit_AVX2, kSavesAvx)) append(kAvx2, "avx2");
+    if (cpu_has(bit_AVX512F, kSavesAvx512)) append(kAvx512, "avx512");
 #elif defined(__aarch64__)
     append(kNeon, "neon");
 #endif

@@ -165,3 +165,15 @@ def test_what_is_remembered_is_of_one_processor_its_microcode_hypervisor_and_thr
         "host-amd-epyc-7r13-cpu-family-25-model-1-stepping-1-microcode-0xa0011d1"
         "-without-a-name-2-threads.json"
     )
+
+
+def test_a_cpu_with_one_kernel_has_that_one(tmp_path, monkeypatch):
+    """RISC-V has but one that reads."""
+    monkeypatch.setattr(_native, "kernels", lambda op: ["portable"])
+    monkeypatch.setattr(_native, "default_kernel", lambda op, beyond: "portable")
+    monkeypatch.setattr(_native, "linear_kernel", lambda op: "portable")
+    file = tmp_path / "host.json"
+    for _ in range(2):
+        kernels = measured(file, [])
+        assert kernels.choose(READ, [CPU], 1 << 30).kernel == "portable"
+    assert load(file)

@@ -6,11 +6,14 @@ LINKGAUGE_CAMPAIGN=full builds all of them, some minutes; `.ci/run` makes and tr
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+from email import message_from_string
 
 import pytest
+from trove_classifiers import classifiers
 
 import linkgauge
 from dist_kit import ROOT, check_wheel, dist, wheel_of
@@ -30,32 +33,33 @@ def sdist(tmp_path_factory):
     return path
 
 
-def test_the_sdist_has_what_building_takes_and_nothing_else(sdist):
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git knows what is in the tree")
+def test_the_sdist_has_the_tree_and_nothing_else(sdist):
+    """With its tests, and all that `make` takes."""
     assert sdist.name == f"linkgauge-{linkgauge.__version__}.tar.gz"
     with tarfile.open(sdist) as tar:
-        names = {member.name.partition("/")[2] for member in tar if member.isfile()}
-    package = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "src/linkgauge").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
-    }
-    native = {f"native/{path.name}" for path in (ROOT / "native").glob("*.?pp")}
-    assert names == package | native | {
-        "CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml",
-    }  # fmt: skip
+        names = {member.name.partition("/")[2] for member in tar if not member.isdir()}
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=ROOT, check=True, capture_output=True, text=True)  # fmt: skip
+    assert names == {"PKG-INFO", *listed.stdout.split("\0")} - {""}
 
 
-def test_cmake_takes_no_source_that_the_sdist_lacks(sdist):
-    named = re.findall(r"native/\w+\.cpp", (ROOT / "CMakeLists.txt").read_text())
+def test_its_metadata_say_what_it_is(sdist):
     with tarfile.open(sdist) as tar:
-        names = {name.partition("/")[2] for name in tar.getnames()}
-    assert len(named) > 10
-    assert set(named) <= names
+        text = tar.extractfile(f"linkgauge-{linkgauge.__version__}/PKG-INFO").read().decode()
+    metadata = message_from_string(text)
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Keywords"]
+    assert metadata.get_all("Classifier")
+    assert set(metadata.get_all("Classifier")) <= classifiers
 
 
 def test_there_is_one_version_and_the_changelog_begins_with_it():
     first = re.search(
-        r"^## (\S+)(?: \((.*)\))?$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+        r"^## \[(\S+)\] - (unreleased|\d{4}-\d{2}-\d{2})$",
+        (ROOT / "CHANGELOG.md").read_text(),
+        re.MULTILINE,
     )
     assert first[1] == linkgauge.__version__
     stating = re.compile(r"(?:version|__version__) *= *[\"']\d+\.\d+\.\d+[\"']")
@@ -84,6 +88,14 @@ def test_the_sdist_builds_and_installs_with_pip_and_with_pipx(sdist, tmp_path):
     for command in (tmp_path / "venv/bin/linkgauge", tmp_path / "bin/linkgauge"):
         said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
         assert linkgauge.__version__ in said.stdout
+    shutil.unpack_archive(sdist, tmp_path / "unpacked")
+    subprocess.run([*pip, *constraints, "pytest", "hypothesis"], check=True, timeout=600)
+    done = subprocess.run(
+        [tmp_path / "venv/bin/python", "-m", "pytest", "tests/model"],
+        cwd=tmp_path / f"unpacked/linkgauge-{linkgauge.__version__}",
+        capture_output=True, text=True, check=False, timeout=1200,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 @LONG

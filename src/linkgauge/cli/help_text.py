@@ -107,15 +107,15 @@ class HelpCommand(click.Command):
                 ctx.exit(130)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        formatter.write(_page(self, ctx, _sections(self, ctx)))
+        formatter.write(_page(self, ctx, sections(self, ctx)))
 
 
 class HelpGroup(click.Group):
     """The group of all commands. Its help lists each command in a line."""
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        commands = [(name, _blocks(one.help)[0]) for name, one in self.commands.items()]
-        formatter.write(_page(self, ctx, {COMMANDS: commands, **_sections(self, ctx)}))
+        commands = [(name, paragraphs(one.help)[0]) for name, one in self.commands.items()]
+        formatter.write(_page(self, ctx, {COMMANDS: commands, **sections(self, ctx)}))
 
 
 class _Layout(NamedTuple):
@@ -158,17 +158,17 @@ class _Layout(NamedTuple):
             yield from more
 
 
-def _page(command: click.Command, ctx: Context, sections: dict[str, list[Record]]) -> str:
+def _page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record]]) -> str:
     layout = _Layout(min(shutil.get_terminal_size().columns, WIDEST), _is_coloured())
     ctx.color = layout.is_coloured  # what is printed keeps its colours
     usage = f"Usage: {ctx.command_path} "
     pieces = " ".join(command.collect_usage_pieces(ctx))
     blocks = [layout.filled(pieces, usage, len(usage))]
-    texts = _blocks(command.help)
+    texts = paragraphs(command.help)
     blocks += [layout.filled(text, "", 0) for text in texts if not text.startswith(EXAMPLES)]
-    options = [record for found in sections.values() for record in found]
-    for heading, records in sections.items():
-        column = layout.column(records if COMMANDS in sections else options)
+    options = [record for found in by_heading.values() for record in found]
+    for heading, records in by_heading.items():
+        column = layout.column(records if COMMANDS in by_heading else options)
         title = layout.heading(f"{heading}:")
         blocks.append([title, *layout.definitions(records, column)])
     for text in texts:
@@ -178,7 +178,7 @@ def _page(command: click.Command, ctx: Context, sections: dict[str, list[Record]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
-def _sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
+def sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
     """Returns the arguments, then the options, by heading."""
     found: dict[str, list[Record]] = {}
     for param in command.get_params(ctx):
@@ -190,7 +190,7 @@ def _sections(command: click.Command, ctx: Context) -> dict[str, list[Record]]:
     return {name: found[name] for name in (ARGUMENTS, *HEADINGS) if name in found}
 
 
-def _blocks(docstring: str | None) -> list[str]:
+def paragraphs(docstring: str | None) -> list[str]:
     """Returns the paragraphs, each on one line. The lines of examples stay separate."""
     texts = cleandoc(docstring or "").split("\n\n")
     return [text if text.startswith(EXAMPLES) else " ".join(text.split()) for text in texts]
