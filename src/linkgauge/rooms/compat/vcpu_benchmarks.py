@@ -267,8 +267,8 @@ def run_report(arguments: Sequence[str], _where: Where) -> int:
 
 
 def parse_report(arguments: Sequence[str]) -> tuple[Path, Path]:
-    """Returns the folder of results and the report's file. Raises UsageError if there is no such
-    folder."""
+    """Returns the folder of results and the report's file. Raises UsageError for invalid arguments,
+    such as a folder that does not exist, and InputError for a file that is not .html or .pdf."""
     parser = Parser((ToolOption("-o, --output FILE", read=str),))
     parser.add_argument("results_dir", nargs="?", default=str(RESULTS))
     given = parser.given(arguments)

@@ -210,7 +210,7 @@ def _near(path: str) -> str:
 
 def _history_cells(run: PastRun) -> str:
     """Returns how many cells of a run passed: `120 of 120 cells passed`, `118 of 120 cells passed,
-    3 low`."""
+    3 low`. Adds how the run ended, if that is worth knowing."""
     passed = f"{run.passed} of {count_of(run.cells)} passed"
     if run.cells == 0 or (run.status == "skip" and run.passed == 0):
         passed = f"nothing measured of {count_of(run.cells)}" if run.cells else "nothing measured"

@@ -147,8 +147,8 @@ class Door:
     def outside_of(self, copy: Copy) -> tuple[str, int]:
         """Returns the address and port at which another tool listens for a copy's destination. The
         address is that of the interface. If the interface has none (InfiniBand without IP), it is
-        another address of the rank. perftest needs an IPv4 address. Raises BackendError if there is
-        no address."""
+        another address of the rank. For perftest, an IPv4 address is preferred. Raises BackendError
+        if there is no address."""
         there = reached(copy.destination)
         far = nic_ends(copy.transfer)[1]
         own = there.addresses[far.nic] if far.nic < len(there.addresses) else ()

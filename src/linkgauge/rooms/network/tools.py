@@ -112,7 +112,7 @@ def perftest_command(program: str, memory: str, call: ToolCall) -> Sequence[str]
 
 def perftest_seconds(program: str, call: ToolCall) -> float:
     """Returns the seconds of all loops, computed from the rate or latency in the client's file.
-    Raises BackendError if the file cannot be read."""
+    Raises BackendError if the file cannot be read or has no such figure."""
     try:
         text = read_given(call.file, MOST_YAML)
         report = msgspec.convert(yaml.safe_load(text), PerftestReport)

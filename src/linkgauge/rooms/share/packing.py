@@ -86,8 +86,8 @@ def _anonymised(run: Run, files: dict[str, bytes]) -> tuple[dict[str, bytes], tu
 
 
 def _time(run: Run) -> int:
-    """Returns the time at which the run ended, in seconds since 1970. All files in the archive get
-    this time."""
+    """Returns the time at which the run ended, in seconds since 1970. For an interrupted run, this
+    is the time at which it began. All files in the archive get this time."""
     try:
         return max(0, int(datetime.fromisoformat(run.finished or run.started).timestamp()))
     except (ValueError, OverflowError):

@@ -184,8 +184,8 @@ def _drift_lines(found: Sequence[LevelShift]) -> Iterator[Line]:
 
 
 def _device_line(device: DeviceCourse) -> Line | None:
-    """Returns a line on a device: temperature, power and throttling. None if its library reported
-    none of them."""
+    """Returns a line on a device: temperature, power, throttling and PCIe replays. None if its
+    library reported none of them."""
     parts = []
     known = [one for one in device.temperature if one is not None]
     if known:

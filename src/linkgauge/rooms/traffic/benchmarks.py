@@ -105,7 +105,7 @@ def sides_of(
 
 def make_pieces(size: int, payload: int, streams: int) -> Pieces:
     """Returns the pieces (parts) into which transfers are divided. `size` and `payload` are in
-    bytes. Raises InputError for sizes that no device supports."""
+    bytes. Raises InputError for sizes or numbers of streams that no device supports."""
     if payload not in PAYLOADS:
         raise InputError(f"payload of {payload} bytes: a kernel accesses 128, 256 or 512 bytes")
     if size % payload or size > LARGEST_PIECE:

@@ -92,7 +92,7 @@ MOST_SIGNIFICANCE = 0.2
 
 def check_rounds(rounds: int, significance: str) -> float:
     """Returns the significance as a fraction. Raises InputError if this number of rounds is too
-    small to prove any difference."""
+    small to prove any difference, or if either value is too large."""
     alpha = parse_fraction(significance, "significance")
     if alpha > MOST_SIGNIFICANCE:
         raise InputError(f"--significance {significance}: give at most {MOST_SIGNIFICANCE:.0%}")

@@ -67,8 +67,9 @@ class CpuTopology(msgspec.Struct, frozen=True):
         return None
 
     def fitted(self, cells: Sequence[GuestNode]) -> CpuTopology | None:
-        """Returns a topology with the same cores and threads, and as few sockets as possible, none
-        of them in two cells. None if the threads of a core are in two cells."""
+        """Returns a topology with as many cores in all, as many threads of a core, and as few
+        sockets as possible, none of them in two cells. None if the threads of a core are in two
+        cells."""
         cores, least = self.vcpus // self.threads, sum(bool(cell.vcpus) for cell in cells) or 1
         counts = (count for count in range(least, cores + 1) if cores % count == 0)
         made = (CpuTopology(sockets=n, cores=cores // n, threads=self.threads) for n in counts)

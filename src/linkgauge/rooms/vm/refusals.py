@@ -47,7 +47,7 @@ def _cpu(root: Element) -> Iterator[Refusal]:
 
 
 def _threads(root: Element) -> Iterator[Refusal]:
-    """Finds schedulers for threads that have two of them, or that the domain does not have."""
+    """Finds threads with two schedulers, and schedulers for IO threads that the domain lacks."""
     for tag, key in (("vcpusched", "vcpus"), ("iothreadsched", "iothreads")):
         elements = root.iterfind(f"cputune/{tag}")
         lists = [xml.attribute(one, key, parse_cpu_set) or () for one in elements]

@@ -233,7 +233,7 @@ def _cputune(domain: Domain, suited: Suited) -> Element:
 
 def _numatune(suited: Suited) -> Element | None:
     """Returns <numatune>, which binds the memory to the nodes and that of each cell to its own
-    node."""
+    nodes. None if the memory stays as it is."""
     if not suited.nodes:
         return None
     nodes = {*chain(*suited.nodes.values())}

@@ -115,8 +115,8 @@ class Rota:
 
     def choose(self, is_free: Callable[[PlannedCell], bool]) -> tuple[PlannedCell, ...]:
         """Returns the next free cells that fit into the time. Cells that are not free keep their
-        turn. If no cell of a table was measured yet, only one is chosen, because the cost is a
-        guess."""
+        turn. If no cell of a table was measured yet, only one of its cells is chosen, because the
+        cost is a guess."""
         left = self._credit * MARGIN
         chosen, guessed = [], set[int]()
         for turn in self._turns:

@@ -130,8 +130,8 @@ def _kept(case: DomainEvidence, keeps_memory: bool) -> Suited | None:
 
 
 def _page_size(case: DomainEvidence, chosen: Suited) -> int | None:
-    """Returns 1 GiB if each node has enough such pages, else 2 MiB; null if the host has no pages
-    of 2 MiB."""
+    """Returns the largest size of huge pages of which the nodes of each cell have enough. If no
+    size has enough, returns 2 MiB; null if the host has no pages of 2 MiB."""
     whole = case.domain.bytes or 0
     shares = {cell.index: cell.memory for cell in chosen.cells} or {0: whole}
     for size in sorted(case.host.huge_pages, reverse=True):
@@ -245,8 +245,8 @@ class _Planner:
         return 0 if node in homes else min(row.get(node, 255) for row in rows), node
 
     def grains(self, nodes: Sequence[int]) -> Iterator[_Grain]:
-        """Yields the numbers of threads for a guest's core: first what the domain asks for, then
-        what the host has, then 1."""
+        """Yields the ways to give cores, by the threads of a guest's core: first as many as the
+        domain asks for, then as many as the host has, then 1."""
         most = max((len(core) for node in nodes for core in self._cores[node]), default=1)
         topology = self._domain.topology
         for threads in dict.fromkeys((topology.threads if topology else most, most, 1)):
