@@ -103,9 +103,9 @@ def named(kind: Named, taken: Container[str] = ()) -> dict[str, str]:
     return {name: place for name, (place, _) in _named(kind, taken).items()}
 
 
-def origin_of(kind: Named, name: str) -> str | None:
+def origin_of(kind: Named, name: str, taken: Container[str] = ()) -> str | None:
     """Returns the origin of the plug-in that adds this name, or None if no plug-in does."""
-    _, origin = _named(kind).get(name, ("", OURS))
+    _, origin = _named(kind, taken).get(name, ("", OURS))
     return None if origin == OURS else origin
 
 

@@ -100,16 +100,20 @@ def test_names_that_clash_are_refused_with_both_origins(tmp_path):
         one_room=record.format("one", "{'run': 'one:run', 'fly': 'one:fly'}"))  # fmt: skip
     add(tmp_path, "two", "2", points.format("two"),
         two_room=record.format("two", "{'fly': 'two:fly'}, {'Pages': 'two_rows:ROWS'}, "
-                                      "{'cuda': 'two:cuda'}"),
+                                      "{'host': 'two:host'}"),
         two_rows="from linkgauge.benchmarks.host_sweeps import SWEEPS as ROWS")  # fmt: skip
     add(tmp_path, "gate-two", "3", points.format("gate"), gate_room=record.format("gate", "{}"))
     complaints = linkgauge("list", PYTHONPATH=tmp_path).stderr
     for said in (
         "the room 'gate' of gate-two 3 is left out: linkgauge has one of this name",
-        "the backend 'cuda' of two 2 is left out: linkgauge has one of this name",
+        "the backend 'host' of two 2 is left out: linkgauge has one of this name",
         "the benchmark 'host_threads_memcpy_copy_cpu' of two 2 is left out: linkgauge has",
     ):
         assert complaints.count(said) == 1, complaints
+    few = ("--size", "1M", "--samples", "3", "--loops", "1", "--no-verdict", "--json")
+    done = linkgauge("run", "host_to_host_memcpy_copy_cpu", *few, "--out", tmp_path / "results",
+                     PYTHONPATH=tmp_path)  # fmt: skip
+    assert "plugins" not in json.loads(done.stdout)["results"][0]
     complaints = linkgauge("fly", PYTHONPATH=tmp_path).stderr
     assert "the command 'run' of one 1 is left out: linkgauge has one of this name" in complaints
     assert "the command 'fly' of two 2 is left out: one 1 has one of this name" in complaints

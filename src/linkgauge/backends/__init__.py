@@ -12,7 +12,7 @@ from linkgauge.model.hardware.machine import Host
 from linkgauge.model.memory import NETWORK
 from linkgauge.model.names import hint
 from linkgauge.model.settings import EngineSettings
-from linkgauge.registry import loaded, named
+from linkgauge.registry import loaded, named, origin_of
 
 if TYPE_CHECKING:
     from linkgauge.machine.processes.launch import Launch
@@ -40,6 +40,11 @@ SIMULATED = "sim"
 _RANKS_OF_ROOMS = named("ranks")
 BY_RANKS = (GPUS, "torch", ACROSS_RANKS, SIMULATED, *_RANKS_OF_ROOMS)
 """Backends that several processes can use together."""
+
+
+def plugin_of(name: str) -> str | None:
+    """Returns the plug-in that offers a backend. Returns None if linkgauge itself does."""
+    return origin_of("backends", name, _OWN)
 
 
 def open_backend(

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import msgspec
 
-from linkgauge.backends import ON_REQUEST
+from linkgauge.backends import ON_REQUEST, plugin_of
 from linkgauge.benchmarks.catalog import ORIGINS
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
@@ -21,7 +21,6 @@ from linkgauge.model.ranks import nic_problem
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Benchmark, Cell, Transfer
 from linkgauge.model.units import approximate_size, format_size
-from linkgauge.registry import origin_of
 
 from .rounds import size_of, title_of, tournament
 
@@ -208,7 +207,7 @@ def _at_once(sheet: PlannedTable, rounds: Sequence[int]) -> PlannedTable:
 
 def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
     """The plug-ins that offer the benchmark and its backend, if any."""
-    origins = (ORIGINS.get(benchmark.name), origin_of("backends", benchmark.backend))
+    origins = (ORIGINS.get(benchmark.name), plugin_of(benchmark.backend))
     return tuple(dict.fromkeys(filter(None, origins))) or msgspec.UNSET
 
 
