@@ -61,7 +61,7 @@ class ToolOption(NamedTuple):
 
     @property
     def bounds(self) -> str:
-        """Returns the bounds in words: `1 to 4` or `1 or more`."""
+        """Returns the bounds as text, such as `1 to 4` or `1 or more`."""
         return f"{self.least} or more" if self.most is None else f"{self.least} to {self.most}"
 
 
