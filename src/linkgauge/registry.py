@@ -13,11 +13,12 @@ from itertools import takewhile
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 GROUP = "linkgauge.rooms"
 """The package with linkgauge's rooms, and the group of entry points of plug-ins."""
 OURS = "linkgauge"
+_T = TypeVar("_T")
 LEFT_OUT: dict[str, None] = {}
 """The lines that say what of plug-ins is left out and why, each once, in order."""
 
@@ -112,15 +113,12 @@ def origin_of(kind: Named, name: str, taken: Container[str] = ()) -> str | None:
 def _named(kind: Named, taken: Container[str] = ()) -> dict[str, tuple[str, str]]:
     """Returns the `MODULE:NAME` and the origin of each addition of a kind, by the addition's
     name."""
-    found: dict[str, tuple[str, str]] = {}
-    for room, origin in _with_origins():
-        for name, place in getattr(room, kind).items():
-            if origin != OURS and (name in taken or name in found):
-                _, first = found.get(name, ("", OURS))
-                refuse(f"{_WORDS[kind]} {name!r}", origin, first)
-            else:
-                found[name] = place, origin
-    return found
+    offered = (
+        (name, place, origin)
+        for room, origin in _with_origins()
+        for name, place in getattr(room, kind).items()
+    )
+    return {name: (place, origin) for name, place, origin in accepted(_WORDS[kind], offered, taken)}
 
 
 def operation(name: str) -> Any:
@@ -131,18 +129,13 @@ def operation(name: str) -> Any:
 def listed(kind: Listed, taken: Container[str] = ()) -> tuple[Any, ...]:
     """Loads and returns all listed additions of a kind, from all rooms. A plug-in's section or
     format is left out if its name is taken."""
-    found: list[Any] = []
-    owners: dict[str, str] = {}
-    for room, origin in _with_origins():
-        for place in getattr(room, kind):
-            for value in _loaded_of(place, origin):
-                name = getattr(value, "name", place)
-                if origin != OURS and (name in taken or name in owners):
-                    refuse(f"{kind[:-1]} {name!r}", origin, owners.get(name, OURS))
-                else:
-                    owners[name] = origin
-                    found.append(value)
-    return tuple(found)
+    offered = (
+        (getattr(value, "name", place), value, origin)
+        for room, origin in _with_origins()
+        for place in getattr(room, kind)
+        for value in _loaded_of(place, origin)
+    )
+    return tuple(value for _, value, _ in accepted(kind[:-1], offered, taken))
 
 
 def sources_of_machines() -> tuple[Any, ...]:
@@ -190,19 +183,19 @@ def our_rooms() -> tuple[Room, ...]:
 def plugins() -> tuple[Plugin, ...]:
     """Returns the plug-ins, sorted by the names of their packages. A plug-in is left out if it
     fails to load, or if another room has its name."""
-    found: dict[str, Plugin] = {}
     ours = {room.name for room in our_rooms()}
+    offered = ((plugin.room.name, plugin, plugin.origin) for plugin in _loaded_plugins())
+    return tuple(plugin for _, plugin, _ in accepted("room", offered, ours))
+
+
+def _loaded_plugins() -> Iterator[Plugin]:
     for package, version, place in sorted(_offered()):
         origin = f"{package} {version}"
         for room in _loaded_of(place, origin):
-            if not isinstance(room, Room):
-                leave_out(f"{place} of {origin}", "it is no Room")
-            elif room.name in ours or room.name in found:
-                first = OURS if room.name in ours else found[room.name].origin
-                refuse(f"room {room.name!r}", origin, first)
+            if isinstance(room, Room):
+                yield Plugin(package, version, room)
             else:
-                found[room.name] = Plugin(package, version, room)
-    return tuple(found.values())
+                leave_out(f"{place} of {origin}", "it is no Room")
 
 
 def _offered() -> Iterator[tuple[str, str, str]]:
@@ -247,9 +240,19 @@ def additions(plugin: Plugin) -> Iterator[str]:
             yield f"{kind} {', '.join(value)}"
 
 
-def refuse(what: str, origin: str, first: str) -> None:
-    """Leaves out a plug-in's addition because `first` already has its name."""
-    leave_out(f"the {what} of {origin}", f"{first} has one of this name")
+def accepted(
+    what: str, offered: Iterable[tuple[str, _T, str]], taken: Container[str] = ()
+) -> Iterator[tuple[str, _T, str]]:
+    """Yields the additions of a kind, each as its name, its value and its origin. Leaves out a
+    plug-in's addition if the core (`taken`) or an earlier origin has the name."""
+    owners: dict[str, str] = {}
+    for name, value, origin in offered:
+        if origin != OURS and (name in taken or name in owners):
+            first = owners.get(name, OURS)
+            leave_out(f"the {what} {name!r} of {origin}", f"{first} has one of this name")
+        else:
+            owners[name] = origin
+            yield name, value, origin
 
 
 def leave_out(what: str, why: str) -> None:

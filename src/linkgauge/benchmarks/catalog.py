@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import hint
-from linkgauge.registry import OURS, benchmarks, leave_out, refuse
+from linkgauge.registry import OURS, accepted, benchmarks, leave_out
 
 from .collectives import COLLECTIVES
 from .copies import HOST, NVBANDWIDTH
@@ -49,19 +49,21 @@ ORIGINS: dict[str, str] = {}
 def _add_those_of_rooms() -> None:
     """Adds the benchmarks of optional packages and plug-ins to the catalog. A plug-in's benchmark
     is left out if its name is taken."""
-    owners = {row.name: OURS for rows in GROUPS.values() for row in rows}
+    taken = {row.name for rows in GROUPS.values() for row in rows}
+    for name, (heading, row), origin in accepted("benchmark", _rows_of_rooms(), taken):
+        GROUPS[heading] = (*GROUPS.get(heading, ()), row)
+        if origin != OURS:
+            ORIGINS[name] = origin
+
+
+def _rows_of_rooms() -> Iterator[tuple[str, tuple[str, Row | Sweep], str]]:
+    """Yields the name of each benchmark of a room, its heading and row, and its origin."""
     for heading, rows, origin in benchmarks():
         for row in rows:
-            if not isinstance(row, Row | Sweep):
+            if isinstance(row, Row | Sweep):
+                yield row.name, (heading, row), origin
+            else:
                 leave_out(f"{row!r:.60} of {origin}", "it is no Row or Sweep")
-                continue
-            if origin != OURS and row.name in owners:
-                refuse(f"benchmark {row.name!r}", origin, owners[row.name])
-                continue
-            owners[row.name] = origin
-            GROUPS[heading] = (*GROUPS.get(heading, ()), row)
-            if origin != OURS:
-                ORIGINS[row.name] = origin
 
 
 _add_those_of_rooms()
