@@ -44,9 +44,14 @@ _COMMAND = re.compile(
 )
 _GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
 _VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")
-_OTHERWISE = {"via direct shared memory": "SHM", "Using network Socket": "NET/Socket"}
+_OTHERWISE = {
+    "via direct shared memory": "SHM",
+    "Using network Socket": "NET/Socket",
+    "P2P is disabled between": "P2P disabled",
+    "NVLS multicast support is not available": "no NVLS",
+}
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
-_WARNS = re.compile(r"NCCL WARN (Missing .{10,160})")
+_WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class _Line(NamedTuple):

@@ -148,12 +148,16 @@ def _query(lines: Sequence[str]) -> Found | None:
     if not starts:
         return None
     gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
+    warnings = set[str]()
     for index, start in enumerate(starts):
         end = starts[index + 1] if index + 1 < len(starts) else len(lines)
         fields, last = _fields(lines, start, end)
         used |= set(range(start, last))
         gpus[index] = _described(fields, lines[start])
-    return Found(facts=Facts(gpus=gpus), lines=frozenset(used))
+        if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
+            warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
+    facts = Facts(gpus=gpus, warnings=frozenset(warnings))
+    return Found(facts=facts, lines=frozenset(used))
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
