@@ -11,6 +11,7 @@ import msgspec
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.tool_run import ToolRun
 
 from .shipped import shipped
 
@@ -38,6 +39,16 @@ class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: Literal["", "host", "network", "pcie"] = ""
 
 
+def is_net(tool: ToolRun) -> bool:
+    """Whether the tool says that ranks exchange over a network."""
+    return any(way.startswith("NET") for way in tool.ways)
+
+
+def is_across(tool: ToolRun) -> bool:
+    """Whether several hosts took part."""
+    return len(tool.hosts) > 1 or (not tool.hosts and is_net(tool))
+
+
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
     """Finds settings of NCCL that cost bandwidth, unless all figures are known to be good."""
     tool = evidence.tool
@@ -51,8 +62,8 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
         return
     applies = {
         "": True,
-        "host": len(tool.hosts) < 2,
-        "network": len(tool.hosts) > 1,
+        "host": not is_across(tool),
+        "network": is_across(tool),
         "pcie": not any(one.links for one in evidence.machine.known.accelerators),
     }
     for one in shipped("settings.yml", tuple[CostlySetting, ...]):

@@ -13,6 +13,7 @@ from linkgauge.model.hardware.pcie import link_rate
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
+from .checks import is_across, is_net
 from .products import product_of
 from .shipped import shipped
 
@@ -59,6 +60,7 @@ class _Seen:
         self.pairs = [cell for _, cell in self.cells if len(_places(cell)) > 1]
         self.low = [(name, cell) for name, cell in self.cells if cell.verdict == "low"]
         self.ranks = max((len(cell.transfers) for _, cell in self.cells), default=0)
+        self.is_across = is_across(tool)
         self.curves = [(result, _curve(result.cells)) for result in run.results]
 
     def has(self, *names: str) -> bool:
@@ -102,11 +104,7 @@ def _of_links(seen: _Seen) -> Iterator[str]:
     yield from _narrow(seen)
     if any(name.startswith(("host_to_device", "device_to_host")) for name, _ in seen.low):
         yield _say("host_copies")
-    if (
-        seen.is_linked
-        and len(seen.tool.hosts) < 2
-        and any(len(c.transfers) > 1 for _, c in seen.low)
-    ):
+    if seen.is_linked and not seen.is_across and any(len(c.transfers) > 1 for _, c in seen.low):
         yield _say("below_links")
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
     if is_assumed and any(len(_places(cell)) > 1 for _, cell in seen.low):
@@ -144,13 +142,13 @@ def _of_hosts(seen: _Seen) -> Iterator[str]:
     """Explains figures across several hosts."""
     tool = seen.tool
     yield from (_say("warned", said=said) for said in tool.warnings)
-    is_net = any(way.startswith("NET") for way in tool.ways)
-    if len(tool.hosts) > 1 and not is_net and {"P2P", "SHM"} & {*tool.ways}:
+    if seen.is_across and not is_net(tool) and {"P2P", "SHM"} & {*tool.ways}:
         yield _say("containers", nodes=len(tool.hosts))
-    elif len(tool.hosts) > 1:
+    elif seen.is_across:
         count = tool.adapters
         known = f"{count_of(count, 'adapter')} a host, but" if count else "no adapter and"
-        yield _say("nodes", nodes=len(tool.hosts), known=known)
+        nodes = len(tool.hosts) if len(tool.hosts) > 1 else "Several"
+        yield _say("nodes", nodes=nodes, known=known)
         yield from _of_network(seen, tool)
         if seen.ranks == len(tool.hosts):
             yield _say("one_gpu")
@@ -162,7 +160,7 @@ def _of_hosts(seen: _Seen) -> Iterator[str]:
             yield _say("no_gdr")
         yield _say("little_network")
     far = [f"{index} ({how})" for index, how in tool.nearest.items() if how in _FAR]
-    if far and (len(tool.hosts) > 1 or seen.has("rdma")):
+    if far and (seen.is_across or seen.has("rdma")):
         yield _say("far_adapters", names=", ".join(far))
 
 
@@ -198,7 +196,8 @@ def _of_tools(seen: _Seen) -> Iterator[str]:
             yield _say("mtu", mtu=mtu)
         if gpu:
             yield _say("gpu_memory", gpu=gpu)
-        if seen.tool.settings.get("qps") == "1":
+        largest = max(result.size for result, _ in seen.curves)
+        if seen.tool.settings.get("qps") == "1" and largest <= _SMALL:
             yield _say("one_pair")
         most = max((c.headline or 0.0 for n, c in seen.cells if n.endswith("_bw")), default=0.0)
         yield _say("adapter_speed", fit=_fitting(most / 1e9, 1))

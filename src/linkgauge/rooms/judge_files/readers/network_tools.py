@@ -21,7 +21,7 @@ _TEST = re.compile(
     r"(BW|Bidirectional BW|Latency)[ _]Test",
     re.IGNORECASE,
 )
-_HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
+_HEAD = re.compile(r"\s*#bytes(\s+#?iterations)?\s+((?:BW |t_|MsgRate).*)")
 _SET = {
     "CUDA device": re.compile(r"Picking device No\. (\d{1,3})"),
     "Mtu": re.compile(r"\s*Mtu\s*: (\d{2,5})\[B\]"),
