@@ -172,8 +172,21 @@ def _of_network(seen: _Seen, tool: ToolRun) -> Iterator[str]:
     if len(tool.hosts) == 2 < seen.ranks and seen.has("all_reduce") and "tree" in algorithm:
         rate = most * seen.ranks / (2 * (seen.ranks - 1))
         yield _say("tree", most=most, rate=rate, fit=_fitting(rate, tool.adapters))
+        most = rate
     elif "NET/Socket" not in tool.ways:
         yield _say("adapters", fit=_fitting(most, tool.adapters))
+    yield from _told_speed(tool, most)
+
+
+def _told_speed(tool: ToolRun, most: float) -> Iterator[str]:
+    """Says what adapters carry of whose speed texts tell."""
+    speed, count = tool.settings.get("adapter Gb/s", ""), tool.adapters or 1
+    carries = _CARRIES.get(int(speed or 0), 0) * count
+    if carries:
+        yield _say(
+            "adapters_told", count=count_of(count, "adapter"), speed=speed, carries=carries,
+            share=f"{most / carries:.0%}",
+        )  # fmt: skip
 
 
 def _fitting(most: float, adapters: int | None = None) -> str:
@@ -200,7 +213,8 @@ def _of_tools(seen: _Seen) -> Iterator[str]:
         if seen.tool.settings.get("qps") == "1" and largest <= _SMALL:
             yield _say("one_pair")
         most = max((c.headline or 0.0 for n, c in seen.cells if n.endswith("_bw")), default=0.0)
-        yield _say("adapter_speed", fit=_fitting(most / 1e9, 1))
+        told = list(_told_speed(seen.tool, most / 1e9))
+        yield from told or [_say("adapter_speed", fit=_fitting(most / 1e9, 1))]
     if (buffers := seen.tool.settings.get("buffers", "")) and "D" in buffers:
         yield _say("buffers", buffers=buffers, links=_links(seen))
     if seen.has("nic_tcp_iperf3"):
