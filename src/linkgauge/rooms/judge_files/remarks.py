@@ -29,6 +29,8 @@ _CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
 """GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
 _PAUSE = 2
 """How many times the time of a larger size counts as a pause."""
+_FAIR = 0.85
+"""The share of the best size's rate below which the average of all sizes says little."""
 _LATE = 100e-6
 """The seconds for each host that a small collective takes where something holds up its start."""
 _SMALL, _ENOUGH = 64 << 10, 64 << 20
@@ -292,8 +294,9 @@ def _of_curve(result: Result, curve: Sequence[tuple[int, float]], ranks: int) ->
     """Explains averages over all sizes, unaligned sizes, sizes that take longer than larger ones,
     and curves that still rise at the end."""
     name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
-    if result.average and curve[0][0] < _SMALL and largest > 256 * _SMALL:
-        yield _say("average", most=max(rate for _, rate in curve) / 1e9)
+    best = max(rate for _, rate in curve)
+    if result.average and result.average < _FAIR * best:
+        yield _say("average", average=result.average / 1e9, most=best / 1e9)
     parts = 1 if name in ("all_reduce", "reduce", "broadcast") else ranks
     if any(size % (16 * parts) for size, _ in curve if size > 1 << 20):
         yield _say("unaligned", name=name)
