@@ -148,8 +148,7 @@ class Pace(msgspec.Struct, frozen=True):
     `most` is the largest number of samples in a round. Beyond 32, more improve only percentiles.
     `sustained` keeps all copies running for several loops of the slowest one.
     `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
-    `rehearsed` adds an uncounted sample before short ones, because the first one is slower.
-    `warmed` says that the group itself warms up behind the gate where this matters."""
+    `rehearsed` adds an uncounted sample before short ones, because the first one is slower."""
 
     seconds: float = 0.02
     loops: int = 2
@@ -158,7 +157,6 @@ class Pace(msgspec.Struct, frozen=True):
     sustained: bool = False
     steps: int = 1
     rehearsed: bool = False
-    warmed: bool = False
 
 
 class Group(Protocol):

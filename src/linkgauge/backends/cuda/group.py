@@ -155,8 +155,7 @@ class CudaGroup:
         self._kind = tuple((work.device.index, type(work), work.streams) for work in works)
         self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
-        laps = LAPS if least < IN_PLACE_LOOPS else 1
-        self.pace = Pace(SAMPLE_SECONDS, least, laps, warmed=True)
+        self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
 
     def arm(self, loops: int, laps: int = 1) -> None:
         """Enqueues the work behind the closed gate. Loops beyond `most_loops` are enqueued after

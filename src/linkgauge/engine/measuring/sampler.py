@@ -208,8 +208,6 @@ def warm_up(
     """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
     which is returned unchanged. The number of loops is that of the settings or, without one, as
     many as the pace needs."""
-    if known is not None and pace.warmed:
-        return known
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
         if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):
