@@ -8,15 +8,16 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.processes.launch import is_heard
-from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
+from linkgauge.report.formats import GLANCE, Format
 
 from . import completion, streams
 from .help_text import OTHER, HelpCommand, HelpGroup
@@ -80,6 +81,7 @@ def _show_version() -> None:
 class RootOptions(Options):
     """The options of linkgauge itself."""
 
+    form: Annotated[Format, GLANCE]
     version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
     verbose: bool = beforehand(
         OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
@@ -94,6 +96,21 @@ class RootOptions(Options):
     )
 
 
+@click.pass_context
+def _without_command(context: click.Context, /, **given: Any) -> int:
+    """Looks at this machine, unless a command follows. Returns the exit code."""
+    form = filled(RootOptions, given).form
+    if context.invoked_subcommand is None:
+        from .look import look
+
+        with streams.printing():
+            return look(form)
+    if form.is_document:
+        command = f"{context.info_name} {context.invoked_subcommand}"
+        raise InputError(f"{form.flag} belongs behind the command: {command} {form.flag}")
+    return 0
+
+
 @cache
 def application(names: tuple[str, ...] | None = None) -> click.Group:
     """Makes the command line with these commands, or with all commands. Loading and preparing all
@@ -101,13 +118,17 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
     app = HelpGroup(
         "linkgauge",
         params=[*parameters(RootOptions)],
-        no_args_is_help=True,
+        invoke_without_command=True,
+        callback=_without_command,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="""Measure how fast data moves between every pair of memories a machine can reach.
 
+        Without a command: say what this machine is, what can be measured on it, and which commands
+        fit it.
+
         Examples:
+            linkgauge
             linkgauge run --profile quick
-            linkgauge devices
             linkgauge run --help
         """,
     )
@@ -160,8 +181,8 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
-    flags = (flag for one in parameters(RootOptions) for flag in one.opts)
-    return () if first in flags else None
+    flags = {flag for one in parameters(RootOptions) for flag in one.opts}
+    return () if flags.issuperset(arguments[1:]) else None
 
 
 def _said(error: click.ClickException) -> str:
@@ -188,7 +209,4 @@ def _complain_of_left_out(said: int = 0) -> int:
 def _complain(message: str) -> None:
     if not is_heard(sys.argv):
         return
-    # A bare `linkgauge` gets the full usage text.
-    if not message.startswith("Usage:"):
-        message = "linkgauge: " + printable(message, "\n")
-    click.echo(message, err=True)
+    click.echo(f"linkgauge: {printable(message, chr(10))}", err=True)

@@ -106,7 +106,7 @@ def detailed_machine_blocks(machine: Machine, found: Evidence | None = None) -> 
 def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
     inventory, found = machine.known, subjects(machine)
     pci = PciOutline(inventory, found)
-    yield Prose([*_heading(machine)])
+    yield Prose([*machine_heading(machine)])
     yield from _filled(_memories(machine, detailed), pci.tree(ports=detailed))
     yield from _filled(fabric_links(inventory.accelerators))
     yield from distance_blocks(machine, found)
@@ -121,7 +121,8 @@ def _filled(*tables: Table) -> Iterator[Table]:
     yield from (one for one in tables if one.rows)
 
 
-def _heading(machine: Machine) -> Iterator[Line]:
+def machine_heading(machine: Machine) -> Iterator[Line]:
+    """Yields lines that say which machine this is: its processors, its system, its surroundings."""
     host, details = machine.host, machine.known.host
     if machine.simulated is not None:
         yield line(SIMULATED, f" {machine.simulated}")
