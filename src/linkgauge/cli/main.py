@@ -4,6 +4,7 @@ into exit codes."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -181,6 +182,8 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
+    if completion.VARIABLE in os.environ:
+        return None
     flags = {flag for one in parameters(RootOptions) for flag in one.opts}
     return () if flags.issuperset(arguments[1:]) else None
 
