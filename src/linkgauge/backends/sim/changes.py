@@ -114,8 +114,7 @@ def _asked(change: str) -> dict[Changeable, str]:
     example = "such as 'fabric=none gpus=8'"
     for name, equals, value in words:
         if name not in get_args(Changeable):
-            known = get_args(Changeable)
-            raise InputError(f"--change: unknown part {name!r}{hint(name, known)}, {example}")
+            raise InputError(f"--change: unknown part {name!r}{hint(name, get_args(Changeable))}")
         if not (equals and value):
             raise InputError(f"--change: {name} of what? Give PART=VALUE, {example}")
     if not words:

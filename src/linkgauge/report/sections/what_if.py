@@ -18,6 +18,8 @@ from linkgauge.report.results import SIMULATED, named, table
 
 SAME = 0.01
 """The greatest difference of figures that counts as unchanged."""
+SPREAD = 1.2
+"""Changes of one kind that differ by more than this factor are shown as a range."""
 _TONES: dict[int, Tone] = {-1: "bad", 1: "good"}
 
 
@@ -90,8 +92,8 @@ def _pair(before: CellFigure, after: CellFigure) -> _Pair:
 
 def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str | Entry]:
     speeds = sorted(one.speed for one in pairs)
-    ends = [_said(speed) for speed in (speeds[0], speeds[-1])]
-    span = f"{ends[0]} to {ends[1]}" if ends[0] != ends[1] else ""
+    differ = speeds[-1] > SPREAD * speeds[0]
+    span = f"{_said(speeds[0])} to {_said(speeds[-1])}" if differ else ""
     return (
         what,
         str(of) if len(pairs) == of else f"{len(pairs)} of {of}",
@@ -105,6 +107,6 @@ def _row(what: str, unit: str, pairs: Sequence[_Pair], of: int) -> Sequence[str 
 def _said(speed: float) -> str:
     """Returns how fast something became: `12% slower`, `3.4 times as fast`."""
     word, times = ("fast", speed) if speed > 1 else ("slow", 1 / speed)
-    if times >= 2:
-        return f"{times:.2g} times as {word}" if times < 100 else f"{times:.0f} times as {word}"
+    if times > 1.95:
+        return f"{times:.3g} times as {word}" if times > 10 else f"{times:.2g} times as {word}"
     return f"{abs(speed - 1):.0%} {word}er"

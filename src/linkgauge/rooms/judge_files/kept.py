@@ -88,7 +88,8 @@ def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
     function = machine.functions.get(device.pci or "", PciFunction(address=""))
     slot = machine.pci_tree.slot(device.pci or "")
     hop = next((one for one in hops(evidence) if one.function.address == slot), None)
-    active = [link for link in known.links if link.active and link.kind != "c2c"]
+    up = (link for link in known.links if link.active)
+    active = [link for link in up if not (link.remote or "").startswith("host:")]
     rate = active[0].rate if active else None
     node = device.near if function.numa_node is None else function.numa_node
     gpu = ToldGpu(
