@@ -68,6 +68,10 @@ def all_commands() -> dict[str, str]:
     return COMMANDS | named("commands", _CORE)
 
 
+_MEANT = {"--port": "--listen", "--run": "--current", "--output": "--out", "--duration": "--for"}
+"""The options that other tools call by these names."""
+_NAMED = 4
+"""The most commands that a message names."""
 _VERBOSE = f"{__name__}.verbose"
 
 
@@ -197,7 +201,16 @@ def _said(error: click.ClickException) -> str:
     from linkgauge.model.names import hint
 
     known = [name for one in context.command.params for name in one.opts]
-    near = hint(option, known, f": {context.command_path} --help lists its options")
+    others = [name for name, one in application().commands.items()
+              if any(option in each.opts for each in one.params)]  # fmt: skip
+    meant = _MEANT.get(option)
+    if meant in known:
+        near = f", did you mean {meant!r}?"
+    elif others:
+        more = "" if len(others) <= _NAMED else f" and {len(others) - _NAMED} more"
+        near = f": {', '.join(others[:_NAMED])}{more} {'have' if others[1:] else 'has'} it"
+    else:
+        near = hint(option, known, f": {context.command_path} --help lists its options")
     return f"{context.command_path} has no option {option}{near}"
 
 
