@@ -117,12 +117,11 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
     """Returns the request for a run. The run is kept in the folder `otherwise` if the command names
     no folder."""
     from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
 
     from .bounded import PROFILE, brief_settings
 
-    simulation = simulation_of(asked.simulated.machine, asked.simulated.fault)
+    simulation = asked.simulated.simulation()
     choose_backends(asked.backend, simulation)
     settings = brief_settings(asked.under, simulation)
     return request_of(asked, Selection(), settings, PROFILE, out=asked.out or otherwise)
