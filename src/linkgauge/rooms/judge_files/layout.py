@@ -188,7 +188,7 @@ class MachineLayout:
         are unknown, the links between the accelerators show the groups."""
         groups: list[set[int]] = []
         for (a, b), how in self._joins.items():
-            if how in _SWITCHED:
+            if how in _SWITCHED and not self._is_staged(a, b):
                 groups.append({a, b})
         for a, b in combinations(range(len(self._gpus)), 2):
             shared = set(self._gpus[a].above) & set(self._gpus[b].above)
@@ -200,6 +200,14 @@ class MachineLayout:
             joined = [one for one in joined if not one & group]
             joined.append(group.union(*touching))
         return sorted(joined, key=min)
+
+    def _is_staged(self, *places: int) -> bool:
+        """Whether these accelerators only exchange over the host's memory, as nothing else was
+        measured that would show a switch."""
+        kinds = [product_of(self._gpus[place].model) for place in places]
+        is_refused = all(kind is not None and kind.peers == "none" for kind in kinds)
+        told = {"P2P", "peer access"} & self._facts.ways
+        return is_refused and not told and all(one.work is not None for one in self._told)
 
     def _bridge(self, address: str) -> Bridge:
         return self._facts.bridges.get(address, Bridge())
