@@ -217,7 +217,10 @@ def test_a_file_of_rccl_tests_keeps_what_was_measured(perf, tmp_path):
     done = perf("all_reduce", f"-g 2 -Z csv -X {tmp_path / 'no' / 'a'}")
     assert (done.returncode, "cannot write" in done.stderr) == (2, True)
     done = perf("all_reduce", "-g 2 -Z xml -X a")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (255, "Invalid --output_format: xml")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        255,
+        "Invalid --rccl_output_format: xml",
+    )
 
 
 def test_in_a_guest_nccl_decides_on_nvls_as_there(perf, monkeypatch, tmp_path):

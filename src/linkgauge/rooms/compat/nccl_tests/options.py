@@ -139,7 +139,7 @@ OPTIONS = (
         "registered", 0, 2,
     ),
     ToolOption("-x,--cta_policy <0/1/2>", "not supported; with -Z a file, as in rccl-tests", str),
-    ToolOption("-Z,--output_format,--rccl_output_format <csv/json>", "of rccl-tests: all lines in "
+    ToolOption("-Z,--rccl_output_format <csv/json>", "of rccl-tests: all lines in "
                "the file of -x, --output_file or -X", str, "format"),
     ToolOption("-X,--rccl_output_file <file>", "the file of -Z", str, "report"),
     ToolOption("-D,--device_implementation <implementation number>", "not supported", int_of),
@@ -304,7 +304,7 @@ class _Reader:
             if policy is not None and int_of(policy) >= 0:
                 self.say("-x: the library chooses its CTA policy itself")
         elif options.format not in ("csv", "json"):
-            raise Rejected(f"Invalid --output_format: {options.format}")
+            raise Rejected(f"Invalid --rccl_output_format: {options.format}")
         elif options.report is None:
             self._values["report"] = policy or self._values.pop("output", None)
 
