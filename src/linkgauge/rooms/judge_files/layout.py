@@ -285,12 +285,17 @@ class MachineLayout:
         return kind, (told or each * 1e9) / 1e9, most, product.reach
 
     def _is_switched(self, counts: Mapping[tuple[int, int], int], most: int) -> bool:
-        """Whether an accelerator has fewer links than direct links to all others need."""
+        """Whether an accelerator has fewer links than direct links to all others need. In a server
+        that usually has switches, links that all lead to one other accelerator lead there through a
+        switch."""
         own: dict[int, int] = {}
         for pair, count in counts.items():
             for place in pair:
                 own[place] = own.get(place, 0) + count
-        return max(own.values(), default=0) > most
+        usual = {product.usual for gpu in self._gpus if (product := product_of(gpu.model))}
+        return max(own.values(), default=0) > most or (
+            usual == {"switch"} and {*counts.values()} == {most}
+        )
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         """Yields the pairs and links of the product's usual server, for accelerators without known
