@@ -236,13 +236,8 @@ def _of_curves(seen: _Seen) -> Iterator[str]:
         for one in seen.known.accelerators
         for link in one.links
     )
-    for result, curve in seen.curves:
-        if (
-            nvls
-            and curve
-            and result.benchmark == "all_reduce"
-            and len(result.cells[0].transfers) > 2
-        ):
+    for result, curve in seen.curves if nvls else ():
+        if curve and result.benchmark == "all_reduce" and len(result.cells[0].transfers) > 2:
             yield _say("in_switches", most=max(rate for _, rate in curve) / 1e9)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH, LATENCY
 
-from ..lines import number_of
-from ..told import Facts, Found, HostFigure, ToldFigure, found_figures, together
+from ..lines import DECIMAL, number_of
+from ..told import Facts, Found, HostFigure, Reading, ToldFigure, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -22,14 +22,19 @@ _TEST = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
+_ROW = re.compile(r"\s*\d{1,13}(?:\s+[\d.]{1,20}){2,}.*")
 _SET = re.compile(r"Picking device No\. (\d{1,3})|\s*Mtu\s*: (\d{2,5})\[B\]")
 _SUM = re.compile(
-    r"\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
+    r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
 )
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
+
+
+_OSU_ROW = re.compile(rf"\s*(\d{{1,12}})\s+({DECIMAL})\s*$")
+_COMMENT = re.compile("#")
 
 
 def _rate(name: str, column: str, rate: float, size: int, engine: str) -> ToldFigure:
@@ -48,26 +53,22 @@ def _names(test: str) -> str:
 
 
 def _perftest(lines: Sequence[str]) -> Found | None:
-    figures, used, name, head, unit = list[ToldFigure](), set[int](), "rdma_write", "", 1.0
+    seen, name, head, unit = Reading(lines), "rdma_write", "", 1.0
     settings, skip = dict[str, str](), 1
-    for number, line in enumerate(lines):
-        words = line.split()
-        if match := _TEST.match(line):
+    for _, match in seen.each(_TEST, _HEAD, _ROW, _SET):
+        if match.re is _TEST:
             name = _names(match[1])
-        elif match := _HEAD.match(line):
+        elif match.re is _HEAD:
             head, skip = match[2], 1 if match[1] else 0
-            unit = 1e9 / 8 if "Gb/sec" in head else float(1 << 20) if "MiB/sec" in head else 1e6
-            if "MB/sec" in head:
-                unit = float(1 << 20)  # which perftest calls MB
-        elif head and len(words) >= 3 + skip and None not in map(number_of, words[: 3 + skip]):
+            unit = 1e9 / 8 if "Gb/sec" in head else 1e6
+            if "MiB/sec" in head or "MB/sec" in head:  # which perftest calls MB
+                unit = float(1 << 20)
+        elif match.re is _SET:
+            settings["CUDA device" if match[1] else "Mtu"] = match[1] or match[2]
+        elif head and len(words := match[0].split()) >= 3 + skip:
             row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
-            figures += _perftest_row(name, head, row, unit)
-        elif match := _SET.match(line):
-            settings["CUDA device" if match[1] else "Mtu"] = (match[1] or match[2]).strip()
-        else:
-            continue
-        used.add(number)
-    return found_figures("perftest", figures, used, facts=Facts(settings=settings))
+            seen.figures += _perftest_row(name, head, row, unit)
+    return seen.log("perftest", Facts(settings=settings)) if seen.figures else None
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -84,20 +85,20 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
 
 
 def _perftest_json(lines: Sequence[str]) -> Found | None:
-    figures, used = list[ToldFigure](), set[int]()
+    seen = Reading(lines)
     for document, taken in documents(lines, "test_info"):
         about, results = document.get("test_info"), document.get("results")
         if not isinstance(about, Mapping) or not isinstance(results, Mapping):
             continue
-        used |= taken
+        seen.used |= taken
         name = _names(str(about.get("test", "")).partition("_BW")[0].partition("_Lat")[0])
         size, rate, time = (_float(results.get(k)) for k in ("MsgSize", "BW_average", "t_avg"))
         unit = 1e9 / 8 if about.get("BW_unit") == "Gb/sec" else float(1 << 20)
         if size and rate:
-            figures.append(_rate(f"{name}_bw", str(int(size)), rate * unit, int(size), _RDMA))
+            seen.figures.append(_rate(f"{name}_bw", str(int(size)), rate * unit, int(size), _RDMA))
         if size and time:
-            figures.append(_time(f"{name}_lat", str(int(size)), time * 1e-6, int(size), _RDMA))
-    return found_figures("perftest", figures, used)
+            seen.figures.append(_time(f"{name}_lat", str(int(size)), time * 1e-6, int(size), _RDMA))
+    return seen.log("perftest") if seen.figures else None
 
 
 def _float(value: Any) -> float | None:
@@ -107,7 +108,7 @@ def _float(value: Any) -> float | None:
 
 
 def _iperf3(lines: Sequence[str]) -> Found | None:
-    figures, used, version = list[ToldFigure](), set[int](), None
+    seen, version = Reading(lines), ""
     for document, taken in documents(lines, "start"):
         end, start = document.get("end"), document.get("start")
         if not isinstance(end, Mapping) or not isinstance(start, Mapping):
@@ -117,41 +118,38 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
         streams = test.get("num_streams") if isinstance(test, Mapping) else None
         if isinstance(received, Mapping) and (rate := _float(received.get("bits_per_second"))):
             count = str(streams) if isinstance(streams, int) else "1"
-            figures.append(_rate("nic_tcp_iperf3", count, rate / 8, 128 << 10, _TCP))
-            used |= taken
-            version = str(start.get("version", "")).removeprefix("iperf ")[:20] or None
-    return found_figures("iperf3", figures, used, version)
+            seen.figures.append(_rate("nic_tcp_iperf3", count, rate / 8, 128 << 10, _TCP))
+            seen.used |= taken
+            version = str(start.get("version", "")).removeprefix("iperf ")[:20]
+    return seen.log("iperf3", version=version or None) if seen.figures else None
 
 
 def _iperf3_text(lines: Sequence[str]) -> Found | None:
     """Reads the last lines of iperf3's text: the sum of several streams, or a single stream."""
-    found = [(n, match) for n, line in enumerate(lines) if (match := _SUM.match(line.strip()))]
+    seen = Reading(lines)
+    found = [match for _, match in seen.each(_SUM)]
     if not found:
         return None
-    number, total = next((one for one in found if one[1][1] == "SUM"), found[0])
+    total = next((match for match in found if match[1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
-    streams = str(max(len({one[1] for _, one in found} - {"SUM"}), 1))
-    figure = _rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP)
-    return found_figures("iperf3", [figure], [number])
+    streams = str(max(len({match[1] for match in found} - {"SUM"}), 1))
+    seen.figures.append(_rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP))
+    return seen.log("iperf3")
 
 
 def _osu(lines: Sequence[str]) -> Found | None:
-    figures, used, kind, version = list[ToldFigure](), set[int](), "", None
-    for number, line in enumerate(lines):
-        words = line.split()
-        if match := _OSU.match(line):
+    seen, kind, version = Reading(lines), "", None
+    for _, match in seen.each(_OSU, _OSU_ROW, _COMMENT):
+        if match.re is _OSU:
             kind, version = match[2], match[3] or version
-        elif kind and len(words) == 2 and words[0].isdecimal() and (value := number_of(words[1])):
-            size = int(words[0][:12])
+        elif kind and match.re is _OSU_ROW:
+            size, value = int(match[1]), float(match[2])
             if kind == "Latency":
-                figures.append(_time("osu_latency", str(size), value * 1e-6, size, _MESSAGES))
+                seen.figures.append(_time("osu_latency", str(size), value * 1e-6, size, _MESSAGES))
             elif size:
                 name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
-                figures.append(_rate(name, str(size), value * 1e6, size, _MESSAGES))
-        elif not (kind and line.startswith("#")):
-            continue
-        used.add(number)
-    return found_figures("OSU micro-benchmarks", figures, used, version)
+                seen.figures.append(_rate(name, str(size), value * 1e6, size, _MESSAGES))
+    return seen.log("OSU micro-benchmarks", version=version) if seen.figures else None
 
 
 read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)
