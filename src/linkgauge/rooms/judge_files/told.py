@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -168,6 +169,11 @@ class Found(NamedTuple):
     lines: frozenset[int] = frozenset()
 
 
+@cache
+def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    return re.compile("|".join(one.pattern for one in patterns))
+
+
 class Reading:
     """The lines of a text, the numbers of those that a reader understood so far, and the figures
     and accelerators that it found there."""
@@ -179,23 +185,25 @@ class Reading:
     def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yields the lines that begin as a pattern says, each by its number and with the first
         pattern that matches. They count as understood."""
+        is_one = _any_of(patterns).match
         for number, line in enumerate(self.lines):
-            for pattern in patterns:
-                if match := pattern.match(line):
-                    self.used.add(number)
-                    yield number, match
-                    break
+            if is_one(line):
+                self.used.add(number)
+                yield number, next(filter(None, (one.match(line) for one in patterns)))
 
     def first(self, pattern: re.Pattern[str], default: str = "") -> str:
         """Returns the first group of the first line that begins as the pattern says."""
         return next((match[1] for match in map(pattern.match, self.lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the figures of the matrix that begins at a line, or none if there is none. Its
-        lines count as understood."""
+        """Returns the figures of the matrix that begins at a line, and counts its lines as
+        understood. Returns none if there is none, and its heading counts as not understood."""
         grid = grid_at(self.lines, start)
-        self.used |= grid.lines if grid is not None else set()
-        return grid.figures if grid is not None else {}
+        if grid is None:
+            self.used.discard(start - 1)
+            return {}
+        self.used |= grid.lines
+        return grid.figures
 
     def facts(self, **facts: Any) -> Found | None:
         """Returns these facts and the accelerators, or None if there are none."""

@@ -17,9 +17,8 @@ from .nvbandwidth import documents
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
 _RDMA, _TCP, _MESSAGES = "nic:0@0.rdma", "nic:0@0.tcp", "host:0@0.msg"
 _TEST = re.compile(
-    r"\s*(RDMA_(?:Write|Read)|Send|Raw_?Ethernet\w*)[ _](?:.{0,30})?"
-    r"(BW|Bidirectional BW|Latency)[ _]Test",
-    re.IGNORECASE,
+    r"(?i:\s*(RDMA_(?:Write|Read)|Send|Raw_?Ethernet\w*)[ _](?:.{0,30})?"
+    r"(BW|Bidirectional BW|Latency)[ _]Test)"
 )
 _HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
 _ROW = re.compile(r"\s*\d{1,13}(?:\s+[\d.]{1,20}){2,}.*")

@@ -42,6 +42,7 @@ def read(lines: Sequence[str]) -> Found | None:
                 seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), _address(match[3]))
         elif match.re is _OTHER:
             seen.grid(number + 1)
+            seen.used.add(number)
     version = seen.first(_VERSION)
     if not version and not titles:
         return None
