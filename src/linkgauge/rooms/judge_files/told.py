@@ -149,6 +149,26 @@ def copied(
     return ToldFigure(name, str(row), str(column), gigabytes * 1e9, size, of=of)
 
 
+def copied_between(
+    source: int | None,
+    destination: int | None,
+    gigabytes: float,
+    size: int,
+    kind: str = "ce",
+    *,
+    reads: bool = False,
+) -> ToldFigure:
+    """Returns a figure of copies in GB/s between two accelerators, of which the destination's reads
+    or the source's writes, or between one and the host (null)."""
+    if source is None:
+        return copied(f"host_to_device_memcpy_{kind}", 0, destination, gigabytes, size)
+    if destination is None:
+        return copied(f"device_to_host_memcpy_{kind}", 0, source, gigabytes, size)
+    place = (destination, source) if reads else (source, destination)
+    way = "read" if reads else "write"
+    return copied(f"device_to_device_memcpy_{way}_{kind}", *place, gigabytes, size)
+
+
 class Log(msgspec.Struct, frozen=True):
     """The output of one call of a tool. `hosts` are the names of the hosts that took part. `failed`
     lists the failures in the output. `space` names the backend of the accelerators."""

@@ -4,12 +4,12 @@ from each row to each column, the host first."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
-from ..told import MIB, Bridge, Facts, Found, Reading, ToldFigure, ToldGpu, copied
+from ..told import MIB, Bridge, Facts, Found, Reading, ToldGpu, copied_between
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -42,24 +42,10 @@ def read(lines: Sequence[str]) -> Found | None:
             columns = [index_of(name.removeprefix("rbln")) for name in match[1].split()]
         else:
             row = index_of(match[1].removeprefix("rbln"))
-            seen.figures += _row(row, columns, match[2].split(), title == "Read", size)
+            for column, word in zip(columns, match[2].split(), strict=False):
+                if column != row and (rate := number_of(word)):
+                    # Reading, the column's device pulls from the row's.
+                    figure = copied_between(row, column, rate, size, reads=title == "Read")
+                    seen.figures.append(figure)
     facts = Facts(gpus=seen.gpus, bridges=bridges)
     return seen.log(_TOOL, facts, space="rbln") if seen.gpus or seen.figures else None
-
-
-def _row(
-    row: int | None, columns: Sequence[int | None], words: Sequence[str], reads: bool, size: int
-) -> Iterator[ToldFigure]:
-    for column, word in zip(columns, words, strict=False):
-        rate = number_of(word)
-        if not rate or row == column:
-            continue
-        if row is None:
-            name, down, across = "host_to_device_memcpy_ce", 0, column
-        elif column is None:
-            name, down, across = "device_to_host_memcpy_ce", 0, row
-        elif reads:  # the column's device pulls from the row's
-            name, down, across = "device_to_device_memcpy_read_ce", column, row
-        else:
-            name, down, across = "device_to_device_memcpy_write_ce", row, column
-        yield copied(name, down, across, rate, size)

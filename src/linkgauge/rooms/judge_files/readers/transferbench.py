@@ -11,7 +11,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import DECIMAL, number_of, words_of
-from ..told import MIB, Found, Reading, ToldFigure, copied
+from ..told import MIB, Found, Reading, ToldFigure, copied, copied_between
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -90,14 +90,14 @@ def _of_row(
             continue
         if kinds == "GC":
             if across == 0:
-                yield copied(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
+                yield copied_between(down, None, rate, size, kind)
         elif down == across:
             if not both and kind == "ce":
                 yield copied("device_local_copy", 0, across, rate, size)
         elif both:
             yield copied(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
         else:
-            yield copied(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
+            yield copied_between(down, across, rate, size, kind)
 
 
 def _all_to_all(seen: Reading, start: int, name: str, size: int) -> Iterator[ToldFigure]:
@@ -127,19 +127,9 @@ def _all_to_all(seen: Reading, start: int, name: str, size: int) -> Iterator[Tol
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
     """Returns the transfer of a test: from one memory by an executor to another memory."""
-    rate, size, owner = float(match[1]), int(match[2]), match[6]
-    kind = {"G": "sm", "D": "ce"}.get(match[5])
-    source, destination = match[3], match[7]
-    if kind is None or not size:
-        return
-    if source == destination == "G" and match[4] != match[8]:
-        way, places = "write", (match[4], match[8])
-        if match[8] == owner:
-            way, places = "read", (match[8], match[4])
-        if owner in places:
-            name = f"device_to_device_memcpy_{way}_{kind}"
-            yield copied(name, int(places[0]), int(places[1]), rate, size)
-    elif source in "CBN" and destination == "G" and owner == match[8]:
-        yield copied(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
-    elif source == "G" and destination in "CBN" and owner == match[4]:
-        yield copied(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)
+    kind, owner = {"G": "sm", "D": "ce"}.get(match[5]), int(match[6])
+    source, destination = (int(match[n + 1]) if match[n] == "G" else None for n in (3, 7))
+    is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)
+    if kind and is_known and source != destination and (size := int(match[2])):
+        reads = destination == owner
+        yield copied_between(source, destination, float(match[1]), size, kind, reads=reads)
