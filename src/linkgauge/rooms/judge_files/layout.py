@@ -87,11 +87,8 @@ class MachineLayout:
         }
         if known.distances and len(known.distances) == nodes:
             host["distances"] = [list(row) for row in known.distances]
-        if known.hypervisor:
-            host["hypervisor"] = known.hypervisor
-        if known.architecture:
-            host["architecture"] = known.architecture
-        return host
+        named = {"hypervisor": known.hypervisor, "architecture": known.architecture}
+        return host | {name: value for name, value in named.items() if value}
 
     def _device(self, gpu: ToldGpu) -> dict[str, Any]:
         product = product_of(gpu.model)

@@ -111,11 +111,8 @@ def _of_links(seen: _Seen) -> Iterator[str]:
     yield from _narrow(seen)
     if any(name.startswith(("host_to_device", "device_to_host")) for name, _ in seen.low):
         yield _say("host_copies")
-    if (
-        seen.is_linked
-        and len(seen.tool.hosts) < 2
-        and any(len(c.transfers) > 1 for _, c in seen.low)
-    ):
+    is_several = any(len(cell.transfers) > 1 for _, cell in seen.low)
+    if is_several and seen.is_linked and len(seen.tool.hosts) < 2:
         yield _say("below_links")
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
     if is_assumed and any(len(_places(cell)) > 1 for _, cell in seen.low):

@@ -309,7 +309,8 @@ def _value(one: object, other: object, what: str, clashes: list[Clash]) -> objec
         return other if one in (None, (), {}) else one
     if not _is_alike(one, other):
         clashes.append(Clash(what, str(one), str(other)))
-    return one if not _is_fuller(one, other) else other
+    is_fuller = isinstance(one, str) and one.lower() in str(other).lower()
+    return other if is_fuller else one
 
 
 def _is_alike(one: object, other: object) -> bool:
@@ -321,7 +322,3 @@ def _is_alike(one: object, other: object) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= 0.1 * max(abs(one), abs(other)) > 10
     return False
-
-
-def _is_fuller(one: object, other: object) -> bool:
-    return isinstance(one, str) and isinstance(other, str) and one.lower() in other.lower()

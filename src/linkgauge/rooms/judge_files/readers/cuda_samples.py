@@ -81,24 +81,20 @@ def _peers(
 ) -> Iterator[ToldFigure]:
     """Yields the figures of pairs. Pairs without peer access are copied over the host's memory."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
-    reads = title[3] == "Reads"
+    way = "read" if title[3] == "Reads" else "write"
     for (down, across), figure in grid.items():
-        if figure is None:
-            continue
+        if figure is None or (enabled and (down, across) in refused):
+            continue  # what it shows without, again
         if down == across:
             if not both and not enabled:
                 yield copied(_LOCAL, 0, across, figure / 2, _PEER_SIZE)
-            continue
-        if enabled and (down, across) in refused:
-            continue  # what it shows without, again
-        if not enabled:
+        elif enabled:
+            name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
+            yield copied(name, down, across, figure, _PEER_SIZE)
+        else:
             row = _STAGED_BOTH if both else _STAGED
             staged = copied(row.name, down, across, figure, _PEER_SIZE, row)
             yield staged._replace(staged=True)
-        else:
-            way = "read" if reads else "write"
-            name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
-            yield copied(name, down, across, figure, _PEER_SIZE)
 
 
 # bandwidthTest.

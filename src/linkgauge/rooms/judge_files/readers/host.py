@@ -43,14 +43,10 @@ def _lscpu(lines: Sequence[str]) -> Found | None:
         nodes=nodes,
         cpu_model=fields.get("Model name"),
         architecture=fields.get("Architecture"),
-        sockets=_whole(fields.get("Socket(s)")),
-        threads_per_core=_whole(fields.get("Thread(s) per core")),
+        sockets=index_of(fields.get("Socket(s)", "")) or None,
+        threads_per_core=index_of(fields.get("Thread(s) per core", "")) or None,
         hypervisor=fields.get("Hypervisor vendor"),
     )
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and len(text) < 5 and int(text) else None
 
 
 def count_of_list(text: str) -> int | None:

@@ -121,21 +121,16 @@ def _tables(seen: Reading, heads: Sequence[int], ranks: Sequence[int]) -> Iterat
     for place, head in enumerate(heads):
         end = heads[place + 1] if place + 1 < len(heads) else len(lines)
         rows = [(n, row) for n in range(head, end) if (row := _row(lines[n]))]
-        name = _name(lines, head, heads[place - 1] if place else 0, [row for _, row in rows])
-        count = _ranks_before(ranks, head, heads[place - 1] if place else -1)
+        before = heads[place - 1] if place else 0
+        name = _name(lines, head, before, [row for _, row in rows])
+        # Without ranks between the previous table and this one, those of the whole text count.
+        count = sum(before <= number < head for number in ranks) or len(ranks)
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
         for number, row in rows:
             seen.used.add(number)
             seen.figures += _told(name, row, count)
         if any(row.wrong for _, row in rows):
             yield f"{name}: wrong elements"
-
-
-def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
-    """Returns the number of ranks that are listed between the previous table and this table. If
-    none are listed there, the whole text counts."""
-    own = sum(1 for number in ranks if earlier < number < head)
-    return own or len(ranks)
 
 
 def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:

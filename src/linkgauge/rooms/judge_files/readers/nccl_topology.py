@@ -97,13 +97,12 @@ def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -
 
 def _link(pci: Element) -> tuple[float | None, int | None]:
     speed = _SPEED.match(pci.get("link_speed", ""))
-    width = pci.get("link_width", "")
-    lanes = int(width) if width.isdecimal() and len(width) < 3 else 0
-    return (float(speed[1]) if speed else None, lanes or None)
+    width = index_of(pci.get("link_width", ""))
+    return (float(speed[1]) if speed else None, width or None)
 
 
 def _target(link: Element) -> tuple[str, int]:
-    count = link.get("count", "1")
+    count = index_of(link.get("count", "1"))
     is_switch = link.get("tclass") == _SWITCH
     target = "switch" if is_switch else (link.get("target") or "").lower()
-    return target, min(int(count), 64) if count.isdecimal() and len(count) < 4 else 1
+    return target, 1 if count is None else min(count, 64)

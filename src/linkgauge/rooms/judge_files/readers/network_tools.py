@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from linkgauge.model.transfer import Report
-from linkgauge.model.units import BANDWIDTH, LATENCY
+from linkgauge.model.units import LATENCY
 
 from ..lines import DECIMAL, number_of
 from ..told import Facts, Found, HostFigure, Reading, ToldFigure, together
@@ -36,14 +36,13 @@ _OSU_ROW = re.compile(rf"\s*(\d{{1,12}})\s+({DECIMAL})\s*$")
 _COMMENT = re.compile("#")
 
 
-def _rate(name: str, column: str, rate: float, size: int, engine: str) -> ToldFigure:
-    cell = HostFigure(_BETWEEN.format(engine), BANDWIDTH.symbol)
-    return ToldFigure(name, "0", column, rate, max(size, 1), host=cell)
-
-
-def _time(name: str, column: str, seconds: float, size: int, engine: str) -> ToldFigure:
-    cell = HostFigure(_BETWEEN.format(engine), LATENCY.symbol, Report.LATENCY)
-    return ToldFigure(name, "0", column, seconds, max(size, 1), host=cell)
+def _figure(
+    name: str, size: int, figure: float, engine: str = _RDMA, column: object = None
+) -> ToldFigure:
+    """Returns a time in s, by the end of the name, or a rate in bytes/s."""
+    of = (LATENCY.symbol, Report.LATENCY) if name.endswith(("lat", "latency")) else ()
+    cell = HostFigure(_BETWEEN.format(engine), *of)
+    return ToldFigure(name, "0", str(column or size), figure, max(size, 1), host=cell)
 
 
 def _names(test: str) -> str:
@@ -78,26 +77,29 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
         keys = re.findall(r"(\S+?)\[usec\]", head)
         at = keys.index("t_typical") if "t_typical" in keys else keys.index("t_avg")
         if len(row) > at + 1:
-            yield _time(f"{name}_lat", str(size), row[at + 1] * 1e-6, size, _RDMA)
+            yield _figure(f"{name}_lat", size, row[at + 1] * 1e-6)
     else:
-        yield _rate(f"{name}_bw", str(size), row[2] * unit, size, _RDMA)
+        yield _figure(f"{name}_bw", size, row[2] * unit)
 
 
 def _perftest_json(lines: Sequence[str]) -> Found | None:
     seen = Reading(lines)
     for document, taken in documents(lines, "test_info"):
-        about, results = document.get("test_info"), document.get("results")
-        if not isinstance(about, Mapping) or not isinstance(results, Mapping):
-            continue
+        about, results = _part(document, "test_info"), _part(document, "results")
         seen.used |= taken
         name = _names(str(about.get("test", "")).partition("_BW")[0].partition("_Lat")[0])
         size, rate, time = (_float(results.get(k)) for k in ("MsgSize", "BW_average", "t_avg"))
         unit = 1e9 / 8 if about.get("BW_unit") == "Gb/sec" else float(1 << 20)
         if size and rate:
-            seen.figures.append(_rate(f"{name}_bw", str(int(size)), rate * unit, int(size), _RDMA))
+            seen.figures.append(_figure(f"{name}_bw", int(size), rate * unit))
         if size and time:
-            seen.figures.append(_time(f"{name}_lat", str(int(size)), time * 1e-6, int(size), _RDMA))
+            seen.figures.append(_figure(f"{name}_lat", int(size), time * 1e-6))
     return seen.log("perftest") if seen.figures else None
+
+
+def _part(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = document.get(key)
+    return part if isinstance(part, Mapping) else {}
 
 
 def _float(value: Any) -> float | None:
@@ -109,15 +111,12 @@ def _float(value: Any) -> float | None:
 def _iperf3(lines: Sequence[str]) -> Found | None:
     seen, version = Reading(lines), ""
     for document, taken in documents(lines, "start"):
-        end, start = document.get("end"), document.get("start")
-        if not isinstance(end, Mapping) or not isinstance(start, Mapping):
-            continue
-        received = end.get("sum_received") or end.get("sum")
-        test = start.get("test_start")
-        streams = test.get("num_streams") if isinstance(test, Mapping) else None
-        if isinstance(received, Mapping) and (rate := _float(received.get("bits_per_second"))):
-            count = str(streams) if isinstance(streams, int) else "1"
-            seen.figures.append(_rate("nic_tcp_iperf3", count, rate / 8, 128 << 10, _TCP))
+        end, start = _part(document, "end"), _part(document, "start")
+        received = _part(end, "sum_received") or _part(end, "sum")
+        streams = _part(start, "test_start").get("num_streams")
+        if rate := _float(received.get("bits_per_second")):
+            count = streams if isinstance(streams, int) else 1
+            seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
             seen.used |= taken
             version = str(start.get("version", "")).removeprefix("iperf ")[:20]
     return seen.log("iperf3", version=version or None) if seen.figures else None
@@ -132,7 +131,7 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
     total = next((match for match in found if match[1] == "SUM"), found[0])
     rate = (number_of(total[2]) or 0.0) * 1000 ** " KMGT".index(total[3] or " ") / 8
     streams = str(max(len({match[1] for match in found} - {"SUM"}), 1))
-    seen.figures.append(_rate("nic_tcp_iperf3", streams, rate, 128 << 10, _TCP))
+    seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate, _TCP, streams))
     return seen.log("iperf3")
 
 
@@ -144,10 +143,10 @@ def _osu(lines: Sequence[str]) -> Found | None:
         elif kind and match.re is _OSU_ROW:
             size, value = int(match[1]), float(match[2])
             if kind == "Latency":
-                seen.figures.append(_time("osu_latency", str(size), value * 1e-6, size, _MESSAGES))
+                seen.figures.append(_figure("osu_latency", size, value * 1e-6, _MESSAGES))
             elif size:
                 name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
-                seen.figures.append(_rate(name, str(size), value * 1e6, size, _MESSAGES))
+                seen.figures.append(_figure(name, size, value * 1e6, _MESSAGES))
     return seen.log("OSU micro-benchmarks", version=version) if seen.figures else None
 
 

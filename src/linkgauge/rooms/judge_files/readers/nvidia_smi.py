@@ -53,7 +53,8 @@ def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found | No
                 own, node = int(match[1]), _node(rest)
                 seen.gpus[own] = ToldGpu(node=node)
                 if node is not None:
-                    nodes.setdefault(node, ToldNode(cpus=_cpus(rest[0])))
+                    cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
+                    nodes.setdefault(node, ToldNode(cpus))
                 joins |= dict(_joins(own, names, row))
                 ways = {how for name, how in zip(names, row, strict=False) if "GPU" not in name}
                 if near := next((near for near in _NEAR if near in ways), None):
@@ -81,12 +82,6 @@ def _node(rest: Sequence[str]) -> int | None:
         return None
     match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1])
     return int(match[1]) if match and int(match[1]) < 64 else None
-
-
-def _cpus(text: str) -> int | None:
-    """Returns the number of CPUs in a list, or None if the list contains anything else or is cut
-    off."""
-    return count_of_list(text) if _CPUS.fullmatch(text) else None
 
 
 def _links(lines: Sequence[str]) -> Found | None:

@@ -11,7 +11,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import Grid
-from ..told import MIB, Facts, Found, Reading, ToldFigure, ToldGpu, copied
+from ..told import MIB, Facts, Found, Reading, ToldFigure, ToldGpu, copied, copied_between
 
 SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
@@ -66,21 +66,18 @@ def _address(text: str) -> str:
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
     """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU. The matrix
     does not say which CPU is near."""
-    best = dict[tuple[str, int], float]()
+    best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
-        if figure is None:
-            continue
-        if down in place and across in place:
-            yield from _between(place[down], place[across], figure, both)
-        elif down in place or across in place:
-            way = "device_to_host" if down in place else "host_to_device"
-            key = f"{way}_memcpy_ce", place[down if down in place else across]
-            best[key] = max(best.get(key, 0.0), figure)
-    for (name, index), figure in best.items():
+        source, destination = place.get(down), place.get(across)
+        if figure is not None and source is not None and destination is not None:
+            yield from _between(source, destination, figure, both)
+        elif figure is not None and source != destination:
+            best[source, destination] = max(best.get((source, destination), 0.0), figure)
+    for (source, destination), figure in best.items():
         if not both:
-            yield copied(name, 0, index, figure, SIZE)
-        elif name.startswith("host"):
-            yield copied(_BOTH.name, 0, index, figure, SIZE, _BOTH)
+            yield copied_between(source, destination, figure, SIZE)
+        elif source is None:
+            yield copied(_BOTH.name, 0, destination, figure, SIZE, _BOTH)
 
 
 def _between(down: int, across: int, figure: float, both: bool) -> Iterator[ToldFigure]:
