@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.pcie import link_rate
 
 from .products import Product, product_of
@@ -98,7 +99,7 @@ class MachineLayout:
             "vendor_id": 0x1002 if product and product.amd else 0x10DE,
             "stages": True,
         }
-        if gpu.pci and re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", gpu.pci):
+        if gpu.pci and re.fullmatch(ADDRESS, gpu.pci):
             device["pci"] = [gpu.pci]
         if gpu.node is not None:
             device["numa_node"] = gpu.node

@@ -158,8 +158,8 @@ def copied_between(
     *,
     reads: bool = False,
 ) -> ToldFigure:
-    """Returns a figure of copies in GB/s between two accelerators, of which the destination's reads
-    or the source's writes, or between one and the host (null)."""
+    """Returns a figure of copies in GB/s from an accelerator or the host (null) to another. Of two
+    accelerators the source writes, or with `reads` the destination reads."""
     if source is None:
         return copied(f"host_to_device_memcpy_{kind}", 0, destination, gigabytes, size)
     if destination is None:
@@ -216,8 +216,8 @@ class Reading:
         return next((match[1] for match in map(pattern.match, self.lines) if match), default)
 
     def grid(self, start: int) -> Grid:
-        """Returns the figures of the matrix that begins at a line, and counts its lines as
-        understood. Returns none if there is none, and its heading counts as not understood."""
+        """Returns the figures of the matrix that begins at this line. Its lines count as
+        understood. Without a matrix, the heading above does not."""
         grid = grid_at(self.lines, start)
         if grid is None:
             self.used.discard(start - 1)
