@@ -30,8 +30,6 @@ _SUM = re.compile(
 _OSU = re.compile(
     r"#\s*OSU MPI(.{0,40}?)(Bi-Directional Bandwidth|Bandwidth|Latency) Test(?:\s+v(\S{1,12}))?"
 )
-
-
 _OSU_ROW = re.compile(rf"\s*(\d{{1,12}})\s+({DECIMAL})\s*$")
 _COMMENT = re.compile("#")
 
@@ -75,7 +73,7 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
         return
     if "t_typical" in head or "t_avg" in head:
         keys = re.findall(r"(\S+?)\[usec\]", head)
-        at = keys.index("t_typical") if "t_typical" in keys else keys.index("t_avg")
+        at = next((keys.index(key) for key in ("t_typical", "t_avg") if key in keys), len(row))
         if len(row) > at + 1:
             yield _figure(f"{name}_lat", size, row[at + 1] * 1e-6)
     else:
