@@ -6,7 +6,7 @@ Accelerators are numbered in the order of their addresses, as nvidia-smi numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from linkgauge.machine.tree import ADDRESS
@@ -55,8 +55,8 @@ def _listed(lines: Sequence[str]) -> Found | None:
     if not any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines):
         heads = [one for one in heads if _GPU.search(one[1][2])]
     found, used = list[_Function](), set[int]()
-    for place, (number, match) in enumerate(heads):
-        end = heads[place + 1][0] if place + 1 < len(heads) else len(lines)
+    ends = [*(number for number, _ in heads[1:]), len(lines)]
+    for (number, match), end in zip(heads, ends, strict=False):
         last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
         address = match[1] if match[1].count(":") == 2 else f"0000:{match[1]}"
         body = "\n".join(lines[number + 1 : last])
@@ -66,7 +66,7 @@ def _listed(lines: Sequence[str]) -> Found | None:
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
     if not accelerators and not bridges:
         return None
-    gpus = {n: _described(one, tuple(_above(one, bridges))) for n, one in enumerate(accelerators)}
+    gpus = {n: _described(one, _above(one, bridges)) for n, one in enumerate(accelerators)}
     known = {address: _bridge(one) for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
@@ -89,7 +89,7 @@ def _model(name: str) -> str | None:
     return match[1] if match is not None else None
 
 
-def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
+def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
     """Returns the bridges whose buses include this function's bus, the nearest first."""
     ranges = []
     for address, bridge in bridges.items():
@@ -97,7 +97,7 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
             low, high = int(match[1], 16), int(match[2], 16)
             if low <= one.bus <= high:
                 ranges.append((high - low, -low, address))
-    yield from (address for _, _, address in sorted(ranges))
+    return tuple(address for _, _, address in sorted(ranges))
 
 
 def _bridge(one: _Function) -> Bridge:

@@ -118,10 +118,8 @@ def _address(text: str) -> str | None:
 def _tables(seen: Reading, heads: Sequence[int], ranks: Sequence[int]) -> Iterator[str]:
     """Adds the figures of all tables, and yields the failures that they show."""
     lines = seen.lines
-    for place, head in enumerate(heads):
-        end = heads[place + 1] if place + 1 < len(heads) else len(lines)
+    for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         rows = [(n, row) for n in range(head, end) if (row := _row(lines[n]))]
-        before = heads[place - 1] if place else 0
         name = _name(lines, head, before, [row for _, row in rows])
         # Without ranks between the previous table and this one, those of the whole text count.
         count = sum(before <= number < head for number in ranks) or len(ranks)

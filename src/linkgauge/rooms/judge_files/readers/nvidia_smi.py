@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -123,8 +124,7 @@ def _query(lines: Sequence[str]) -> Found | None:
     if not starts:
         return None
     gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
-    for index, start in enumerate(starts):
-        end = starts[index + 1] if index + 1 < len(starts) else len(lines)
+    for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
         fields, last = _fields(lines, start, end)
         used |= set(range(start, last))
         gpus[index] = _described(fields, lines[start])
