@@ -194,7 +194,7 @@ def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(one.pattern for one in patterns))
 
 
-class Reading:
+class TextScan:
     """The lines of a text, the numbers of those that a reader understood so far, and the figures
     and accelerators that it found there."""
 

@@ -12,7 +12,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import DECIMAL, Grid, grid_at
-from ..told import Facts, Found, Reading, ToldFigure, ToldGpu, copied
+from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu, copied
 
 _GB, _LOCAL = 1e9, "device_local_copy"
 _STAGED = Row(
@@ -50,7 +50,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _read_peers(lines: Sequence[str]) -> Found | None:
-    seen, refused, ways = Reading(lines), set[tuple[int, int]](), set[str]()
+    seen, refused, ways = TextScan(lines), set[tuple[int, int]](), set[str]()
     titles = list[tuple[int, re.Match[str]]]()
     for number, match in seen.each(_DEVICE, _ACCESS, _OTHER, _TITLE):
         if match.re is _DEVICE:
@@ -117,7 +117,7 @@ _SAID = re.compile(
 def _read_bandwidth(lines: Sequence[str]) -> Found | None:
     if not any(_IS_ONE.search(line) for line in lines):
         return None
-    seen, way, pinned, unit = Reading(lines), "", True, _GB
+    seen, way, pinned, unit = TextScan(lines), "", True, _GB
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:
             seen.gpus[int(match[1])] = ToldGpu(match[2].strip())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..lines import DECIMAL
 from ..products import model_of
-from ..told import MIB, Found, Reading, ToldGpu, copied
+from ..told import MIB, Found, TextScan, ToldGpu, copied
 
 _RATE = re.compile(
     r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
@@ -22,7 +22,7 @@ _WAYS = {"GPU to Host": "device_to_host_memcpy_ce", "Host to GPU": "host_to_devi
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_SAID.search(line) for line in lines):
         return None
-    seen = Reading(lines)
+    seen = TextScan(lines)
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):
             if rate := float(match[3]):

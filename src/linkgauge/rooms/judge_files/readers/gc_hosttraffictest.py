@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.model.transfer import Report
 
-from ..told import MIB, Found, HostFigure, Reading, ToldFigure
+from ..told import MIB, Found, HostFigure, TextScan, ToldFigure
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
@@ -26,7 +26,7 @@ _HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAG
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    seen, test, rates = Reading(lines), "", dict[str, float]()
+    seen, test, rates = TextScan(lines), "", dict[str, float]()
     device = int(seen.first(_DEVICE, "0"))
     for number, match in seen.each(_LINE, _TITLE, _FIELD):
         if match.re is _LINE:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
 
 from ..lines import index_of
-from ..told import Facts, Found, Reading, ToldNode, together
+from ..told import Facts, Found, TextScan, ToldNode, together
 from ..xml_text import xml_in
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
@@ -27,7 +27,7 @@ _LSCPU_MORE = re.compile(
 
 
 def _lscpu(lines: Sequence[str]) -> Found | None:
-    seen, fields = Reading(lines), dict[str, str]()
+    seen, fields = TextScan(lines), dict[str, str]()
     for number, field in seen.each(_FIELD):
         fields.setdefault(field[1], field[2].strip())
         if not _LSCPU_MORE.match(field[1]):
@@ -55,7 +55,7 @@ def count_of_list(text: str) -> int | None:
 
 
 def _numactl(lines: Sequence[str]) -> Found | None:
-    seen, nodes, rows = Reading(lines), dict[int, ToldNode](), dict[int, tuple[int, ...]]()
+    seen, nodes, rows = TextScan(lines), dict[int, ToldNode](), dict[int, tuple[int, ...]]()
     for _, match in seen.each(_NUMACTL, _DISTANCE, _TITLE):
         if match.re is _NUMACTL:
             own = nodes.get(int(match[1]), ToldNode())

@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
 from ..lines import DECIMAL, Grid
-from ..told import Found, HostFigure, Reading, ToldFigure, together
+from ..told import Found, HostFigure, TextScan, ToldFigure, together
 
 _STREAM = re.compile(rf"\s*(Copy|Scale|Add|Triad):\s+({DECIMAL})(?:\s+{DECIMAL}){{3}}")
 _SIZE = re.compile(r"\s*Array size = (\d{1,12}) \(elements\)")
@@ -27,7 +27,7 @@ _KINDS: dict[str, ArrayOperation] = {
 
 
 def _stream(lines: Sequence[str]) -> Found | None:
-    seen = Reading(lines)
+    seen = TextScan(lines)
     size = int(seen.first(_SIZE, "10000000")) * int(seen.first(_ELEMENT, "8"))
     for _, match in seen.each(_STREAM):
         kind = _KINDS[match[1]]
@@ -38,7 +38,7 @@ def _stream(lines: Sequence[str]) -> Found | None:
 
 
 def _mlc(lines: Sequence[str]) -> Found | None:
-    seen = Reading(lines)
+    seen = TextScan(lines)
     version = seen.first(_MLC)
     for number, match in seen.each(_MLC_GRID, _MLC_RATE) if version else ():
         if match.re is _MLC_GRID:
@@ -66,7 +66,7 @@ def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:
 def _sysbench(lines: Sequence[str]) -> Found | None:
     if not any("sysbench" in line.lower() or "Prime numbers" in line for line in lines):
         return None
-    seen = Reading(lines)
+    seen = TextScan(lines)
     threads = int(seen.first(_THREADS, "1"))
     name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
     work = f"host:0 -> host:0 by cpu*{max(threads, 1)}"

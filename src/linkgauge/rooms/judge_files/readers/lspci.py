@@ -13,7 +13,7 @@ from linkgauge.machine.tree import ADDRESS
 
 from ..lines import DECIMAL
 from ..products import model_of, product_of
-from ..told import Bridge, Facts, Found, Reading, ToldGpu, together
+from ..told import Bridge, Facts, Found, TextScan, ToldGpu, together
 
 _HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
@@ -118,7 +118,7 @@ def _tree(lines: Sequence[str]) -> Found | None:
     """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     if not any(_ROOT.match(line) for line in lines):
         return None
-    seen, gpus, is_switch = Reading(lines), dict[str, ToldGpu](), set[str]()
+    seen, gpus, is_switch = TextScan(lines), dict[str, ToldGpu](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
     for number, match in seen.each(_ROOT, _BRANCH):

@@ -25,7 +25,7 @@ from linkgauge.model.operations.collective import (
 )
 
 from ..lines import address_of, number_of
-from ..told import Facts, Found, Reading, ToldFigure, ToldGpu
+from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -60,7 +60,7 @@ class _Line(NamedTuple):
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    seen, ranks, debug = Reading(lines), dict[int, re.Match[str]](), list[str]()
+    seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[str]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
         heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
@@ -115,7 +115,7 @@ def _address(text: str) -> str | None:
     return address_of(text)
 
 
-def _tables(seen: Reading, heads: Sequence[int], ranks: Sequence[int]) -> Iterator[str]:
+def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Iterator[str]:
     """Adds the figures of all tables, and yields the failures that they show."""
     lines = seen.lines
     for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):

@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
 from ..lines import DECIMAL, number_of
-from ..told import Facts, Found, HostFigure, Reading, ToldFigure, together
+from ..told import Facts, Found, HostFigure, TextScan, ToldFigure, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -49,7 +49,7 @@ def _names(test: str) -> str:
 
 
 def _perftest(lines: Sequence[str]) -> Found | None:
-    seen, name, head, unit = Reading(lines), "rdma_write", "", 1.0
+    seen, name, head, unit = TextScan(lines), "rdma_write", "", 1.0
     settings, skip = dict[str, str](), 1
     for _, match in seen.each(_TEST, _HEAD, _ROW, _SET):
         if match.re is _TEST:
@@ -81,7 +81,7 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
 
 
 def _perftest_json(lines: Sequence[str]) -> Found | None:
-    seen = Reading(lines)
+    seen = TextScan(lines)
     for document, taken in documents(lines, "test_info"):
         about, results = _part(document, "test_info"), _part(document, "results")
         seen.used |= taken
@@ -107,7 +107,7 @@ def _float(value: Any) -> float | None:
 
 
 def _iperf3(lines: Sequence[str]) -> Found | None:
-    seen, version = Reading(lines), ""
+    seen, version = TextScan(lines), ""
     for document, taken in documents(lines, "start"):
         end, start = _part(document, "end"), _part(document, "start")
         received = _part(end, "sum_received") or _part(end, "sum")
@@ -122,7 +122,7 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
 
 def _iperf3_text(lines: Sequence[str]) -> Found | None:
     """Reads the last lines of iperf3's text: the sum of several streams, or a single stream."""
-    seen = Reading(lines)
+    seen = TextScan(lines)
     found = [match for _, match in seen.each(_SUM)]
     if not found:
         return None
@@ -134,7 +134,7 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
 
 
 def _osu(lines: Sequence[str]) -> Found | None:
-    seen, kind, version = Reading(lines), "", None
+    seen, kind, version = TextScan(lines), "", None
     for _, match in seen.each(_OSU, _OSU_ROW, _COMMENT):
         if match.re is _OSU:
             kind, version = match[2], match[3] or version

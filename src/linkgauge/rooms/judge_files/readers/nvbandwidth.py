@@ -20,7 +20,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
 from ..lines import Grid, address_of, index_of, number_of
-from ..told import MIB, Found, Reading, ToldFigure, ToldGpu
+from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
@@ -62,7 +62,7 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _read_text(lines: Sequence[str]) -> Found | None:
-    seen, failed, tool, version = Reading(lines), list[str](), "", None
+    seen, failed, tool, version = TextScan(lines), list[str](), "", None
     name, waiting = "", list[tuple[str, Grid]]()
     for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED):
         if match.re is _VERSION:
@@ -147,7 +147,7 @@ def _read_json(lines: Sequence[str]) -> Found | None:
 
 
 def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
-    seen, failed = Reading(()), list[str]()
+    seen, failed = TextScan(()), list[str]()
     seen.used |= used
     tests, listed, version = (body.get(key) for key in ("testcases", "GPU Device list", "version"))
     for test in tests if isinstance(tests, list) else ():

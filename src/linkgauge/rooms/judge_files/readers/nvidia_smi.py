@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from linkgauge.model.hardware.pcie import SPEEDS
 
 from ..lines import DECIMAL, address_of, words_of
-from ..told import Facts, Found, Reading, ToldGpu, ToldNode, together
+from ..told import Facts, Found, TextScan, ToldGpu, ToldNode, together
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
@@ -41,7 +41,7 @@ def _topology(lines: Sequence[str]) -> Found | None:
 
 
 def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found | None:
-    seen, joins = Reading(lines), dict[tuple[int, int], str]()
+    seen, joins = TextScan(lines), dict[tuple[int, int], str]()
     nodes, nearest = dict[int, ToldNode](), dict[int, str]()
     seen.used.add(head)
     for number in range(head + 1, len(lines)):
@@ -87,7 +87,7 @@ def _node(rest: Sequence[str]) -> int | None:
 
 def _links(lines: Sequence[str]) -> Found | None:
     """Reads `nvlink -s` and `nvlink -L`."""
-    seen, own = Reading(lines), None
+    seen, own = TextScan(lines), None
     for _, match in seen.each(_LISTED, _LINK, _EMPTY):
         if match.re is _LISTED:
             own = int(match[1])
@@ -104,7 +104,7 @@ def _links(lines: Sequence[str]) -> Found | None:
 def _screens(lines: Sequence[str]) -> Found | None:
     """Reads the first screen, which may cut off names, and
     `--query-gpu=index,name,pci.bus_id --format=csv`."""
-    seen = Reading(lines)
+    seen = TextScan(lines)
     is_screen = any("NVIDIA-SMI" in line for line in lines)
     for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
         if match.re is not _RULE:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
-from ..told import MIB, Bridge, Facts, Found, Reading, ToldGpu, copied_between
+from ..told import MIB, Bridge, Facts, Found, TextScan, ToldGpu, copied_between
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -26,7 +26,7 @@ _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 def read(lines: Sequence[str]) -> Found | None:
     if not any("rbln" in line or "RBLN_PERF" in line for line in lines):
         return None
-    seen, title, columns = Reading(lines), "", list[int | None]()
+    seen, title, columns = TextScan(lines), "", list[int | None]()
     bridges, above = dict[str, Bridge](), tuple[str, ...]()
     size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB
     for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW):

@@ -11,7 +11,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import Grid
-from ..told import MIB, Facts, Found, Reading, ToldFigure, ToldGpu, copied, copied_between
+from ..told import MIB, Facts, Found, TextScan, ToldFigure, ToldGpu, copied, copied_between
 
 SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
@@ -32,7 +32,7 @@ _BOTH = Row(
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    seen, names, titles = Reading(lines), dict[int, str](), dict[int, bool]()
+    seen, names, titles = TextScan(lines), dict[int, str](), dict[int, bool]()
     for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER):
         if match.re is _TITLE:
             titles[number] = match[1].startswith("B")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ..told import Found, Reading, ToldGpu
+from ..told import Found, TextScan, ToldGpu
 
 _TABLE = re.compile(r".*?(Weight|Hops|Link Type) between two GPUs")
 _ROW = re.compile(r"GPU(\d{1,3})\s+(?!GPU)(.*)")
@@ -20,7 +20,7 @@ _KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_TABLE.match(line) or _NODE.match(line) or _NAME.match(line) for line in lines):
         return None
-    seen, joins, table = Reading(lines), dict[tuple[int, int], str](), ""
+    seen, joins, table = TextScan(lines), dict[tuple[int, int], str](), ""
     for _, match in seen.each(_TABLE, _NODE, _NAME, _ROW, _KNOWN):
         if match.re is _TABLE:
             table = match[1]

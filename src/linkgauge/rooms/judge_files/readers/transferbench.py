@@ -11,7 +11,7 @@ from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
 from ..lines import DECIMAL, number_of, words_of
-from ..told import MIB, Found, Reading, ToldFigure, copied, copied_between
+from ..told import MIB, Found, TextScan, ToldFigure, copied, copied_between
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -43,7 +43,7 @@ _BOTH = {
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_VERSION.match(line) or _TITLE.match(line) or _ALL.match(line) for line in lines):
         return None
-    seen, size = Reading(lines), 256 * MIB
+    seen, size = TextScan(lines), 256 * MIB
     for number, line in enumerate(lines):
         if match := _SIZE.search(line):
             size = int(match[1] or match[2])
@@ -65,7 +65,7 @@ def read(lines: Sequence[str]) -> Found | None:
     return seen.log("TransferBench", version=seen.first(_VERSION) or None)
 
 
-def _matrix(seen: Reading, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
+def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
     """Reads a matrix of the preset p2p. Rows are `GPU 00 -> …`. Rows for both ways are also `<-`
     and `<->`; the last one is the total."""
     names = list[str]()
@@ -100,7 +100,7 @@ def _of_row(
             yield copied_between(down, across, rate, size, kind)
 
 
-def _all_to_all(seen: Reading, start: int, name: str, size: int) -> Iterator[ToldFigure]:
+def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
     """Yields the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
     Yields nothing if figures are missing, or if copies within devices ran too (no `name`)."""
     rates, total, count = list[float](), 0.0, 0
