@@ -185,7 +185,11 @@ class MachineLayout:
     def _groups(self) -> list[set[int]]:
         """Returns the groups of accelerators below one PCIe switch, from their bridges. If these
         are unknown, the links between the accelerators show the groups."""
-        groups = [{a, b} for (a, b), how in self._joins.items() if how in _SWITCHED]
+        groups = [
+            {a, b}
+            for (a, b), how in self._joins.items()
+            if how in _SWITCHED and not self._is_staged(a, b)
+        ]
         for a, b in combinations(range(len(self._gpus)), 2):
             shared = set(self._gpus[a].above) & set(self._gpus[b].above)
             if any(self._bridge(one).is_switch for one in shared):
@@ -196,6 +200,14 @@ class MachineLayout:
             joined = [one for one in joined if not one & group]
             joined.append(group.union(*touching))
         return sorted(joined, key=min)
+
+    def _is_staged(self, *places: int) -> bool:
+        """Whether these accelerators only exchange over the host's memory, as nothing else was
+        measured that would show a switch."""
+        kinds = [product_of(self._gpus[place].model) for place in places]
+        is_refused = all(kind is not None and kind.peers == "none" for kind in kinds)
+        told = {"P2P", "peer access"} & self._facts.ways
+        return is_refused and not told and all(one.work is not None for one in self._told)
 
     def _bridge(self, address: str) -> Bridge:
         return self._facts.bridges.get(address, Bridge())
@@ -231,7 +243,9 @@ class MachineLayout:
         own = Counter[int]()
         for pair, n in counts.items():
             own.update(dict.fromkeys(pair, n))
-        if max(own.values()) > most:  # fewer than direct links to all others need
+        usual = {product.usual for gpu in self._gpus if (product := product_of(gpu.model))}
+        # Fewer than direct links to all others need; or all lead to one other, through a switch.
+        if max(own.values()) > most or (usual == {"switch"} and {*counts.values()} == {most}):
             count = max(counts.values())
             self._switches.append({"name": "nvswitch", "kind": "fabric", "model": "NVSwitch"})
             named = self._fabric(kind, each, count, reach)

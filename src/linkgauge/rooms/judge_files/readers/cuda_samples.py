@@ -101,12 +101,16 @@ def _peers(
 
 _RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
 _WAY = re.compile(r"\s*(Host|Device) to (Host|Device) Bandwidth, (\d+) Device")
-_IS_ONE = re.compile(r"CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
+_IS_ONE = re.compile(r"\[CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
+_PAGEABLE = (
+    "copies of PAGEABLE memory, which the driver moves through a buffer of its own: "
+    "--memory=pinned measures the link"
+)
 _KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
 _ROW = re.compile(rf"\s*(\d{{1,13}})\s+({DECIMAL})\s*$")
 _CSV = re.compile(
     r".*?bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = "
-    rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{1, 12}) bytes"
+    rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{{1,12}}) bytes"
 )
 _WAYS = {"H2D": "host_to_device_memcpy_ce", "D2H": "device_to_host_memcpy_ce"}
 _SAID = re.compile(
@@ -118,6 +122,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
     if not any(_IS_ONE.search(line) for line in lines):
         return None
     seen, way, pinned, unit = TextScan(lines), "", True, _GB
+    failed = tuple[str, ...]()
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:
             seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
@@ -125,6 +130,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             way = _WAYS.get(f"{match[1][0]}2{match[2][0]}", _LOCAL) if match[3] == "1" else ""
         elif match.re is _KIND:
             pinned = match[1] == "PINNED"
+            failed = failed if pinned else (_PAGEABLE,)
         elif match.re is _CSV:
             own = _WAYS.get(match[1], _LOCAL)
             scale = _GB if match[4] == "GB" else _GB / 1000
@@ -134,7 +140,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             unit = _GB if "GB/s" in line else _GB / 1000 if "MB/s" in line else unit
         else:
             seen.figures += _bandwidth(way, pinned, match[2], match[1], unit)
-    return seen.log("bandwidthTest")
+    return seen.log("bandwidthTest", failed=failed)
 
 
 def _bandwidth(

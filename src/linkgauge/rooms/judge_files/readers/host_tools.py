@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.operations.operation import ArrayOperation
+from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
@@ -21,6 +21,7 @@ _MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*
 _MLC_GRID = re.compile(r"Measuring (?:idle latencies|Memory Bandwidths between nodes)")
 _SYSBENCH = re.compile(rf"\s*events per second:\s+({DECIMAL})")
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
+_LIMIT = re.compile(r"\s*Prime numbers limit: (\d{1,9})")
 _KINDS: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
 }  # fmt: skip
@@ -67,10 +68,13 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
     if not any("sysbench" in line.lower() or "Prime numbers" in line for line in lines):
         return None
     seen = TextScan(lines)
-    threads = int(seen.first(_THREADS, "1"))
+    threads, limit = int(seen.first(_THREADS, "1")), int(seen.first(_LIMIT, "10000"))
+    operation = next((name for name, most in PRIMES.items() if most == limit), None)
+    if operation is None:
+        return None
     name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
-    work = f"host:0 -> host:0 by cpu*{max(threads, 1)}"
-    cell = HostFigure(work, RATE.symbol, operation="primes")
+    work = f"null -> null by host:0.cpu*{max(threads, 1)}"
+    cell = HostFigure(work, RATE.symbol, operation=operation)
     for _, match in seen.each(_SYSBENCH):
         seen.figures.append(ToldFigure(name, "all", str(threads), float(match[1]), 1, host=cell))
     return seen.log("sysbench cpu") if seen.figures else None

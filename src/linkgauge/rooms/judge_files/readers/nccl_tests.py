@@ -35,7 +35,7 @@ _HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
 _DEBUG = re.compile(
-    r"(?:\S{1,80}:\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
+    r"(?:(\S{1,80}):\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
     r"[NR]CCL (?:INFO|WARN|TRACE|ABORT)"
 )
 _SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
@@ -44,9 +44,14 @@ _COMMAND = re.compile(
 )
 _GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
 _VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")
-_OTHERWISE = {"via direct shared memory": "SHM", "Using network Socket": "NET/Socket"}
+_OTHERWISE = {
+    "via direct shared memory": "SHM",
+    "Using network Socket": "NET/Socket",
+    "P2P is disabled between": "P2P disabled",
+    "NVLS multicast support is not available": "no NVLS",
+}
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
-_WARNS = re.compile(r"NCCL WARN (Missing .{10,160})")
+_WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class _Line(NamedTuple):
@@ -60,22 +65,24 @@ class _Line(NamedTuple):
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[str]()
+    seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[re.Match[str]]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
         heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
     for number, match in seen.each(_DEBUG, _RANK):
         if match.re is _DEBUG:
-            debug.append(lines[number])
+            debug.append(match)
         else:
             ranks[number] = match
     if not heads and not ranks and not debug:
         return None
-    facts = _facts(lines, ranks.values(), debug)
+    facts = _facts(lines, ranks.values(), [match.string for match in debug])
     failed = tuple(_tables(seen, heads, list(ranks)))
     if not heads and not ranks:
         return Found((), facts, frozenset(seen.used))
     hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
+    if not hosts and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
+        hosts = tuple(said)  # one alone may be the host whose lines were kept
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"

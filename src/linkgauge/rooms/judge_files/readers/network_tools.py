@@ -20,9 +20,14 @@ _TEST = re.compile(
     r"(?i:\s*(RDMA_(?:Write|Read)|Send|Raw_?Ethernet\w*)[ _](?:.{0,30})?"
     r"(BW|Bidirectional BW|Latency)[ _]Test)"
 )
-_HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
+_HEAD = re.compile(r"\s*#bytes(\s+#?iterations)?\s+((?:BW |t_|MsgRate).*)")
 _ROW = re.compile(r"\s*\d{1,13}(?:\s+[\d.]{1,20}){2,}.*")
-_SET = re.compile(r"Picking device No\. (\d{1,3})|\s*Mtu\s*: (\d{2,5})\[B\]")
+_SET = {
+    re.compile(r"Picking device No\. (\d{1,3})"): "CUDA device",
+    re.compile(r"\s*Mtu\s*: (\d{2,5})\[B\]"): "Mtu",
+    re.compile(r"\s*Number of qps\s*: (\d{1,5})"): "qps",
+}
+_BUFFERS = re.compile(r"#.* Buffer on \w+ \((\w)\) and Receive Buffer on \w+ \((\w)\)")
 _SUM = re.compile(
     r"\s*\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
@@ -51,7 +56,7 @@ def _names(test: str) -> str:
 def _perftest(lines: Sequence[str]) -> Found | None:
     seen, name, head, unit = TextScan(lines), "rdma_write", "", 1.0
     settings, skip = dict[str, str](), 1
-    for _, match in seen.each(_TEST, _HEAD, _ROW, _SET):
+    for _, match in seen.each(_TEST, _HEAD, _ROW, *_SET):
         if match.re is _TEST:
             name = _names(match[1])
         elif match.re is _HEAD:
@@ -59,8 +64,8 @@ def _perftest(lines: Sequence[str]) -> Found | None:
             unit = 1e9 / 8 if "Gb/sec" in head else 1e6
             if "MiB/sec" in head or "MB/sec" in head:  # which perftest calls MB
                 unit = float(1 << 20)
-        elif match.re is _SET:
-            settings["CUDA device" if match[1] else "Mtu"] = match[1] or match[2]
+        elif match.re in _SET:
+            settings[_SET[match.re]] = match[1]
         elif head and len(words := match[0].split()) >= 3 + skip:
             row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
             seen.figures += _perftest_row(name, head, row, unit)
@@ -134,10 +139,12 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
 
 
 def _osu(lines: Sequence[str]) -> Found | None:
-    seen, kind, version = TextScan(lines), "", None
-    for _, match in seen.each(_OSU, _OSU_ROW, _COMMENT):
+    seen, kind, version, settings = TextScan(lines), "", None, dict[str, str]()
+    for _, match in seen.each(_OSU, _BUFFERS, _OSU_ROW, _COMMENT):
         if match.re is _OSU:
             kind, version = match[2], match[3] or version
+        elif match.re is _BUFFERS:
+            settings.setdefault("buffers", f"{match[1]} {match[2]}")
         elif kind and match.re is _OSU_ROW:
             size, value = int(match[1]), float(match[2])
             if kind == "Latency":
@@ -145,7 +152,8 @@ def _osu(lines: Sequence[str]) -> Found | None:
             elif size:
                 name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
                 seen.figures.append(_figure(name, size, value * 1e6, _MESSAGES))
-    return seen.log("OSU micro-benchmarks", version=version) if seen.figures else None
+    facts = Facts(settings=settings)
+    return seen.log("OSU micro-benchmarks", facts, version=version) if seen.figures else None
 
 
 read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

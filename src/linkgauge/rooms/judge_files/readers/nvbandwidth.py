@@ -33,7 +33,7 @@ _HEADING = re.compile(
 )
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _FAILED = re.compile(
-    r"\s*(?:Waiving (\w{4,80})\.|((?:Error|ERROR|ASSERT|Invalid value|Failed)\b.*))"
+    r"\s*(?:Waiv(?:ing (\w{4,80})\.|ed[:.]?\s*$)|((?:Error|ERROR|ASSERT|Invalid value|Failed)\b.*))"
 )
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _LOCAL = (("copy_sm", "d -> d"), ("read_sm", "d -> null"), ("write_sm", "null -> d"),
@@ -84,8 +84,10 @@ def _read_text(lines: Sequence[str]) -> Found | None:
 
 
 def _why(name: str, failed: re.Match[str]) -> str:
-    if failed[1]:
-        return f"{failed[1]} was waived: GPUs reach no peers, or the test needs more of them"
+    if not failed[2]:
+        return (
+            f"{failed[1] or name} was waived: GPUs reach no peers, or the test needs more of them"
+        )
     return f"{name}: {failed[2][:160]}" if name else ""
 
 

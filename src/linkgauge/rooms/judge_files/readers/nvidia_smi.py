@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -21,6 +22,13 @@ _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
 )
+_REFUSED = {
+    "CNS": "the chipset does not support it",
+    "GNS": "the GPUs do not support it",
+    "TNS": "the topology does not support it",
+    "NS": "not supported",
+    "DR": "disabled by a key of the driver",
+}
 _CSV = re.compile(r"\s*(\d{1,3}), ([A-Z][^,]{3,80}), ([0-9A-Fa-f:.]{12,18})\s*(?:,|$)")
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
 _LINK = re.compile(rf"\s*Link (\d{{1,2}}): (?:({DECIMAL}) GB/s|(<inactive>|inactive))")
@@ -68,6 +76,19 @@ def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found | No
     return seen.facts(joins=joins, nodes=nodes, adapters=adapters or None, nearest=nearest)
 
 
+def _peers(lines: Sequence[str]) -> Found | None:
+    """Reads `topo -p2p`: whether the driver lets GPUs copy to each other."""
+    rows = {n: words_of(line) for n, line in enumerate(lines) if _GPU.match(line.strip())}
+    known = {"X", "OK", "U", *_REFUSED}
+    said = {n: {*row[1:]} for n, row in rows.items() if {"X"} < {*row[1:]} <= known}
+    how = set().union(*said.values())
+    if not said:
+        return None
+    warnings = {f"no peer access, {why}" for name, why in _REFUSED.items() if name in how}
+    ways = frozenset(["peer access"] if how == {"X", "OK"} else [])
+    return Found(facts=Facts(ways=ways, warnings=frozenset(warnings)), lines=frozenset(said))
+
+
 def _joins(
     own: int, names: Sequence[str], row: Sequence[str]
 ) -> Iterator[tuple[tuple[int, int], str]]:
@@ -87,7 +108,7 @@ def _node(rest: Sequence[str]) -> int | None:
 
 def _links(lines: Sequence[str]) -> Found | None:
     """Reads `nvlink -s` and `nvlink -L`."""
-    seen, own = TextScan(lines), None
+    seen, own, down = TextScan(lines), None, Counter[int]()
     for _, match in seen.each(_LISTED, _LINK, _EMPTY):
         if match.re is _LISTED:
             own = int(match[1])
@@ -96,9 +117,14 @@ def _links(lines: Sequence[str]) -> Found | None:
             own = None
         elif own is not None:
             before, up = seen.gpus[own], match[2] is not None
+            down[own] += not up
             rate = float(match[2]) * 1e9 if up else before.link_rate
             seen.gpus[own] = replace(before, links=(before.links or 0) + up, link_rate=rate)
-    return seen.facts()
+    some = {n for n, count in down.items() if count and seen.gpus[n].links}
+    warnings = {
+        f"GPU {n}: {down[n]} of {down[n] + (seen.gpus[n].links or 0)} links down" for n in some
+    }
+    return seen.facts(warnings=frozenset(warnings))
 
 
 def _screens(lines: Sequence[str]) -> Found | None:
@@ -124,11 +150,15 @@ def _query(lines: Sequence[str]) -> Found | None:
     if not starts:
         return None
     gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
+    warnings = set[str]()
     for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
         fields, last = _fields(lines, start, end)
         used |= set(range(start, last))
         gpus[index] = _described(fields, lines[start])
-    return Found(facts=Facts(gpus=gpus), lines=frozenset(used))
+        if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
+            warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
+    facts = Facts(gpus=gpus, warnings=frozenset(warnings))
+    return Found(facts=facts, lines=frozenset(used))
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
@@ -177,4 +207,4 @@ def _count(pattern: str, text: str | None) -> int | None:
     return int(match[1]) or None if match else None
 
 
-read = together(_topology, _links, _query, _screens)
+read = together(_topology, _peers, _links, _query, _screens)
