@@ -212,10 +212,11 @@ def _of_tools(seen: _Seen) -> Iterator[str]:
             yield _say("mtu", mtu=mtu)
         if gpu:
             yield _say("gpu_memory", gpu=gpu)
-        largest = max(result.size for result, _ in seen.curves)
-        if seen.tool.settings.get("qps") == "1" and largest <= _SMALL:
-            yield _say("one_pair")
         most = max((c.headline or 0.0 for n, c in seen.cells if n.endswith("_bw")), default=0.0)
+        largest = max(result.size for result, _ in seen.curves)
+        is_little = most < _LOADED[0] * _CARRIES[200] * 1e9 and largest <= _SMALL
+        if seen.tool.settings.get("qps") == "1" and is_little:
+            yield _say("one_pair")
         told = list(_told_speed(seen.tool, most / 1e9))
         yield from told or [_say("adapter_speed", fit=_fitting(most / 1e9, 1))]
     if (buffers := seen.tool.settings.get("buffers", "")) and "D" in buffers:
