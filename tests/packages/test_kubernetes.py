@@ -8,10 +8,11 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from linkgauge.cli.main import application
+from linkgauge.cli.main import COMMANDS as PLACES
+from linkgauge.cli.main import command
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "kubernetes"
-COMMANDS = application().commands
+COMMANDS = {name: command(name, place) for name, place in PLACES.items()}
 
 
 def manifest(name):

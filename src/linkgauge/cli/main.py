@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import get_type_hints
+from typing import TypeVar, get_type_hints
 
 import click
 
@@ -19,9 +19,11 @@ from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
 
 from . import completion, streams
-from .help_text import OTHER, HelpCommand, HelpGroup
+from .help_text import COMMANDS as OVERVIEW
+from .help_text import OTHER, HelpCommand, page, paragraphs, sections
 from .options import Options, beforehand, filled, instead, parameters
 
+_T = TypeVar("_T")
 _CORE = {
     "devices": ".devices:devices",
     "list": ".list:list_benchmarks",
@@ -42,19 +44,24 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 """Each command's module and function, in the order of the overview."""
 
 
+def carried_out_by(place: str) -> Callable[..., int]:
+    """Loads and returns the function of a command."""
+    module, _, function = place.partition(":")
+    carried: Callable[..., int] = getattr(import_module(module, __package__), function)
+    return carried
+
+
 def command(name: str, place: str) -> click.Command:
     """Makes a click command from a function with at most one parameter, which is a struct of
     options. click's settings are `CONTEXT` in the function's module. Raises TypeError for other
     functions."""
-    module, _, function = place.partition(":")
-    loaded = import_module(module, __package__)
-    carried: Callable[..., int] = getattr(loaded, function)
+    carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
         raise TypeError(f"{place} is no function of one struct of options")
     return HelpCommand(
         name,
-        context_settings=getattr(loaded, "CONTEXT", None),
+        context_settings=getattr(sys.modules[carried.__module__], "CONTEXT", None),
         params=[one for kind in kinds for one in parameters(kind)],
         callback=lambda **given: carried(*(filled(kind, given) for kind in kinds)),
         help=carried.__doc__,
@@ -94,11 +101,47 @@ class RootOptions(Options):
     )
 
 
+class Application(click.Group):
+    """The command line. A command is loaded when it is named, and its options are made when it is
+    called: all of them would take 40 ms."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*all_commands()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Returns a command, or None if there is none or a plug-in's does not load."""
+        if name not in self.commands and (place := all_commands().get(name)) is not None:
+            for made in _unless_left_out(command, name, place):
+                self.add_command(made)
+        return self.commands.get(name)
+
+    def summaries(self) -> list[tuple[str, str]]:
+        """Returns each command with the first paragraph of its help."""
+        return [
+            (name, paragraphs(loaded.__doc__)[0])
+            for name, place in all_commands().items()
+            for loaded in _unless_left_out(lambda _, where: carried_out_by(where), name, place)
+        ]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(page(self, ctx, {OVERVIEW: self.summaries(), **sections(self, ctx)}))
+
+
+def _unless_left_out(load: Callable[[str, str], _T], name: str, place: str) -> Iterator[_T]:
+    """Yields what `load` makes of a command. Yields nothing if it is a plug-in's and fails."""
+    try:
+        yield load(name, place)
+    except Exception as error:
+        if name in COMMANDS:
+            raise
+        what = f"the command {name!r} of {origin_of('commands', name)}"
+        leave_out(what, f"{type(error).__name__}: {error}")
+
+
 @cache
-def application(names: tuple[str, ...] | None = None) -> click.Group:
-    """Makes the command line with these commands, or with all commands. Loading and preparing all
-    of them takes a tenth of a second."""
-    app = HelpGroup(
+def application() -> Application:
+    """Makes the command line."""
+    return Application(
         "linkgauge",
         params=[*parameters(RootOptions)],
         no_args_is_help=True,
@@ -111,16 +154,6 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
             linkgauge run --help
         """,
     )
-    known = all_commands() if names is None else {name: COMMANDS[name] for name in names}
-    for name, place in known.items():
-        try:
-            app.add_command(command(name, place))
-        except Exception as error:
-            if name in COMMANDS:
-                raise
-            what = f"the command {name!r} of {origin_of('commands', name)}"
-            leave_out(what, f"{type(error).__name__}: {error}")
-    return app
 
 
 def main() -> None:
@@ -132,7 +165,7 @@ def main() -> None:
     plugins()
     said = _complain_of_left_out()
     try:
-        code = application(_asked(sys.argv))(standalone_mode=False, prog_name="linkgauge")
+        code = application()(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
     except click.ClickException as error:  # usage: an unknown option, a missing value
         _complain(_said(error))
@@ -152,16 +185,6 @@ def main() -> None:
         code = interrupted()
     gc.freeze()  # the process ends here: a last collection would take 30 ms and more
     sys.exit(code)
-
-
-def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
-    """Returns the names of the commands to load for these arguments. Returns None if all commands
-    are needed."""
-    first = "".join(arguments[1:2])
-    if first in COMMANDS:
-        return (first,)
-    flags = (flag for one in parameters(RootOptions) for flag in one.opts)
-    return () if first in flags else None
 
 
 def _said(error: click.ClickException) -> str:
