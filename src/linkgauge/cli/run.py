@@ -13,7 +13,7 @@ from linkgauge.report.formats import PLAN
 
 from . import common
 from .collecting import choice_of
-from .help_text import ENGINES, OUTPUT, RUNS, WHAT
+from .help_text import ENGINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, argument, option
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ class RunOptions(Options):
         WHAT,
         "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
         "stream|peak",
+    )
+    budget: Time | None = option(
+        PRECISION,
+        "End after this long in all: 30s, 5m; the time goes to the least precise figures. Default: "
+        "what --dry-run says.",
+        "TIME",
     )
     tune: bool = option(
         ENGINES, "First search for the fastest settings of each device, and remember them."
@@ -141,6 +147,7 @@ def requested(asked: RunOptions) -> RunRequest:
     return request_of(
         asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
         collectives=choice_of(asked.collecting), with_cpus=asked.whole,
+        budget="plan" if asked.budget is None else asked.budget,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ kept."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
@@ -34,6 +35,7 @@ from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
+from .budget import budget_of
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .interrupts import Interrupts
 from .locks import devices_measured, hold
@@ -48,6 +50,7 @@ class Session:
     folder of the run. It is null until the folder exists, and for a run that is not kept."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
+        self._began = time.monotonic()
         self.request = request
         self.folder: Path | None = None
         self._worker = worker
@@ -163,6 +166,7 @@ class Session:
             machine=machine,
             settings=request.settings,
             plan=plan,
+            budget=budget_of(plan, request.settings, request.budget, self._began),
             options=request.options,
         )
 

@@ -120,6 +120,16 @@ class Surroundings(msgspec.Struct, frozen=True):
     environment: dict[str, str | None] = {}
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """The time that a run may take.
+
+    seconds: Seconds for the whole run, from the opening of the machine to the report.
+    measuring: Seconds of measuring after which no visit of a cell begins."""
+
+    seconds: float
+    measuring: float
+
+
 class Settings(msgspec.Struct, frozen=True):
     """The settings of a run.
 
