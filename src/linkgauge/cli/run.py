@@ -147,7 +147,7 @@ def requested(asked: RunOptions) -> RunRequest:
     return request_of(
         asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
         collectives=choice_of(asked.collecting), with_cpus=asked.whole,
-        budget="plan" if asked.budget is None else asked.budget,
+        budget=asked.budget or "plan",
     )  # fmt: skip
 
 
@@ -163,4 +163,6 @@ def _settings(asked: RunOptions) -> Settings:
         sample_pairs=requests.pair_sample_of(asked.sample_pairs, asked.seed),
     )
     settings = requests.under(asked.profiling, settings, asked.out)
+    if asked.budget is not None and asked.duration is not None:
+        raise InputError("--for says how long the run takes: leave out --budget")
     return requests.soaked(settings, asked.duration, asked.max_temperature)

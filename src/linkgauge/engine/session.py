@@ -10,6 +10,7 @@ kept."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -32,7 +33,7 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import Budget, EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
 from .budget import budget_of
@@ -51,6 +52,8 @@ class Session:
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
         self._began = time.monotonic()
+        self.until = math.inf
+        """The moment at which the time for measuring ends."""
         self.request = request
         self.folder: Path | None = None
         self._worker = worker
@@ -166,9 +169,20 @@ class Session:
             machine=machine,
             settings=request.settings,
             plan=plan,
-            budget=budget_of(plan, request.settings, request.budget, self._began),
+            budget=self._budget(plan),
             options=request.options,
         )
+
+    def _budget(self, plan: Plan) -> Budget | None:
+        """Returns the time budget for this plan. A further plan of the session gets what is left of
+        the first one's."""
+        request, left = self.request, self.until - time.monotonic()
+        found = budget_of(plan, request.settings, request.budget, self._began)
+        if found is None:
+            return None
+        measuring = min(found.measuring, max(left, 0.0))
+        self.until = time.monotonic() + measuring
+        return Budget(found.seconds, measuring)
 
     def _tune(self, observer: Observer) -> None:
         """Searches the best settings of one device of each model, which takes 30 to 40 s each.

@@ -288,7 +288,7 @@ class _Watch:
         cells: Sequence[PlannedCell],
         size: int,
         settings: Settings,
-        most: float | None,
+        most: float | None = None,
     ) -> None:
         self._settings = settings
         self._most = math.inf if most is None else most

@@ -212,10 +212,11 @@ def _numbers(run: Run, outcome: Outcome) -> Iterator[tuple[str, Line]]:
     ]
     if unseen:
         yield "unseen", plain("; ".join(unseen))
+    spent = spent_budget(run)
     if (missed := missed_precision(run)) is not None:
-        yield "precision", plain(f"{what_precision(missed)}; {QUIET}")
-    if (spent := spent_budget(run)) is not None:
-        yield "budget", plain(spent)
+        yield "precision", plain(f"{what_precision(missed)}; {spent or QUIET}")
+    elif spent is not None:
+        yield "unreached", plain(spent)
 
 
 def _lowest(run: Run) -> Iterator[tuple[str, Line]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -179,9 +180,9 @@ def spent_budget(run: Run) -> str | None:
     if short:
         figures = "1 figure is" if short == 1 else f"{short} figures are"
         costs.append(f"{figures} less certain than ±{run.settings.precision:.2%}")
-    seconds, more = (format_duration(run.budget.seconds * times) for times in (1, TIMES_MORE))
-    typed = more.replace("min", "m").replace(" ", "")
-    return f"{seconds} used: {', '.join(costs)}: --budget {typed} gives more time"
+    minutes = ceil(TIMES_MORE * run.budget.seconds / 60)
+    used = format_duration(run.budget.seconds)
+    return f"time budget of {used} used: {', '.join(costs)}: give --budget {minutes}m"
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
