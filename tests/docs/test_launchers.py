@@ -8,13 +8,14 @@ import pytest
 import yaml
 
 from launch_kit import HERE, environment
-from linkgauge.cli.main import application
+from linkgauge.cli.main import COMMANDS as PLACES
+from linkgauge.cli.main import command
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "launchers"
 PAGE = (ROOT / "docs" / "launchers.md").read_text("utf-8")
 LINKGAUGE = str(HERE / "linkgauge")
-COMMANDS = application().commands
+COMMANDS = {name: command(name, place) for name, place in PLACES.items()}
 SIMULATED = ("--machine", "ppu-2x2")
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from fakes import device, machine
 from linkgauge.backends.sim.description import load
 from linkgauge.engine import budget, controller
-from linkgauge.engine.budget import budget_of, promised
+from linkgauge.engine.budget import budget_of, promise_of
 from linkgauge.engine.controller import Observer, execute
 from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble, follow, visits_of
 from linkgauge.engine.kept.run_state import state_of
@@ -50,7 +50,7 @@ def ran(clock, seconds, plan=PLAN):
     """The records of a run with this time for measuring, and the run."""
     opened = Opened(
         id="1", label="l", command=(), started="s", machine=machine(), settings=SETTINGS,
-        plan=plan, budget=Budget(seconds + 5, seconds),
+        plan=plan, budget=Budget(seconds + 5, seconds + 5, 0.9 * seconds, seconds),
     )  # fmt: skip
     records = [opened]
     return records, execute((opened,), clock, records.append, Observer())
@@ -111,7 +111,7 @@ def test_a_resumed_run_goes_on_with_what_is_left_of_its_time(monkeypatch, cut):
 
 def test_cells_measured_at_once_stay_together():
     rounds = [planned(column, round=number // 2) for number, column in enumerate("123456")]
-    visits = Visits((sheet(*rounds),), SETTINGS, Budget(20.0, 11.0))
+    visits = Visits((sheet(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0))
     at = 0.0
     while any(left := visits.left()):
         assert len(left[0]) % 2 == 0
@@ -141,29 +141,32 @@ def test_what_is_promised():
     plan = plan_of(machine([device()]), "host_to_device_memcpy_ce")
     quick = replace(SETTINGS, profile="quick", max_time=0.3)
     cells = sum(len(one.cells) for one in plan)
-    needs = budget.most_seconds(plan, quick)
-    assert promised(plan, quick, 12.5) == 12.5
-    assert promised(plan, quick, None) is None
-    assert promised(plan, quick, "plan") == round(budget.START_SECONDS + budget.TIMES * needs)
-    assert promised(plan * 50, quick, "plan") == max(30, round(0.5 * 50 * cells))
-    assert promised(plan * 50, SETTINGS, "plan") > 50 * cells * SETTINGS.max_time
+    needs = budget.START_SECONDS + budget.TIMES * budget.most_seconds(plan, quick)
+    assert promise_of(plan, quick, 12.5) == (12.5, 12.5)
+    assert promise_of(plan, quick, None) is None
+    assert promise_of(plan, quick, "plan") == (round(needs), 2 * round(needs))
+    assert promise_of(plan * 40, quick, "plan") == (30, 60)
+    assert promise_of(plan * 90, quick, "plan") == (45 * cells, 90 * cells)
+    aim, most = promise_of(plan, SETTINGS, "plan")
+    assert aim == most > cells * SETTINGS.max_time
     simulated = replace(quick, simulation=Simulation("m", "d"))
     for endless in (replace(quick, samples=3), replace(quick, soak=Soaking(9.0)), simulated):
-        assert promised(plan, endless, "plan") is None
-    assert budget_of(plan, simulated, 7.0, 0.0) == Budget(7.0, 7.0)
+        assert promise_of(plan, endless, "plan") is None
+    assert budget_of(plan, simulated, 7.0, 0.0) == Budget(7.0, 7.0, pytest.approx(6.3), 7.0)
 
 
 def test_a_busy_machine_leaves_more_time_for_the_report(monkeypatch):
     plan = plan_of(machine([device()]), "host_to_device_memcpy_ce")
     monkeypatch.setattr(budget.time, "monotonic", lambda: 103.0)
-    monkeypatch.setattr(budget.time, "process_time", lambda: 0.5)
-    measuring = []
+    monkeypatch.setattr(budget.time, "process_time", lambda: 0.3)
+    found = []
     for waited in (0.0, 1.0, 100.0):
         monkeypatch.setattr(budget, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
-        found = budget_of(plan, SETTINGS, 30.0, 100.0)
-        assert found.seconds == 30
-        measuring.append(found.measuring)
-    quiet, busy, overloaded = measuring
-    assert 24 < quiet < 25  # three seconds to open, two and a bit to end
-    assert quiet - busy == pytest.approx(2 * (27 - quiet))
-    assert overloaded == pytest.approx(0.2 * 30)
+        found.append(budget_of(plan, SETTINGS, 40.0, 100.0))
+    assert {one.most for one in found} == {40}
+    quiet, busy, overloaded = (one.measuring for one in found)
+    # Three seconds went by until the machine was open, and loading had taken 0.3 s.
+    assert quiet == pytest.approx(40 - 3 - 5 * 0.3, abs=0.1)
+    assert busy == pytest.approx(40 - 3 - 5 * 1.3, abs=0.1)
+    assert overloaded == pytest.approx(40 - 3 - 5 * 5, abs=1.5)
+    assert all(one.passes < one.measuring for one in found[:2])

@@ -176,13 +176,12 @@ class Session:
     def _budget(self, plan: Plan) -> Budget | None:
         """Returns the time budget for this plan. A further plan of the session gets what is left of
         the first one's."""
-        request, left = self.request, self.until - time.monotonic()
-        found = budget_of(plan, request.settings, request.budget, self._began)
-        if found is None:
-            return None
-        measuring = min(found.measuring, max(left, 0.0))
-        self.until = time.monotonic() + measuring
-        return Budget(found.seconds, measuring)
+        found = budget_of(plan, self.request.settings, self.request.budget, self._began)
+        if found is not None:
+            left = max(self.until - time.monotonic(), 0.0)
+            found = msgspec.structs.replace(found, measuring=min(found.measuring, left))
+            self.until = time.monotonic() + found.measuring
+        return found
 
     def _tune(self, observer: Observer) -> None:
         """Searches the best settings of one device of each model, which takes 30 to 40 s each.

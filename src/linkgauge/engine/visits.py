@@ -37,9 +37,6 @@ _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
 """The fewest samples that show whether the precision can be reached."""
-_FOR_PASSES = 0.9
-"""The share of a time budget for passes after the first. The rest is for doubtful cells, which are
-measured once more."""
 _OVER = 0.2
 """The share of the time left for the end of a run by which a visit may exceed the time for
 measuring, before it is given up."""
@@ -106,7 +103,7 @@ class Visits:
             self.turn += 1
             self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
         if self.turn and self._budget is not None and self._due:
-            self._due = self._affordable(self._budget.measuring * _FOR_PASSES - self.at)
+            self._due = self._affordable(self._budget.passes - self.at)
             if not self._due:
                 self._end_all()
         self._waiting = Counter(self._class_of[key] for key in self._due)
@@ -248,8 +245,8 @@ class Visits:
         used = 0.0 if key in self._again else spent(*visits)
         most = None
         if self._budget is not None and self._settings.simulation is None:
-            until = self._budget.measuring + _OVER * (self._budget.seconds - self._budget.measuring)
-            most = until - self.at
+            left = self._budget.most - self._budget.measuring
+            most = self._budget.measuring + _OVER * left - self.at
         return Visit(self.turn, samples, used, self._plan[sheet].benchmark, most=most)
 
     def is_whole(self, sheet: int) -> bool:

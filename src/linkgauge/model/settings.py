@@ -121,12 +121,16 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """The time that a run may take.
+    """The time that a run may take, in seconds.
 
-    seconds: Seconds for the whole run, from the opening of the machine to the report.
-    measuring: Seconds of measuring after which no visit of a cell begins."""
+    aim: For the whole run, from the opening of the machine to the report, if the machine is quiet.
+    most: For the whole run, whatever happens.
+    passes: The time of measuring after which no cell is visited again to be more precise.
+    measuring: The time of measuring after which no visit of a cell begins."""
 
-    seconds: float
+    aim: float
+    most: float
+    passes: float
     measuring: float
 
 

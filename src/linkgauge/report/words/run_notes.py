@@ -180,9 +180,9 @@ def spent_budget(run: Run) -> str | None:
     if short:
         figures = "1 figure is" if short == 1 else f"{short} figures are"
         costs.append(f"{figures} less certain than ±{run.settings.precision:.2%}")
-    minutes = ceil(TIMES_MORE * run.budget.seconds / 60)
-    used = format_duration(run.budget.seconds)
-    return f"time budget of {used} used: {', '.join(costs)}: give --budget {minutes}m"
+    used = run.budget.most if missing else run.budget.aim
+    give = f"give --budget {ceil(TIMES_MORE * used / 60)}m"
+    return f"time budget of {format_duration(used)} used: {', '.join(costs)}: {give}"
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:
