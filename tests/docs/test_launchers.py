@@ -8,14 +8,13 @@ import pytest
 import yaml
 
 from launch_kit import HERE, environment
-from linkgauge.cli.main import COMMANDS as PLACES
-from linkgauge.cli.main import command
+from linkgauge.cli.main import application
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "launchers"
 PAGE = (ROOT / "docs" / "launchers.md").read_text("utf-8")
 LINKGAUGE = str(HERE / "linkgauge")
-COMMANDS = {name: command(name, place) for name, place in PLACES.items()}
+COMMANDS = application().loaded()
 SIMULATED = ("--machine", "ppu-2x2")
 
 

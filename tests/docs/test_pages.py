@@ -13,7 +13,7 @@ from click.exceptions import Exit
 from markdown.extensions.toc import slugify
 
 from linkgauge.backends.sim.description import shipped
-from linkgauge.cli.main import COMMANDS, application, command
+from linkgauge.cli.main import COMMANDS, application
 from linkgauge.registry import named as offered
 from worker_threads import worker_threads
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 TYPED = re.compile(rf"(?:^|[ /$(;\"'])linkgauge ((?:{'|'.join(COMMANDS)})\b.*)$")
 SYNOPSIS = re.compile(r"\[|…|\b(?:NAME|TEXT|KIND|OPTION|CONFIG)\b")
-PARSERS = {name: command(name, place) for name, place in COMMANDS.items()}
+PARSERS = application().loaded()
 
 
 def lines_of_code(text):

@@ -8,11 +8,11 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from linkgauge.cli.main import COMMANDS as PLACES
-from linkgauge.cli.main import command
+from linkgauge.cli.main import application
+from schema_kit import stored
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "kubernetes"
-COMMANDS = {name: command(name, place) for name, place in PLACES.items()}
+COMMANDS = application().loaded()
 
 
 def manifest(name):
@@ -34,6 +34,11 @@ def test_linkgauge_takes_what_the_containers_type(container):
     asked = {one["name"]: one.get("value") for one in container["env"]}
     (mounted,) = (one for one in container["volumeMounts"] if one["name"] == "history")
     assert asked["LINKGAUGE_HISTORY"].startswith(mounted["mountPath"] + "/")
+
+
+@pytest.mark.parametrize("name", ["base", "nvidia"])
+def test_kustomize_has_a_schema_that_takes_its_files(name):
+    stored(b"#/definitions/Kustomization").validate(manifest(f"{name}/kustomization.yaml"))
 
 
 def test_the_gpus_go_to_containers_that_are_there():

@@ -8,15 +8,16 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.processes.launch import is_heard
-from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
+from linkgauge.report.formats import GLANCE, Format
 
 from . import completion, streams
 from .help_text import COMMANDS as OVERVIEW
@@ -73,6 +74,10 @@ def all_commands() -> dict[str, str]:
     return COMMANDS | named("commands", _CORE)
 
 
+_MEANT = {"--port": "--listen", "--run": "--current", "--output": "--out", "--duration": "--for"}
+"""The options that other tools call by these names."""
+_NAMED = 4
+"""The most commands that a message names."""
 _VERBOSE = f"{__name__}.verbose"
 
 
@@ -87,6 +92,7 @@ def _show_version() -> None:
 class RootOptions(Options):
     """The options of linkgauge itself."""
 
+    form: Annotated[Format, GLANCE]
     version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
     verbose: bool = beforehand(
         OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
@@ -101,9 +107,42 @@ class RootOptions(Options):
     )
 
 
+@click.pass_context
+def _without_command(context: click.Context, /, **given: Any) -> int:
+    """Looks at this machine, unless a command follows. Returns the exit code."""
+    form = filled(RootOptions, given).form
+    if context.invoked_subcommand is None:
+        from .look import look
+
+        with streams.printing():
+            return look(form)
+    if form.is_document:
+        command = f"{context.info_name} {context.invoked_subcommand}"
+        raise InputError(f"{form.flag} belongs behind the command: {command} {form.flag}")
+    return 0
+
+
 class Application(click.Group):
-    """The command line. A command is loaded when it is named, and its options are made when it is
-    called: all of them would take 40 ms."""
+    """The command line. A command is loaded when it is named, because loading all of them takes
+    40 ms."""
+
+    def loaded(self) -> dict[str, click.Command]:
+        """Loads and returns all commands."""
+        for name in all_commands():
+            self.get_command(click.Context(self), name)
+        return dict(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command. Raises InputError with the most similar name for an unknown one."""
+        known = all_commands()
+        if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        from linkgauge.model.names import hint
+
+        otherwise = f": {ctx.command_path} --help lists them"
+        raise InputError(f"unknown command {args[0]!r}{hint(args[0], known, otherwise)}")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*all_commands()]
@@ -144,13 +183,17 @@ def application() -> Application:
     return Application(
         "linkgauge",
         params=[*parameters(RootOptions)],
-        no_args_is_help=True,
+        invoke_without_command=True,
+        callback=_without_command,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="""Measure how fast data moves between every pair of memories a machine can reach.
 
+        Without a command: say what this machine is, what can be measured on it, and which commands
+        fit it.
+
         Examples:
+            linkgauge
             linkgauge run --profile quick
-            linkgauge devices
             linkgauge run --help
         """,
     )
@@ -196,7 +239,16 @@ def _said(error: click.ClickException) -> str:
     from linkgauge.model.names import hint
 
     known = [name for one in context.command.params for name in one.opts]
-    near = hint(option, known, f": {context.command_path} --help lists its options")
+    others = [name for name, one in application().loaded().items()
+              if any(option in each.opts for each in one.params)]  # fmt: skip
+    meant = _MEANT.get(option)
+    if meant in known:
+        near = f", did you mean {meant!r}?"
+    elif others:
+        more = "" if len(others) <= _NAMED else f" and {len(others) - _NAMED} more"
+        near = f": {', '.join(others[:_NAMED])}{more} {'have' if others[1:] else 'has'} it"
+    else:
+        near = hint(option, known, f": {context.command_path} --help lists its options")
     return f"{context.command_path} has no option {option}{near}"
 
 
@@ -211,7 +263,4 @@ def _complain_of_left_out(said: int = 0) -> int:
 def _complain(message: str) -> None:
     if not is_heard(sys.argv):
         return
-    # A bare `linkgauge` gets the full usage text.
-    if not message.startswith("Usage:"):
-        message = "linkgauge: " + printable(message, "\n")
-    click.echo(message, err=True)
+    click.echo(f"linkgauge: {printable(message, chr(10))}", err=True)

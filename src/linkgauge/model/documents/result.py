@@ -20,6 +20,7 @@ from linkgauge.model.notes import Note, Profiled
 from linkgauge.model.operations.overlap import ALL
 from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.pairs import DrawnPairs
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.modes import Mode
@@ -324,7 +325,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
     average: float | None = None
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
 
     schema: The kind and version of the document.
