@@ -88,7 +88,7 @@ def read(lines: Sequence[str]) -> Found | None:
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    return seen.log(tool, facts, version=version, hosts=hosts, failed=failed)
+    return seen.log(tool, version, failed, hosts)._replace(facts=facts)
 
 
 def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> Facts:

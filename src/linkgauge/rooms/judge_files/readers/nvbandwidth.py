@@ -20,7 +20,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
 from ..lines import Grid, address_of, index_of, number_of
-from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu
+from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, together
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
@@ -56,11 +56,6 @@ def row_of(name: str) -> Row | None:
     return replace(row, name=name, title=row.title.replace(" SM ", " TMA "))
 
 
-def read(lines: Sequence[str]) -> Found | None:
-    text = _read_text(lines)
-    return text if text is not None else _read_json(lines)
-
-
 def _read_text(lines: Sequence[str]) -> Found | None:
     seen, failed, tool, version = TextScan(lines), list[str](), "", None
     name, waiting = "", list[tuple[str, Grid]]()
@@ -80,7 +75,7 @@ def _read_text(lines: Sequence[str]) -> Found | None:
             seen.figures += _figures(test, *waiting.pop(0))
     if not seen.figures and not tool:
         return None
-    return seen.log(tool or "nvbandwidth", version=version, failed=tuple(failed))
+    return seen.log(tool or "nvbandwidth", version, failed)
 
 
 def _why(name: str, failed: re.Match[str]) -> str:
@@ -162,8 +157,7 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
         index, _, name = str(text).partition(": ")
         if (number := index_of(index)) is not None:
             seen.gpus[number] = gpu_of(name)
-    known = version if isinstance(version, str) else None
-    return seen.log(tool, version=known, failed=tuple(failed))
+    return seen.log(tool, version if isinstance(version, str) else None, failed)
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
@@ -183,3 +177,6 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
             for across, figure in enumerate(line)
         }
         yield from told(name, figures, number if count > 1 and number < 2 else None)
+
+
+read = together(_read_text, _read_json)
