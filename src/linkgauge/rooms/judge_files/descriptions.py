@@ -19,7 +19,7 @@ from .layout import MachineLayout
 from .lines import and_all
 from .products import Product, product_of, split_product
 from .readers import ReadText, read_text
-from .told import Clash, Facts, ToldFigure, ToldGpu, merged
+from .told import Facts, ToldFigure, ToldGpu, merged
 
 MOST_BYTES = 64 << 20
 """The largest log in bytes that is read whole; a larger one may be cut."""
@@ -33,7 +33,7 @@ class Described(NamedTuple):
     name: str
     description: Description
     assumed: tuple[str, ...]
-    clashes: tuple[Clash, ...]
+    clashes: tuple[str, ...]
     facts: Facts
     products: tuple[Product | None, ...] = ()
     tree: Mapping[str, Any] = {}
