@@ -6,6 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
 _SURE = re.compile(
@@ -151,3 +155,26 @@ def _columns(line: str) -> list[int] | None:
 
 def _is_figure(word: str) -> bool:
     return word in _NOTHING or number_of(word) is not None
+
+
+# XML among other lines.
+
+_MOST_XML = 16 << 20
+"""The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
+
+
+def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:
+    """Returns the first whole element of this name, and the numbers of its lines."""
+    begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
+    end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
+    if end is None:
+        return None
+    text = "\n".join(lines[begin : end + 1])
+    text = text[text.index(f"<{tag}") : text.rindex(f"</{tag}>") + len(tag) + 3]
+    if len(text) > _MOST_XML:
+        return None
+    try:
+        element: Element = fromstring(text, forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError, RecursionError):
+        return None
+    return element, frozenset(range(begin, end + 1))
