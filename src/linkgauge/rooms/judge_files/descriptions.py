@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from linkgauge.backends.sim.description import Description, description_of
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
 
 from .layout import MachineLayout
 from .lines import and_all
@@ -111,10 +112,8 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
         nodes = _nodes_by(told, indices)
         gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
-            groups = [
-                [i for i in indices if nodes[i] == node] for node in sorted({*nodes.values()})
-            ]
-            shown = " and ".join(", ".join(map(str, group)) for group in groups)
+            groups = grouped((nodes[i], str(i)) for i in indices)
+            shown = " and ".join(", ".join(group) for group in groups.values())
             assumed.append(
                 f"accelerators {shown} lie at different nodes, as the figures between them show "
                 "(nvidia-smi topo -m would tell)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -105,26 +104,20 @@ Grid = Mapping[tuple[int, int], float | None]
 """The figures of a matrix by the numbers of row and column (null: N/A)."""
 
 
-class PrintedGrid(NamedTuple):
-    """A printed matrix, and the numbers of its lines."""
-
-    figures: Grid
-    lines: frozenset[int]
-
-
 _CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
 _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
-def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
-    """Returns the matrix that begins at the first line from `start` on that is not empty. This line
-    has the column numbers. Lines may be wrapped, with empty lines between."""
+def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
+    """Returns the matrix that begins at the first line from `start` on that is not empty, and the
+    numbers of its lines. This line has the column numbers. Lines may be wrapped, with empty lines
+    between."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1
     columns = _columns(lines[at]) if at < len(lines) else None
     if columns is None:
-        return None
+        return {}, set()
     used, figures = {at}, dict[tuple[int, int], float | None]()
     row: list[str] = []
     for number in range(at + 1, len(lines)):
@@ -143,7 +136,7 @@ def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
         elif words:
             break
         used |= {number} if words else set()
-    return PrintedGrid(figures, frozenset(used)) if figures else None
+    return figures, used if figures else set()
 
 
 def _columns(line: str) -> list[int] | None:

@@ -48,6 +48,11 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: Mapping[str, str] = {}
 
 
+def _products() -> tuple[Product, ...]:
+    every: tuple[Product, ...] = shipped("products.yml", tuple[Product, ...])
+    return every
+
+
 def product_of(model: str | None) -> Product | None:
     """Returns the product with this name, or None if `products.yml` does not list the product."""
     found = _found(model or "")
@@ -58,7 +63,7 @@ def product_of(model: str | None) -> Product | None:
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     """Returns the product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)
-    for one in shipped("products.yml", tuple[Product, ...]):
+    for one in _products():
         for name in written:
             match = re.search(rf"\b(?:{one.name})(?![0-9])", name, flags)
             if match is not None:
@@ -68,10 +73,7 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 def model_of(device: str) -> str | None:
     """Returns the model of the accelerator with this PCI device number (hexadecimal)."""
-    names = (
-        one.ids.get(device.lower().removeprefix("0x"))
-        for one in shipped("products.yml", tuple[Product, ...])
-    )
+    names = (one.ids.get(device.lower().removeprefix("0x")) for one in _products())
     return next(filter(None, names), None)
 
 

@@ -236,12 +236,11 @@ class TextScan:
     def grid(self, start: int) -> Grid:
         """Returns the figures of the matrix that begins at this line. Its lines count as
         understood. Without a matrix, the heading above does not."""
-        grid = grid_at(self.lines, start)
-        if grid is None:
+        figures, lines = grid_at(self.lines, start)
+        self.used |= lines
+        if not figures:
             self.used.discard(start - 1)
-            return {}
-        self.used |= grid.lines
-        return grid.figures
+        return figures
 
     def facts(self, **facts: Any) -> Found | None:
         """Returns these facts and the accelerators, or None if there are none."""
