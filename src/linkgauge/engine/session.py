@@ -152,6 +152,10 @@ class Session:
         finally:
             self.request, self.folder = request, folder
 
+    def close(self) -> None:
+        """Ends the workers. Nothing can be measured afterwards."""
+        self._worker.close()
+
     def _open(self, plan: Plan) -> Opened:
         request, machine = self.request, self.machine
         started = now()

@@ -233,6 +233,8 @@ class LocalWorker:
         for backend in self._backends.values():
             backend.close()
         self._backends.clear()
+        self._known.clear()
+        self.__dict__.pop("_simulated", None)
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
