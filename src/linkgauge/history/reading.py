@@ -76,6 +76,13 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
     return tuple(msgspec.structs.replace(run, benchmarks=names[run.number]) for run in found)
 
 
+def number_of_runs(store: Store, which: Filter) -> int:
+    """Returns how many runs match the filter, whatever its `last`. Raises StoreError."""
+    with store.reading() as connection:
+        asked = select(func.count()).select_from(runs).where(*_where(connection, which))
+        return int(connection.execute(asked).scalar_one())
+
+
 def histories_of(
     store: Store, benchmark: str, places: Sequence[Place], which: Filter
 ) -> tuple[History, ...]:
