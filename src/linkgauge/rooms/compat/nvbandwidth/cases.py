@@ -72,6 +72,7 @@ _COPIES: dict[str, tuple[str, ...]] = {
 _BY = {
     "ce": "By copy engines (memcpy calls of the driver).",
     "sm": "By a kernel on the multiprocessors.",
+    "tma": "By the bulk copy unit (TMA), which a kernel controls.",
 }
 
 _OTHERS: dict[str, tuple[str, ...]] = {
@@ -85,9 +86,30 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "Latency of the row's device reaching memory of the column's: a pointer chase through",
         "2 MiB. --bufferSize has no effect.",
     ),
+    "device_to_device_latency_tma": (
+        "Device to Device Latency TMA GPU(row) <-> GPU(column) (ns)",
+        "Latency of the row's device reaching memory of the column's by the bulk copy unit (TMA): a",
+        "pointer chase through 2 MiB. --bufferSize has no effect.",
+    ),
     "device_local_copy": (
         "memcpy local GPU(column) bandwidth (GB/s)",
         "Copy between two buffers of the same device, by copy engines.",
+    ),
+    "device_local_copy_sm": (
+        "memcpy local SM GPU(column) bandwidth (GB/s)",
+        "Copy between two buffers of the same device, by a kernel.",
+    ),
+    "device_local_read_sm": (
+        "memcpy local SM read GPU(column) bandwidth (GB/s)",
+        "A kernel reads a buffer of its own device.",
+    ),
+    "device_local_write_sm": (
+        "memcpy local SM write GPU(column) bandwidth (GB/s)",
+        "A kernel writes to a buffer of its own device.",
+    ),
+    "device_local_copy_tma": (
+        "memcpy local TMA GPU(column) bandwidth (GB/s)",
+        "Copy between two buffers of the same device, by the bulk copy unit (TMA).",
     ),
     "multinode_device_to_device_all_to_one_write_sm": (
         "memcpy SM All Gpus -> GPU(column) total bandwidth (GB/s)",
