@@ -2,10 +2,6 @@
 
 typedef unsigned long long u64;
 
-#ifndef BULK
-#define BULK 0
-#endif
-
 // Node i of `count`, `stride` bytes apart, points at node i + 1, the last at the first.
 extern "C" __global__ void link(char* buffer, u64 count, u64 stride)
 {
@@ -25,28 +21,3 @@ extern "C" __global__ void chase(void** start, unsigned accesses, unsigned chase
     if (node == nullptr)  // never: it keeps the loads
         __trap();
 }
-
-#if BULK
-#include "bulk.cuh"
-
-// The same by the bulk copy unit: each load brings a node to shared memory, where its pointer is
-// read.
-extern "C" __global__ void bulk_chase(const char* start, unsigned accesses, unsigned chaser)
-{
-    __shared__ __align__(16) const char* node[2];
-    __shared__ __align__(8) u64 barrier;
-    if (blockIdx.x != chaser)
-        return;
-    const Shared here = shared_address(node), loaded = shared_address(&barrier);
-    begin_barrier(loaded);
-    begin_bulk_copies();
-    const char* at = start;
-    for (unsigned i = 0; i < accesses; ++i) {
-        load_chunk(here, at, sizeof node, loaded);
-        wait_for(loaded, i & 1);
-        at = *(const char* volatile*)node;
-    }
-    if (at == nullptr)  // never: it keeps the loads
-        __trap();
-}
-#endif

@@ -193,7 +193,7 @@ def chase_launches(
     starts where the previous one ended, so that together they cover the ring."""
     if bulk:
         _need_bulk(device)
-    kernel = device.kernel("chase", "bulk_chase" if bulk else "chase", (f"BULK={bulk:d}",))
+    kernel = device.kernel("bulk_chase" if bulk else "chase", "chase")
     grid = (device.multiprocessors, 1)
     launches = []
     for block in range(device.multiprocessors):
