@@ -125,7 +125,9 @@ __global__ void __launch_bounds__(THREADS) read(const ulonglong2* from, u64 size
                 own ^= value[i].x ^ value[i].y;
         }
     }
-    if (own)
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        own ^= __shfl_xor_sync(0xffffffff, own, lanes);
+    if (threadIdx.x % 32 == 0 && own)
         atomicXor(sum, own);
 }
 

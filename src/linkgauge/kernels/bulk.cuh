@@ -32,21 +32,26 @@ __device__ __forceinline__ void store_chunk(char* to, Shared stage, unsigned byt
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-// Waits for the phase of this parity. Each try suspends the thread for a while in hardware; after
-// so many that seconds have passed the load will never come, and a trap is better than a hang.
+// Whether the phase of this parity has ended. A try suspends the thread for a while in hardware.
+__device__ __forceinline__ bool has_arrived(Shared barrier, unsigned parity)
+{
+    unsigned done;
+    asm volatile("{ .reg .pred p;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(barrier), "r"(parity)
+                 : "memory");
+    return done;
+}
+
+// Waits for the phase of this parity. After so many tries that seconds have passed the load will
+// never come, and a trap is better than a hang.
 __device__ __forceinline__ void wait_for(Shared barrier, unsigned parity)
 {
-    unsigned done = 0;
-    for (u64 tries = 0; !done; ++tries) {
-        asm volatile("{ .reg .pred p;\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p; }"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
+    for (u64 tries = 0; !has_arrived(barrier, parity); ++tries)
         if (tries > 100000000)
             __trap();
-    }
 }
 
 // A barrier on which one load after another is awaited.

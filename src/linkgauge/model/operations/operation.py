@@ -139,17 +139,18 @@ HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 OperationName = (
     Literal[
         "copy", "bulk-copy", "chase", "bulk-chase", "enqueue", "ping-pong", "copy-ping-pong",
-        "flag-ping-pong", "timed-copy", HandOver, "overlap", "touch", "primes", "broadcast", "workload", OutsideOperation,
-        ArrayOperation, ProductOperation,
+        "flag-ping-pong", "timed-copy", HandOver, "overlap", "touch", "primes", "broadcast",
+        "workload", OutsideOperation, ArrayOperation, ProductOperation,
     ]
     | Collective
 )  # fmt: skip
-"""The name of an operation in cells and files. An operation moves bytes, follows pointers, does either
-by the GPU's bulk copy unit, enqueues copies on a device, bounces a cache line, copies there and back, bounces flags between memories,
-times single copies by the device's events, hands over empty work, copies while a kernel computes,
-has fresh memory allocated, searches prime numbers, stores the content of one memory in all others
-at once, carries out an AI workload, has another tool measure, works on arrays as STREAM does,
-multiplies matrices, or carries out a collective of all ranks."""
+"""The name of an operation in cells and files. An operation moves bytes, follows pointers, does
+either by the GPU's bulk copy unit, enqueues copies on a device, bounces a cache line, copies there
+and back, bounces flags between memories, times single copies by the device's events, hands over
+empty work, copies while a kernel computes, has fresh memory allocated, searches prime numbers,
+stores the content of one memory in all others at once, carries out an AI workload, has another tool
+measure, works on arrays as STREAM does, multiplies matrices, or carries out a collective of all
+ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
