@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV := $(VENV)/.dev
 MODULES := build/modules
-SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/man tools/notebook tools/schemas tools/screens tools/site_markdown.py)
+SOURCES := $(wildcard src/linkgauge tests bench examples notebooks tools/dashboard tools/hashes tools/man tools/notebook tools/schemas tools/screens tools/site_markdown.py)
 NATIVE := CMakeLists.txt $(wildcard native/*.cpp native/*.hpp)
 NATIVE_SOURCES := $(wildcard native/*.?pp native/test/*.?pp)
 # Those that a cross-compiler is there for (Debian: g++-aarch64-linux-gnu, g++-riscv64-linux-gnu).

@@ -6,7 +6,7 @@ import types
 from html import unescape
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 import linkgauge
 from linkgauge.judge.outcome import Outcome
@@ -27,6 +27,18 @@ class TestNotebook:
         assert repr(tiny).endswith(", 1 cell, not judged>")
         nothing = linkgauge.measure("sim:0 -> sim:1 by sim:2.ce", **SIMULATED)
         assert repr(nothing).endswith(", 1 cell, nothing was measured>")
+
+    def test_other_values_are_a_line_each_too(self):
+        run = linkgauge.measure("host:0 -> sim:0 by ce", **SIMULATED)
+        judged = linkgauge.gate(run, baseline=run, history=False)
+        values = judged, judged.comparison, linkgauge.devices(run), run.run
+        health = linkgauge.check(machine="dgx-h200-8", under=20)
+        for value in (*values, health):
+            assert "\n" not in repr(value)
+            assert len(repr(value)) < 600, repr(value)
+        assert repr(judged).startswith("GateDocument(schema='linkgauge.gate/1', code=")
+        assert r"label='�#[x]\x1b[31m'" in repr(replace(run.run, label="##[x]\x1b[31m"))
+        assert "label='xxx" in repr(replace(run.run, label="x" * 1000))
 
     def test_hostile_text_is_harmless(self):
         name = '<script>alert(1)</script>\x1b[31m\n"><img src=x>'
@@ -53,6 +65,8 @@ class TestNotebook:
         assert line == "1 of 1: copy host:0 -> sim:0"
         assert blank == " " * len(line)
         assert said == []
+        linkgauge.check(machine="dgx-h200-8", under=20)
+        assert "opening the devices" in capfd.readouterr().out
 
 
 class TestTables:
@@ -74,14 +88,24 @@ class TestTables:
         assert table.schema.field("size").type == arrow.int64()
         assert table.schema.field("simulated").type == arrow.bool_()
 
-    def test_polars_has_the_rows_types_and_absent_values(self, figures):
+    def test_readers_of_arrows_stream_take_it_as_it_is(self, figures):
+        """As polars, DuckDB and pandas do; nanoarrow is the smallest of them."""
+        reader = pytest.importorskip("nanoarrow", reason="no wheels of it for this CPU")
+        read = reader.Array(figures)
+        assert tuple(field.name for field in read.schema.fields) == figures.columns
+        kinds = {field.name: field.type.name for field in read.schema.fields}
+        assert [kinds[name] for name in ("reason", "size", "figure", "simulated")] == [
+            "STRING", "INT64", "DOUBLE", "BOOL",
+        ]  # fmt: skip
+        wanted = [{name: getattr(row, name) for name in figures.columns} for row in figures]
+        assert [*read.to_pylist()] == wanted
+
+    def test_polars_takes_that_stream(self, figures):
         reason = "polars takes 180 MB: set-up leaves it out"
         polars = pytest.importorskip("polars", reason=reason)
         frame = figures.to_polars()
-        assert tuple(frame.columns) == figures.columns
-        assert frame["figure"].to_list() == [row.figure for row in figures]
+        assert frame.rows() == [astuple(row) for row in figures]
         assert frame["n"].dtype == polars.Int64
-        assert frame["reason"].dtype == polars.String
 
     @pytest.mark.parametrize(
         ("package", "extra"), [("pandas", "analysis"), ("polars", "polars"), ("arrow", "analysis")]

@@ -93,7 +93,7 @@ def test_what_has_other_arrays_is_refused(text, operation, why):
 def thread(events, seconds, found=None):
     """What one thread did, as the native core has it."""
     (own,) = _native.find_primes(CPUS[:1], 3, 1)
-    found = primes.FOUND * events if found is None else found
+    found = primes.FOUND[10_000] * events if found is None else found
     return SimpleNamespace(
         begin=5.0, end=5.0 + seconds, events=events, found=found, counts=own.counts
     )
@@ -101,7 +101,7 @@ def thread(events, seconds, found=None):
 
 def timing(monkeypatch, threads, placed, loops=10):
     monkeypatch.setattr(primes, "_native", SimpleNamespace(find_primes=lambda *_: list(threads)))
-    group = primes.PrimesGroup(placed)
+    group = primes.PrimesGroup(placed, 10_000)
     return run(group, loops)
 
 
@@ -147,7 +147,7 @@ def test_the_steal_of_the_cpus_used_is_added_up_if_all_are_reported(
         return [thread(10, 1.0) for _ in cpus]
 
     monkeypatch.setattr(primes, "_native", SimpleNamespace(find_primes=find))
-    group = primes.PrimesGroup([cpus])
+    group = primes.PrimesGroup([cpus], 10_000)
     assert run(group, 10).counters.steal == seconds
 
 

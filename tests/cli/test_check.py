@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 
 from command_kit import called, with_processes
@@ -97,6 +98,8 @@ def state_of(pid):
 def test_a_process_that_breaks_is_a_failure_with_its_last_line(monkeypatch):
     measure_by(monkeypatch, "raise SystemExit('no driver for this kernel')")
     told = json.loads(check(*NODE, "--json")[1])
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}}
+    kubernetes_validate.validate({**node, "status": {"conditions": [told]}}, "1.31", strict=True)
     assert told["reason"] == "CheckFailed"
     assert told["message"].startswith("no driver for this kernel")
 

@@ -13,6 +13,7 @@ import tarfile
 from email import message_from_string
 
 import pytest
+from packaging.metadata import Metadata
 from trove_classifiers import classifiers
 
 import linkgauge
@@ -48,6 +49,7 @@ def test_its_metadata_say_what_it_is(sdist):
     with tarfile.open(sdist) as tar:
         text = tar.extractfile(f"linkgauge-{linkgauge.__version__}/PKG-INFO").read().decode()
     metadata = message_from_string(text)
+    Metadata.from_email(text, validate=True)  # by what PyPI reads it with
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["Keywords"]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from linkgauge.cli.main import application
+from schema_kit import stored
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "kubernetes"
 COMMANDS = application().commands
@@ -33,6 +34,11 @@ def test_linkgauge_takes_what_the_containers_type(container):
     asked = {one["name"]: one.get("value") for one in container["env"]}
     (mounted,) = (one for one in container["volumeMounts"] if one["name"] == "history")
     assert asked["LINKGAUGE_HISTORY"].startswith(mounted["mountPath"] + "/")
+
+
+@pytest.mark.parametrize("name", ["base", "nvidia"])
+def test_kustomize_has_a_schema_that_takes_its_files(name):
+    stored(b"#/definitions/Kustomization").validate(manifest(f"{name}/kustomization.yaml"))
 
 
 def test_the_gpus_go_to_containers_that_are_there():

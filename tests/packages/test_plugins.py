@@ -119,6 +119,87 @@ def test_names_that_clash_are_refused_with_both_origins(tmp_path):
     assert "the command 'fly' of two 2 is left out: one 1 has one of this name" in complaints
 
 
+EVERY = {
+    "every_room": """
+from linkgauge.rooms import Room
+ROOM = Room(
+    "every",
+    commands={"fly": "every_command:fly"},
+    sections=("every_shown:SECTION", "every_shown:TAKEN"),
+    formats=("every_shown:FORMAT", "every_shown:JSON"),
+    tools={"everyperf": "every_command:perf"},
+    machines={"every": "every_command:described"},
+)
+""",
+    "every_command": """
+import click
+from linkgauge.backends.sim.description import load
+from linkgauge.cli.help_text import OTHER
+from linkgauge.cli.options import Options, option
+
+class Fly(Options):
+    high: bool = option(OTHER, "Fly high.")
+
+def fly(asked: Fly) -> int:
+    '''Fly.'''
+    click.echo("high" if asked.high else "low")
+    return 3
+
+def perf(arguments, where) -> int:
+    click.echo(f"{where.name} of {arguments}")
+    return 5
+
+def described(text):
+    return ("mine", load("ppu-8")[1]) if text == "every:8" else None
+""",
+    "every_shown": """
+from linkgauge.report.blocks import Prose, line
+from linkgauge.report.formats import Format
+from linkgauge.report.sections import Section
+
+def of_run(one):
+    yield Prose([line(f"every part of {one.run.id}")])
+
+SECTION = Section("every", "Everything", 11, of_run, on_screen=True)
+TAKEN = Section("verdict", "Mine", 11, of_run)
+FORMAT = Format("loud", "In capitals.", "every_shown:loud")
+JSON = Format("json", "Mine.", "every_shown:loud")
+
+def loud(blocks) -> str:
+    return f"{len([*blocks])} BLOCKS"
+""",
+}
+"""A package that adds what the three of examples/plugins do not."""
+
+
+def test_commands_sections_formats_tools_and_machines_of_a_plug_in_are_taken(tmp_path):
+    add(tmp_path, "every", "1", "[linkgauge.rooms]\nevery = every_room:ROOM\n", **EVERY)
+
+    def told(*words, code=0):
+        done = linkgauge(*words, PYTHONPATH=tmp_path)
+        assert done.returncode == code, done.stderr
+        return done
+
+    assert "Fly." in told("--help").stdout
+    assert told("fly", "--high", code=3).stdout == "high\n"
+    assert told("as", "everyperf", "-t", "0", code=5).stdout == "everyperf of ('-t', '0')\n"
+    assert (
+        json.loads(told("devices", "--machine", "every:8", "--json").stdout)["simulated"] == "mine"
+    )
+    loud = told("devices", "--machine", "every:8", "--loud")
+    assert loud.stdout.endswith(" BLOCKS")
+    assert "the format 'json' of every 1 is left out: linkgauge has one of this name" in loud.stderr
+    few = ("--size", "1M", "--samples", "3", "--no-verdict", "--out", tmp_path / "results")
+    done = told("copy", "host:0 -> sim:0", "--machine", "every:8", *few)
+    run = folder_of(tmp_path / "results")
+    assert f"every part of {run.name}" in done.stdout
+    assert "the section 'verdict' of every 1 is left out: linkgauge has one of" in done.stderr
+    page = tmp_path / "report.html"
+    told("report", run, "-o", page)
+    assert f"every part of {run.name}" in page.read_text()
+    assert "Mine" not in page.read_text()
+
+
 def test_ten_plug_ins_are_found_without_pythons_slow_look_up(tmp_path):
     """`importlib.metadata` takes 20 ms, more than all ten may."""
     record = "from linkgauge.rooms import Room\nROOM = Room('{0}', checks=('{0}:check',))\n"

@@ -1,6 +1,8 @@
-"""What a repository offers beside its code: workflow, issue forms, citation, changelog."""
+"""What a repository offers beside its code: workflow, issue forms, units, citation, changelog."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import linkgauge
 
 ROOT = Path(__file__).parents[2]
 FORMS = sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"))
+UNITS = sorted((ROOT / "contrib").glob("*.service"))
 SCHEMAS = {
     ROOT / ".github/workflows/ci.yml": "github-workflows",
     ROOT / "CITATION.cff": "citation-file-format",
@@ -26,6 +29,22 @@ def test_it_is_of_the_form_that_its_readers_take(path):
          path], capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_systemd_finds_no_fault_in_a_unit(path, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        if "systemd" in os.environ.get("LINKGAUGE_REQUIRE", ""):
+            pytest.fail("systemd-analyze is not installed")
+        pytest.skip("systemd-analyze is not installed (Debian: systemd)")
+    unit = tmp_path / path.name
+    started = re.sub(r"^(ExecStart=)\S+", r"\1/bin/true", path.read_text(), flags=re.MULTILINE)
+    for text, faults in ((started, 0), (started.replace("\nUser=", "\nUsr="), 1)):
+        unit.write_text(text)
+        done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True,
+                              check=False, timeout=60)  # fmt: skip
+        said = [line for line in done.stderr.splitlines() if path.name in line]
+        assert len(said) == faults, done.stderr
 
 
 def test_the_workflow_runs_the_commands_that_the_readme_begins_with():

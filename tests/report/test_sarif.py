@@ -1,8 +1,8 @@
-"""Findings as SARIF: what its readers ask of a file. No package has its schema, so the rules are
-written down here (OASIS SARIF 2.1.0, section 3), and another program reads it."""
+"""Findings as SARIF: OASIS' schema of it takes them, and they keep what only its text asks."""
 
 import json
 
+import jsonschema
 import pytest
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.report.sarif import diagnosis_sarif, run_sarif
 from linkgauge.report.sections.findings import Diagnosis
 from report.samples import RUN
+from schema_kit import stored
 
 FOUND = (
     Finding("clocks", "warn", Part("device", "sim:0"), "held down", "slower", ("a", "b")),
@@ -21,22 +22,22 @@ FOUND = (
 )
 
 
+SCHEMA = stored(b"(SARIF) Version 2.1.0 JSON Schema")
+
+
 def check(text):
-    """The only run of a log that keeps the rules."""
+    """The only run of a log that keeps the rules: those of the schema, and what its text asks."""
     log = json.loads(text)
-    assert log["version"] == "2.1.0"
+    SCHEMA.validate(log)
     (run,) = log["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert len(rules) == len(set(rules))
     for one in run["results"]:
         assert rules[one["ruleIndex"]] == one["ruleId"]
-        assert one["message"]["text"]
         # 3.27.10: a level other than `none` is of a result that has failed
         assert (one["kind"] == "fail") == (one["level"] in ("error", "warning", "note"))
-        assert one["kind"] in ("fail", "open")
         ((place,),) = [each["logicalLocations"] for each in one["locations"]]
         assert set(place) == {"name", "fullyQualifiedName", "kind"}
-        assert all(isinstance(text, str) for text in one["partialFingerprints"].values())
     return run
 
 
@@ -78,12 +79,7 @@ def test_commands_write_it_and_say_that_it_is_simulated(words):
     assert run["properties"]["simulated"] == words[words.index("--machine") + 1]
 
 
-def test_another_program_reads_it():
-    sarif = pytest.importorskip("sarif_pydantic", reason="no wheels of pydantic for this CPU")
+def test_the_schema_finds_what_is_wrong():
     text = diagnosis_sarif(Diagnosis(FOUND, "a-machine"))
-    (run,) = sarif.Sarif.model_validate_json(text).runs
-    assert [one.level.value for one in run.results] == ["warning", "error", "note", "none"]
-    assert [one.rule_id for one in run.results] == [one.check for one in FOUND]
-    broken = text.replace('"level": "error"', '"level": "bad"')
-    with pytest.raises(ValueError, match="level"):
-        sarif.Sarif.model_validate_json(broken)
+    with pytest.raises(jsonschema.ValidationError, match="'bad' is not one of"):
+        SCHEMA.validate(json.loads(text.replace('"level": "error"', '"level": "bad"')))

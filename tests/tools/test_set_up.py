@@ -5,15 +5,19 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PYTHON = f"""#!/bin/sh
 case "$*" in
     *Python.h*) [ -z "$NO_HEADERS" ]; exit ;;
     *cuda-extra*) echo "$CUDA"; exit ;;
+    *libc_ver*) [ -z "$STRANGE" ]; exit ;;
     *-m*venv*) exec {sys.executable} -c 'import sys' ;;
 esac
 exec {sys.executable} "$@"
@@ -70,10 +74,37 @@ def test_each_step_is_a_line_with_what_is_installed_and_how_long_it_takes(set_up
     for step in steps:
         assert re.fullmatch(r"  .+ \(about \d+ s\) done: \d+ s|  no NVIDIA driver found: .*", step)
     assert "noise" not in printed
-    for needed in ("scikit-build-core", "click>=", "numpy>=", "pocl-binary-distribution>="):
+    digests = "--require-hashes --no-deps --only-binary :all: -r constraints-hashes.txt"
+    for needed in ("scikit-build-core", digests, "numpy>=", "pocl-binary-distribution>="):
         assert needed in calls
     assert calls.splitlines()[-1].endswith("--no-build-isolation --no-deps --editable .")
     assert "pytest" not in calls
+
+
+def test_where_no_digests_are_known_versions_are_pinned_alone(set_up):
+    _, _, calls = set_up(STRANGE="1")
+    assert "-c constraints.txt click>=" in calls
+    assert "--require-hashes" not in calls
+
+
+def needed(requirements):
+    """The names of these packages here, and of all that they need in turn."""
+    for one in map(Requirement, requirements or ()):
+        if one.marker is None or one.marker.evaluate({"extra": ""}):
+            yield canonicalize_name(one.name)
+            yield from needed(requires(one.name))
+
+
+def test_digests_are_of_the_versions_that_are_pinned_and_of_all_that_is_imported():
+    lines = (ROOT / "constraints-hashes.txt").read_text().replace("\\\n", "").splitlines()[1:]
+    pinned = set((ROOT / "constraints.txt").read_text().lower().splitlines())
+    found = set()
+    for version, *hashes in map(str.split, lines):
+        assert version in pinned, "tools/hashes makes the file anew"
+        assert hashes
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes)
+        found.add(canonicalize_name(version.partition("==")[0]))
+    assert found >= set(needed(requires("linkgauge")))
 
 
 def test_a_driver_decides_which_bindings_are_installed(set_up):

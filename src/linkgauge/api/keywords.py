@@ -19,6 +19,7 @@ Fraction = float | str
 class SimulatedKeywords(TypedDict, total=False):
     machine: StrPath | None
     faults: Texts
+    change: str | None
 
 
 class SamplingKeywords(TypedDict, total=False):

@@ -121,8 +121,8 @@ def check(*, say: Say = LOG, **options: Unpack[CheckKeywords]) -> Health:
     from linkgauge.rooms.check.command import CheckOptions, checked
 
     began = time.monotonic()
-    with asked("check", CheckOptions, (), options) as given:
-        return checked(given, began, say).health
+    with asked("check", CheckOptions, (), options) as given, ProgressLine(say) as line:
+        return checked(given, began, line.say, line.now).health
 
 
 def _keeper(display: Display, say: Say, kind: type[Keeper] = Keeper) -> Keeper:

@@ -49,10 +49,14 @@ class ProgressLine(Rounds):
         self._planned = self._done + visits
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
+        at = f"{self._done + 1} of {max(self._planned, self._done + 1)}"
+        self.now(f"{self._setting}{at}: {spoken(sheet, cell)}")
+
+    def now(self, doing: str) -> None:
+        """Shows what is done now, if the line is not too fresh."""
         if self._shows and time.monotonic() - self._at >= EVERY:
             self._at = time.monotonic()
-            at = f"{self._done + 1} of {max(self._planned, self._done + 1)}"
-            self._show(f"{self._setting}{at}: {spoken(sheet, cell)}")
+            self._show(doing)
 
     def finished(self, _cell: CellResult, /) -> None:
         self._done += 1

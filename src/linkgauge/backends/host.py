@@ -22,7 +22,13 @@ from linkgauge.model.errors import BackendError, Unsupported
 from linkgauge.model.hardware.machine import Device, Host, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NearCache, Note
-from linkgauge.model.operations.operation import ARRAY_NAMES, PRODUCT_NAMES, ArrayWork, Operation
+from linkgauge.model.operations.operation import (
+    ARRAY_NAMES,
+    PRIMES,
+    PRODUCT_NAMES,
+    ArrayWork,
+    Operation,
+)
 from linkgauge.model.operations.workload import Workload
 from linkgauge.model.settings import EngineSettings
 from linkgauge.model.transfer import FULL_LOAD, Engine, Transfer
@@ -156,7 +162,7 @@ class HostBackend(Offering):
     `kernels` chooses the code that moves the bytes."""
 
     name = "host"
-    carried = ("copy", "chase", "ping-pong", "primes", "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
+    carried = ("copy", "chase", "ping-pong", *PRIMES, "touch", *ARRAY_NAMES, *PRODUCT_NAMES)
     has_own_arrays = False
 
     def __init__(self, nodes: Sequence[Node], kernels: Kernels | None = None) -> None:

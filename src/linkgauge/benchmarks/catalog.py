@@ -94,8 +94,10 @@ def select(
     Raises InputError for a name or a prefix that matches nothing."""
     wanted = set(names)
     for name in sorted(wanted - CATALOG.keys()):
+        begin = sum(known.startswith(name) for known in CATALOG)
         otherwise = ": see 'linkgauge list'"
-        raise InputError(f"unknown benchmark {name!r}{hint(name, CATALOG, otherwise)}")
+        near = f": --prefix {name} selects {begin}" if begin else hint(name, CATALOG, otherwise)
+        raise InputError(f"unknown benchmark {name!r}{near}")
     for prefix in prefixes:
         found = {name for name in CATALOG if name.startswith(prefix)}
         if not found:

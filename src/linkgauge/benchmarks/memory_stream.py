@@ -45,7 +45,7 @@ def _cells(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]
     nodes = fabric.nodes
     for node in nodes:
         for count in thread_counts(len(node.cpus)):
-            transfer = _work(kind, node, node, count)
+            transfer = array_work(kind, node, node, count)
             yield _cell(kind, mode, str(node.index), str(count), transfer)
     if len(fabric.with_cpus) > 1:
         yield from _all_threads(kind, mode, fabric)
@@ -65,7 +65,9 @@ def _all_threads(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator
     if nodes:
         row = "all" if len(nodes) > 1 else str(nodes[0].index)
         threads = sum(len(node.cpus) for node in nodes)
-        yield _cell(kind, mode, row, str(threads), *(_work(kind, node, node) for node in nodes))
+        yield _cell(
+            kind, mode, row, str(threads), *(array_work(kind, node, node) for node in nodes)
+        )
 
 
 def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]:
@@ -73,7 +75,7 @@ def _pairs(kind: ArrayKind, mode: HostMode, fabric: DeviceSet) -> Iterator[Cell]
     memory."""
     for threads_of, memory_of in fabric.reachable:
         row, column = str(threads_of.index), f"host:{memory_of.index}"
-        yield _cell(kind, mode, row, column, _work(kind, threads_of, memory_of))
+        yield _cell(kind, mode, row, column, array_work(kind, threads_of, memory_of))
 
 
 def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
@@ -85,11 +87,11 @@ def _by_node(fabric: DeviceSet) -> Iterator[Cell]:
     for memory_of in fabric.nodes:
         nodes = [node for node, other in fabric.reachable if node.cpus and other == memory_of]
         if len(nodes) > 1:
-            work = (_work("triad", node, memory_of) for node in nodes)
+            work = (array_work("triad", node, memory_of) for node in nodes)
             yield _cell("triad", "stream", "all", f"host:{memory_of.index}", *work)
 
 
-def _work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None) -> Transfer:
+def array_work(kind: ArrayKind, threads: Node, memory: Node, count: int | None = None) -> Transfer:
     """Returns the work that the threads of one node do on the memory of one node."""
     work, place = ARRAYS[f"stream-{kind}"], host(memory.index)
     source: Memory = place if work.read else NULL

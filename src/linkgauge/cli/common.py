@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from linkgauge.report import formats
 from linkgauge.report.formats import Format
 
 from .help_text import COLLECTIVES, ENGINES, MACHINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, instead, option
+
+if TYPE_CHECKING:
+    from linkgauge.model.settings import Simulation
 
 RunFormat = Annotated[Format, formats.RUN]
 MachineFormat = Annotated[Format, formats.MACHINE]
@@ -166,6 +169,18 @@ class Simulated(Options):
 
     machine: str | None = MACHINE
     fault: tuple[str, ...] = FAULT
+    change: str | None = option(
+        MACHINES,
+        "Change parts of the simulated machine, and with run say what that makes faster or slower: "
+        "'fabric=none gpus=8 pcie=4x16 nodes=1' (docs/what-if.md).",
+        "PART=VALUE…",
+    )
+
+    def simulation(self) -> Simulation | None:
+        """Returns the simulation that the options describe. Raises InputError."""
+        from .simulation import simulation_of
+
+        return simulation_of(self.machine, self.fault, self.change)
 
 
 class SimulatedOrListed(Simulated):

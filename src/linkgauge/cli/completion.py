@@ -11,6 +11,8 @@ from click import shell_completion
 
 from linkgauge.model.errors import InputError
 
+VARIABLE = "_LINKGAUGE_COMPLETE"
+"""The environment variable by which a shell asks for names."""
 _PLACES = {
     "bash": ".bash_completions/linkgauge.sh",
     "zsh": ".zfunc/_linkgauge",
@@ -63,4 +65,4 @@ def _shell() -> str:
 
 def _script(shell: str) -> str:
     kind = shell_completion.get_completion_class(shell) or shell_completion.BashComplete
-    return kind(click.Group(), {}, "linkgauge", "_LINKGAUGE_COMPLETE").source()
+    return kind(click.Group(), {}, "linkgauge", VARIABLE).source()

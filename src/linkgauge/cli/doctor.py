@@ -53,7 +53,7 @@ def doctor(asked: DoctorOptions) -> int:
         return _examine(asked.run, asked.fix_script, asked.form)
     machine, findings = of_setup(asked)
     write_fixes(asked.fix_script, findings, machine.simulated or "this machine")
-    then = _look_at_a_run() if asked.root is None and asked.machine is None else None
+    then = look_at_a_run() if asked.root is None and asked.machine is None else None
     conclusion = tuple(of_machine(machine, findings, then))
     asked.form.write(FINDINGS, Diagnosis(findings, machine.simulated, conclusion))
     return 1 if failed(findings) else 0
@@ -91,7 +91,7 @@ def of_run(path: Path) -> tuple[Path, Run, Outcome]:
     return file, run, outcome_of(run)
 
 
-def _look_at_a_run() -> Command:
+def look_at_a_run() -> Command:
     """Returns the command that shows more than the setup: `doctor` on this machine's latest run, or
     a first run."""
     from linkgauge.engine.kept.runs import own_run

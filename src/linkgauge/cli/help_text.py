@@ -19,6 +19,9 @@ import click
 from click import Context, HelpFormatter
 from click.shell_completion import CompletionItem
 
+from linkgauge.model.errors import InputError
+from linkgauge.model.names import hint
+
 from . import streams
 
 Record = tuple[str, str]
@@ -112,6 +115,15 @@ class HelpCommand(click.Command):
 
 class HelpGroup(click.Group):
     """The group of all commands. Its help lists each command in a line."""
+
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command. Raises InputError with the most similar name for an unknown one."""
+        if ctx.resilient_parsing or args[0] in self.commands or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        otherwise = f": {ctx.command_path} --help lists them"
+        raise InputError(f"unknown command {args[0]!r}{hint(args[0], self.commands, otherwise)}")
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         commands = [(name, paragraphs(one.help)[0]) for name, one in self.commands.items()]

@@ -4,19 +4,21 @@ into exit codes."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import click
 
 from linkgauge.engine.interrupts import end_like_ctrl_c
 from linkgauge.machine.processes.launch import is_heard
-from linkgauge.model.errors import LinkgaugeError
+from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.printable import printable
 from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of, our_rooms, plugins
+from linkgauge.report.formats import GLANCE, Format
 
 from . import completion, streams
 from .help_text import OTHER, HelpCommand, HelpGroup
@@ -66,6 +68,10 @@ def all_commands() -> dict[str, str]:
     return COMMANDS | named("commands", _CORE)
 
 
+_MEANT = {"--port": "--listen", "--run": "--current", "--output": "--out", "--duration": "--for"}
+"""The options that other tools call by these names."""
+_NAMED = 4
+"""The most commands that a message names."""
 _VERBOSE = f"{__name__}.verbose"
 
 
@@ -80,6 +86,7 @@ def _show_version() -> None:
 class RootOptions(Options):
     """The options of linkgauge itself."""
 
+    form: Annotated[Format, GLANCE]
     version: bool = instead(OTHER, "Show the version and exit.", _show_version, is_eager=False)
     verbose: bool = beforehand(
         OTHER, "With --version: also plug-ins, and what they add.", _VERBOSE, flags="-v --verbose"
@@ -94,6 +101,21 @@ class RootOptions(Options):
     )
 
 
+@click.pass_context
+def _without_command(context: click.Context, /, **given: Any) -> int:
+    """Looks at this machine, unless a command follows. Returns the exit code."""
+    form = filled(RootOptions, given).form
+    if context.invoked_subcommand is None:
+        from .look import look
+
+        with streams.printing():
+            return look(form)
+    if form.is_document:
+        command = f"{context.info_name} {context.invoked_subcommand}"
+        raise InputError(f"{form.flag} belongs behind the command: {command} {form.flag}")
+    return 0
+
+
 @cache
 def application(names: tuple[str, ...] | None = None) -> click.Group:
     """Makes the command line with these commands, or with all commands. Loading and preparing all
@@ -101,13 +123,17 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
     app = HelpGroup(
         "linkgauge",
         params=[*parameters(RootOptions)],
-        no_args_is_help=True,
+        invoke_without_command=True,
+        callback=_without_command,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="""Measure how fast data moves between every pair of memories a machine can reach.
 
+        Without a command: say what this machine is, what can be measured on it, and which commands
+        fit it.
+
         Examples:
+            linkgauge
             linkgauge run --profile quick
-            linkgauge devices
             linkgauge run --help
         """,
     )
@@ -160,8 +186,10 @@ def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
     first = "".join(arguments[1:2])
     if first in COMMANDS:
         return (first,)
-    flags = (flag for one in parameters(RootOptions) for flag in one.opts)
-    return () if first in flags else None
+    if completion.VARIABLE in os.environ:
+        return None
+    flags = {flag for one in parameters(RootOptions) for flag in one.opts}
+    return () if flags.issuperset(arguments[1:]) else None
 
 
 def _said(error: click.ClickException) -> str:
@@ -173,7 +201,16 @@ def _said(error: click.ClickException) -> str:
     from linkgauge.model.names import hint
 
     known = [name for one in context.command.params for name in one.opts]
-    near = hint(option, known, f": {context.command_path} --help lists its options")
+    others = [name for name, one in application().commands.items()
+              if any(option in each.opts for each in one.params)]  # fmt: skip
+    meant = _MEANT.get(option)
+    if meant in known:
+        near = f", did you mean {meant!r}?"
+    elif others:
+        more = "" if len(others) <= _NAMED else f" and {len(others) - _NAMED} more"
+        near = f": {', '.join(others[:_NAMED])}{more} {'have' if others[1:] else 'has'} it"
+    else:
+        near = hint(option, known, f": {context.command_path} --help lists its options")
     return f"{context.command_path} has no option {option}{near}"
 
 
@@ -188,7 +225,4 @@ def _complain_of_left_out(said: int = 0) -> int:
 def _complain(message: str) -> None:
     if not is_heard(sys.argv):
         return
-    # A bare `linkgauge` gets the full usage text.
-    if not message.startswith("Usage:"):
-        message = "linkgauge: " + printable(message, "\n")
-    click.echo(message, err=True)
+    click.echo(f"linkgauge: {printable(message, chr(10))}", err=True)

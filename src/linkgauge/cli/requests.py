@@ -42,7 +42,6 @@ from linkgauge.report.live import LiveReport
 from . import common
 from .options import within
 from .pairs_alone import with_pairs
-from .simulation import simulation_of
 
 _T = TypeVar("_T")
 MOST_TEMPERATURE = 150.0
@@ -58,7 +57,7 @@ def settings_of(
 ) -> Settings:
     """Returns the profile's settings, changed by the given options. Raises InputError for invalid
     options."""
-    simulation = None if simulated is None else simulation_of(simulated.machine, simulated.fault)
+    simulation = None if simulated is None else simulated.simulation()
     if profile not in PROFILES:
         raise InputError(f"unknown profile {profile!r}{hint(profile, PROFILES)}")
     if simulation is not None and engines.host_kernel is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from linkgauge.engine.kept.journal import JOURNAL_FILE
 from linkgauge.engine.kept.resume import go_on
-from linkgauge.engine.kept.runs import latest_run, run_folders
+from linkgauge.engine.kept.runs import RESULTS, latest_run, run_folders
 from linkgauge.engine.ranks.opening import resuming
 from linkgauge.judge.limit_checks import refuse_unmatched
 from linkgauge.model.errors import InputError
@@ -21,9 +21,10 @@ def resume(
 ) -> int:
     """Resumes the run in this folder and returns the exit code. In a run of several ranks, only
     rank 0 has the folder."""
-    if not (folder / JOURNAL_FILE).exists() and any(run_folders(folder)):
-        latest = latest_run(folder)
-        raise InputError(f"{folder} is not the folder of a run: the latest below it is {latest}")
+    if not (folder / JOURNAL_FILE).exists():
+        for below in filter(run_folders, (folder, RESULTS)):
+            latest = f"the latest below {below} is {latest_run(below)}"
+            raise InputError(f"{folder} is not the folder of a run: {latest}")
     with (
         LiveReport(keeper_of(display)) as report,
         resuming(folder, report, limit=timeout, wait=wait) as (workers, size),

@@ -18,7 +18,7 @@ from .options import Count, Options, Time, argument, option
 
 if TYPE_CHECKING:
     from linkgauge.engine.request import RunRequest
-    from linkgauge.model.settings import Settings
+    from linkgauge.model.settings import Settings, Simulation
     from linkgauge.report.keeping import Display
 
 
@@ -110,7 +110,20 @@ def run(asked: RunOptions) -> int:
 
         timeout = asked.sampling.timeout
         return resume(asked.resume, given(), display, wait=asked.wait, timeout=timeout)
+    unchanged = _unchanged(asked.simulated)
+    if unchanged is not None and not asked.dry_run:
+        from .what_if import carry_out
+
+        return carry_out(requested(asked), unchanged, display, first)
     return requests.carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
+
+
+def _unchanged(simulated: common.Simulated) -> Simulation | None:
+    """Returns the simulation without the change that the options ask for. Returns None if they ask
+    for no change, or for no simulation."""
+    from .simulation import simulation_of
+
+    return None if simulated.change is None else simulation_of(simulated.machine, simulated.fault)
 
 
 def displayed(asked: RunOptions) -> Display:

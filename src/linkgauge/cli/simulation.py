@@ -8,13 +8,16 @@ from linkgauge.model.errors import InputError
 from linkgauge.model.settings import Simulation
 
 
-def simulation_of(machine: str | None, faults: Sequence[str] | None = None) -> Simulation | None:
+def simulation_of(
+    machine: str | None, faults: Sequence[str] | None = None, change: str | None = None
+) -> Simulation | None:
     """Returns the simulation that the options describe, or None for this machine. Raises InputError
-    for an invalid description or fault."""
+    for an invalid description, fault or change."""
     if machine is None:
-        if faults:
-            raise InputError("--fault needs a simulated machine: give --machine, too")
+        if faults or change:
+            flag, which = ("--fault", "") if faults else ("--change", " (mine: this one)")
+            raise InputError(f"{flag} needs a simulated machine{which}: give --machine, too")
         return None
     from linkgauge.backends.sim.machine import described
 
-    return described(machine, faults or ())
+    return described(machine, faults or (), change)

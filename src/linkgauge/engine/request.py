@@ -29,6 +29,9 @@ from linkgauge.model.transfer import NIC_ENGINES, Benchmark, Cell, Report
 from .plan import check_exists, fabrics, lay_out
 from .rewriting import DeviceEngine
 
+_MEANT = {"rocm": "torch", "hip": "torch", "amd": "torch", "nvidia": "cuda", "cpu": "host"}
+"""The backends that reach what people call by these names."""
+
 
 class What(Protocol):
     """A description of what to measure."""
@@ -257,5 +260,7 @@ def choose_backends(asked: Sequence[str], simulation: Simulation | None) -> tupl
             known = ("host", *there)
             if simulation is not None and name in KNOWN:
                 raise InputError(f"backend {name!r}: a simulated machine has {', '.join(known)}")
-            raise InputError(f"unknown backend {name!r}{hint(name, known)}")
+            meant = _MEANT.get(name.lower())
+            near = hint(name, known) if meant is None else f", did you mean {meant!r}?"
+            raise InputError(f"unknown backend {name!r}{near}")
     return tuple(name for name in there if name in (asked or here))

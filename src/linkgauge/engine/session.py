@@ -24,7 +24,7 @@ from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.measuring.garbage import collect_seldom
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.engine.workers.supervisor import Supervisor
+from linkgauge.engine.workers.supervisor import SURVEY_SECONDS, Supervisor
 from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
@@ -191,9 +191,12 @@ def unasked(machine: Machine) -> list[str]:
 
 
 @contextmanager
-def opened(request: RunRequest, first: WorkerProcess | None = None) -> Iterator[Session]:
-    """Opens a session for the request. `first` is a worker process that is already started."""
-    with closing(Supervisor(request.settings, first)) as worker:
+def opened(
+    request: RunRequest, first: WorkerProcess | None = None, within: float = SURVEY_SECONDS
+) -> Iterator[Session]:
+    """Opens a session for the request. `first` is a worker process that is already started. A
+    backend that does not open `within` this many seconds is unavailable."""
+    with closing(Supervisor(request.settings, first, within)) as worker:
         yield Session(request, worker)
 
 

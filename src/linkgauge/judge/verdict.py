@@ -319,10 +319,11 @@ def _beside(
     if one.summary is None or not size:
         return "unknown"
     seconds = _seconds(cell, size)
-    least = (LOOSE if estimate.loose else LOW) * estimate.sure
-    longest = seconds(expected) / least + estimate.start
+    least = LOOSE if estimate.loose else LOW
+    longest = seconds(expected) / (least * estimate.sure) + estimate.start
     if seconds(one.summary.median) <= longest:
-        return "ok"
+        is_enough = seconds(one.summary.median) <= seconds(expected) / least + estimate.start
+        return "ok" if is_enough else "unknown"  # few links may be all that such calls use
     last = one.samples[-sum(cell.visits[-1]) :] if cell.visits else ()
     figures = (one.summary.median, *(one.summary.ci95 or ()), *([median(last)] if last else ()))
     return "low" if min(map(seconds, figures)) > longest else "unknown"

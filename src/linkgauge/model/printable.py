@@ -7,10 +7,14 @@ All code that writes for people or other programs cleans the output with `printa
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
+
+import msgspec
 
 MARK = "\ufffd"
 """The character that replaces characters that are not shown."""
+MOST_ITEMS, MOST_REPR = 2, 60
+"""The most items of a collection, and characters of a text, that a brief `repr` shows."""
 _BRACKET = re.compile(r"#(?=#(?:vso)?\[)")
 _COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTILINE)
 """The texts that CI systems take for commands. GitHub's runner knows `::error::` at the beginning
@@ -29,6 +33,29 @@ def printable(text: str, keep: str = "") -> str:
     if "::" in text or "##" in text:
         text = _COMMAND.sub(lambda found: f"{found[1] or ''}{MARK}", text)
     return text
+
+
+class BriefRepr:
+    """A document whose `repr` is one short line: what it holds, with collections as their
+    lengths."""
+
+    __slots__ = ()
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        fields = (f"{name}={_brief(getattr(self, name))}" for name in self.__struct_fields__)
+        return printable(f"{type(self).__name__}({', '.join(fields)})")
+
+
+def _brief(value: Any) -> str:
+    kind = type(value).__name__
+    if isinstance(value, msgspec.Struct):
+        return f"<{kind}>"
+    if isinstance(value, dict) or (isinstance(value, tuple) and len(value) > MOST_ITEMS):
+        return f"<{kind} of {len(value)}>"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_brief, value))}{',' * (len(value) == 1)})"
+    return repr(value[:MOST_REPR] + "…" if isinstance(value, str) and value[MOST_REPR:] else value)
 
 
 def all_printable(value: Any) -> Any:

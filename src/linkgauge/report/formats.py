@@ -132,6 +132,8 @@ RUN = Document(
     f"{_REPORT}.live:whole_run",
     {"json": JSON, "csv": f"{_REPORT}.files:samples_csv", "sarif": f"{_REPORT}.sarif:run_sarif"},
 )
+_GLANCE = f"{_REPORT}.sections.glance"
+GLANCE = Document("a look", f"{_GLANCE}:glance_blocks", {"json": f"{_GLANCE}:glance_document"})
 PLAN = Document("a plan", f"{_REPORT}.sections.plan:plan_blocks", {"json": JSON})
 SUMMARY = Document(
     "cells",

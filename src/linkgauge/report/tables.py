@@ -66,13 +66,6 @@ class Typed(NamedTuple):
         schema = arrow.schema([(name, _ARROW.get(types[name], "string")) for name in types])
         return arrow.Table.from_pydict(self._columns(rows), schema)
 
-    def polars(self, rows: Iterable[Struct]) -> Any:
-        """Returns the rows as a polars.DataFrame. Absent figures are null."""
-        polars, types = needed("polars", "polars"), self._types()
-        known = {int: polars.Int64, float: polars.Float64, bool: polars.Boolean}
-        schema = {name: known.get(types[name], polars.String) for name in types}
-        return polars.DataFrame(self._columns(rows), schema=schema)
-
     def frame(self, rows: Iterable[Struct]) -> pd.DataFrame:
         """Returns the rows as a data frame. Absent figures are NaN."""
         pandas, hints = needed("pandas", EXTRA), get_type_hints(self.kind)
@@ -122,14 +115,19 @@ class RowTable(Sequence[_R]):
         return self._kind.frame(self._rows)
 
     def to_polars(self) -> Any:
-        """Returns a polars.DataFrame; absent figures are null. Raises MissingPackage without
-        polars."""
-        return self._kind.polars(self._rows)
+        """Returns a polars.DataFrame; absent figures are null. Raises MissingPackage without polars
+        or pyarrow."""
+        return needed("polars", "polars").from_arrow(self.to_arrow())
 
     def to_arrow(self) -> Any:
         """Returns a pyarrow.Table; absent figures are null. Raises MissingPackage without
         pyarrow."""
         return self._kind.arrow(self._rows)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """Returns the table as a capsule of Arrow's C stream interface, by which DuckDB, pandas 3
+        and others take the table itself. Raises MissingPackage without pyarrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -12,7 +12,7 @@ from importlib import import_module
 from linkgauge.backends.offering import Offering
 from linkgauge.backends.protocol import Copy, Group
 from linkgauge.backends.rules import check_exchanges, check_work, lacking
-from linkgauge.model.operations.operation import ARRAYS, HAND_OVERS, PRODUCTS, Operation
+from linkgauge.model.operations.operation import ARRAYS, HAND_OVERS, PRIMES, PRODUCTS, Operation
 
 _FILES: Mapping[object, str] = {
     "copy": "copies",
@@ -26,7 +26,7 @@ _FILES: Mapping[object, str] = {
     "enqueue": "enqueue",
     "overlap": "overlap",
     "touch": "touch",
-    "primes": "primes",
+    **dict.fromkeys(PRIMES, "primes"),
     **dict.fromkeys(ARRAYS, "arrays"),
     **dict.fromkeys(PRODUCTS, "products"),
     **dict.fromkeys(HAND_OVERS, "hand_overs"),

@@ -16,25 +16,24 @@ from linkgauge.machine.cpu_time import steal_seconds
 from linkgauge.machine.tree import ROOT
 from linkgauge.model.counters import Counters, ThreadSteps, total
 from linkgauge.model.errors import BackendError
-from linkgauge.model.operations.operation import Operation
+from linkgauge.model.operations.operation import PRIMES, Operation
 
-LIMIT = 10_000
-"""An event tests all numbers below this, which is sysbench's default."""
-FOUND = 1228
-"""The number of primes from 3 to LIMIT."""
+FOUND = {10_000: 1228, 20_000: 2261}
+"""The number of primes from 3 to each limit."""
 LEAST_RATE = 1e-12
 """The rate in events per second of threads that started too late for any event."""
 
 
 class PrimesGroup(Gated):
     """Threads that look for prime numbers. A loop is one event for each transfer; an event is a
-    search up to LIMIT. All threads take events from the same counter, so they all end at about the
-    same time."""
+    search up to `limit`. All threads take events from the same counter, so they all end at about
+    the same time."""
 
     pace = Pace(seconds=0.25, loops=1)
 
-    def __init__(self, placed: Sequence[Sequence[int]]) -> None:
+    def __init__(self, placed: Sequence[Sequence[int]], limit: int) -> None:
         self._placed = placed
+        self._limit = limit
         self._cpus = [cpu for cpus in placed for cpu in cpus]
 
     def wait(self) -> Timing:
@@ -43,12 +42,12 @@ class PrimesGroup(Gated):
         events = loops * laps
         before = steal_seconds(ROOT, self._cpus)
         with native_errors("search for primes"):
-            threads = _native.find_primes(self._cpus, LIMIT, events * len(self._placed))
+            threads = _native.find_primes(self._cpus, self._limit, events * len(self._placed))
         steal = _passed(before, steal_seconds(ROOT, self._cpus))
         for cpu, thread in zip(self._cpus, threads, strict=True):
-            if thread.found != FOUND * thread.events:
+            if thread.found != FOUND[self._limit] * thread.events:
                 problem = f"CPU {cpu} found {thread.found} primes in {thread.events} events"
-                raise BackendError("search for primes", f"{problem} of {FOUND} each")
+                raise BackendError("search for primes", f"{problem} of {FOUND[self._limit]} each")
         span = max(one.end for one in threads) - min(one.begin for one in threads)
         each = iter(threads)
         rates = [_rate(islice(each, len(cpus))) for cpus in self._placed]
@@ -87,4 +86,5 @@ def _rate(threads: Iterable[_native.PrimesThread]) -> float:
 
 
 def prepare(on: Offering, copies: Sequence[Copy], does: Operation) -> PrimesGroup:
-    return PrimesGroup(on.threads(copies))
+    (limit,) = (most for name, most in PRIMES.items() if name == does.name)
+    return PrimesGroup(on.threads(copies), limit)

@@ -26,10 +26,15 @@ if TYPE_CHECKING:
     from .exchanging import Exchanging
 
 
-def described(machine: str, faults: Sequence[str] = ()) -> Simulation:
-    """Returns the simulation of a machine that is given by name or file. Raises InputError for an
-    invalid description or fault."""
-    simulation = Simulation(*load(machine), tuple(faults))
+def described(machine: str, faults: Sequence[str] = (), change: str | None = None) -> Simulation:
+    """Returns the simulation of a machine that is given by name or file, with a change of its parts
+    (changes.py). Raises InputError for an invalid description, fault or change."""
+    name, text = load(machine)
+    if change is not None:
+        from .changes import changed  # loaded for changes alone
+
+        name, text = f"{name} with {change}", changed(text, change)
+    simulation = Simulation(name, text, tuple(faults))
     machine_of(simulation)
     return simulation
 

@@ -108,9 +108,11 @@ class BackgroundLoad:
             if not self._processes:
                 self._processes, self._read = process_times(), now.moment
 
-    def end(self) -> Load | None:
+    def end(self, by_cpus: bool) -> Load | None:
         """Returns the load since the visit began. For a short visit, the span begins earlier.
-        Returns None if the kernel does not report CPU time, or if no visit began."""
+        `by_cpus` says that CPUs carried out the visit's transfers: how near they are to each other
+        then matters, too. Returns None if the kernel does not report CPU time, or if no visit
+        began."""
         now = self._now()
         if now is None or not self._past:
             return None
@@ -122,7 +124,8 @@ class BackgroundLoad:
             return None
         busy = now.all.busy - first.all.busy - (now.own - first.own)
         stolen = max(0.0, now.all.stolen - first.all.stolen)
-        load = Load(seconds, max(0.0, busy), stolen, apart=self._nearness.measure())
+        apart = self._nearness.measure() if by_cpus else ()
+        load = Load(seconds, max(0.0, busy), stolen, apart=apart)
         if load.others / seconds < NAMED:
             return load
         name, pid = self._find(now.moment) or (None, None)

@@ -62,14 +62,16 @@ FAILURES = 3
 
 class Supervisor:
     """Measures in worker processes, with these settings. `first` is a process that is already
-    started, so that it loads early."""
+    started, so that it loads early. `within` is the time in seconds for the answer to a survey."""
 
     def __init__(
         self,
         settings: Settings = Settings(sizes=()),  # noqa: B008
         first: WorkerProcess | None = None,
+        within: float = SURVEY_SECONDS,
     ) -> None:
         self._settings = settings
+        self._within = within
         self._surroundings = settings.surroundings
         if settings.simulation is not None:  # whose CPUs these are
             self._surroundings = msgspec.structs.replace(self._surroundings, cpus=())
@@ -130,11 +132,11 @@ class Supervisor:
         """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
         fails."""
         try:
-            deadline = time.monotonic() + SURVEY_SECONDS
+            deadline = time.monotonic() + self._within
             return self._workers[name].result(kind, lambda _: deadline - time.monotonic())
         except ProcessLost as lost:
             self._retire(name)
-            within = f"no answer within {SURVEY_SECONDS:g} s"
+            within = f"no answer within {self._within:g} s"
             reason = within if lost.kind == "timeout" else str(lost)
             raise BackendError("open the backend", reason) from lost
 

@@ -187,7 +187,10 @@ class LocalWorker:
 
     def _loaded(self, cells: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """Returns the cells of a visit that has ended, with the load by other processes added."""
-        load = self._neighbours.end() if self._neighbours is not None and self.leads else None
+        load = None
+        if self._neighbours is not None and self.leads:
+            engines = (transfer.engine for cell in cells for transfer in cell.transfers)
+            load = self._neighbours.end(any(engine.owner.is_host for engine in engines))
         return tuple(msgspec.structs.replace(cell, load=load) for cell in cells)
 
     def _backends_for(self, cell: PlannedCell) -> list[Backend]:

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.stats.changes import Aim, largest_loss, loss
 from linkgauge.model.units import count_of, percent
 
@@ -63,7 +64,7 @@ class GateCell(msgspec.Struct, frozen=True):
         return self.cell.sides[1]
 
 
-class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
+class GateDocument(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """The verdict of the gate on runs.
 
     schema: The kind of document, and its version.

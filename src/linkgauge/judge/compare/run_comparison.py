@@ -15,6 +15,7 @@ from msgspec.structs import asdict
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.result import Definition, Status
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.stats.changes import (
     FEW,
     Aim,
@@ -133,7 +134,7 @@ class SideName(msgspec.Struct, frozen=True):
     runs: tuple[str, ...]
 
 
-class RunComparison(msgspec.Struct, frozen=True):
+class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     """Compared sides. The first side is the baseline.
 
     sides: The sides.

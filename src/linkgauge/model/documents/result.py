@@ -20,6 +20,7 @@ from linkgauge.model.notes import Note, Profiled
 from linkgauge.model.operations.overlap import ALL
 from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.pairs import DrawnPairs
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.modes import Mode
@@ -323,7 +324,7 @@ class Result(BenchmarkTable, frozen=True, kw_only=True):
     average: float | None = None
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A whole run, as kept in `run.json`.
 
     schema: The kind and version of the document.
@@ -335,8 +336,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: The inventory of the machine at the end of the run; null if the run did not get to its
-        end.
+    after: The inventory of the machine at the run's end; null if the run did not get there.
     kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: The settings of the measurement.
     results: The results that were measured.

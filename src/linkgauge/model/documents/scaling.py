@@ -12,6 +12,7 @@ import msgspec
 
 from linkgauge.model.curves import SizeLine
 from linkgauge.model.operations.collective import Collective
+from linkgauge.model.printable import BriefRepr
 
 from .result import Verdict
 
@@ -118,7 +119,7 @@ class PairRate(msgspec.Struct, frozen=True):
     slow: bool = False
 
 
-class Scaling(msgspec.Struct, frozen=True, kw_only=True):
+class Scaling(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A collective over an increasing number of devices, as kept in `scale.json`.
 
     schema: The kind and version of the document.

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from linkgauge.model.cell_id import CellId
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.stats.changes import Direction
 from linkgauge.model.stats.ranks import Change
 from linkgauge.model.units import Better
@@ -89,7 +90,7 @@ class VariedCell(CellId, frozen=True, kw_only=True, omit_defaults=False):
     settings: tuple[Compared, ...]
 
 
-class Variation(msgspec.Struct, frozen=True, kw_only=True):
+class Variation(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     """A comparison of settings with the first setting, as kept in `vary.json`.
 
     schema: The kind and version of the document.

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.notation import parse_memory
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import Oversubscription, Rank
 
 from .inventory import Accelerator, Inventory, PciFunction, is_accelerator
@@ -109,7 +110,7 @@ class Host(msgspec.Struct, frozen=True):
     last_level_cache: int | None = None
 
 
-class Machine(msgspec.Struct, frozen=True, dict=True):
+class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     """A machine: the host, the accelerators of each backend, and the reasons why backends are
     unavailable.
 

@@ -113,6 +113,10 @@ host's."""
 OUTSIDE: tuple[OutsideOperation, ...] = get_args(OutsideOperation)
 
 
+PrimesOperation = Literal["primes", "primes-20000"]
+PRIMES: Mapping[PrimesOperation, int] = {"primes": 10_000, "primes-20000": 20_000}
+"""The limit below which each search looks for prime numbers. The first is sysbench's default."""
+
 HostMode = Literal["stream", "peak"]
 """How host threads access memory. `stream` is a linear walk with ordinary stores, as compilers make
 of STREAM's loops. `peak` is the way that was found to be the fastest on this machine."""
@@ -139,7 +143,7 @@ HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 OperationName = (
     Literal[
         "copy", "bulk-copy", "chase", "bulk-chase", "enqueue", "ping-pong", "copy-ping-pong",
-        "flag-ping-pong", "timed-copy", HandOver, "overlap", "touch", "primes", "broadcast",
+        "flag-ping-pong", "timed-copy", HandOver, "overlap", "touch", PrimesOperation, "broadcast",
         "workload", OutsideOperation, ArrayOperation, ProductOperation,
     ]
     | Collective
@@ -326,12 +330,15 @@ _ALL: tuple[Operation, ...] = (
     ),
     Operation("overlap", "does not compute beside copies", in_memory=False, loads_beside=True),
     Operation("touch", "hands out no fresh memory", is_compared=False, is_by_bytes=False),
-    Operation(
-        "primes",
-        "searches for no prime numbers",
-        is_by_bytes=False,
-        in_memory=False,
-        fills_time=True,
+    *(
+        Operation(
+            name,
+            "searches for no prime numbers",
+            is_by_bytes=False,
+            in_memory=False,
+            fills_time=True,
+        )
+        for name in get_args(PrimesOperation)
     ),
     Operation("broadcast", "has no broadcast", by_device=True, from_one=True),
     Operation("workload", "has no workload"),

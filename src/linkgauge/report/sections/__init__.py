@@ -4,7 +4,7 @@ sections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from linkgauge.registry import listed
+from linkgauge.registry import listed, plugins
 from linkgauge.report.rows import OneRun as OneRun
+
+SEVERAL = f"{__name__}.several"
 
 if TYPE_CHECKING:
     from linkgauge.judge.compare.configurations import ConfigurationComparison
@@ -49,19 +51,21 @@ class Section(NamedTuple):
 
 @cache
 def of_rooms() -> tuple[Section, ...]:
-    return listed("sections")
+    added = any(plugin.room.sections for plugin in plugins())
+    taken = (*_of_package(__name__), *_of_package(SEVERAL)) if added else ()
+    return listed("sections", {one.name for one in taken})
 
 
 @cache
 def sections(*, several: bool = False) -> tuple[Section, ...]:
     """Returns the sections in order. With `several`, includes the sections that show only several
     runs."""
-    packages = [__name__, *([f"{__name__}.several"] if several else [])]
-    modules = [
-        import_module(f"{package}.{found.name}")
-        for package in packages
-        for found in iter_modules(import_module(package).__path__)
-    ]
-    found: list[Section] = [module.SECTION for module in modules if hasattr(module, "SECTION")]
-    found += of_rooms()
+    found = (*_of_package(__name__), *(_of_package(SEVERAL) if several else ()), *of_rooms())
     return tuple(sorted(found, key=attrgetter("rank")))
+
+
+def _of_package(package: str) -> Iterator[Section]:
+    for found in iter_modules(import_module(package).__path__):
+        module = import_module(f"{package}.{found.name}")
+        if hasattr(module, "SECTION"):
+            yield module.SECTION

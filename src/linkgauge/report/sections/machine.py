@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from linkgauge.judge.findings import Evidence
 from linkgauge.machine.hardware import known_values
 from linkgauge.model.hardware.inventory import Accelerator, Adapter, FabricLink, Interface
 from linkgauge.model.hardware.machine import Machine
@@ -16,6 +17,7 @@ from linkgauge.report.words.subjects import spans, subjects
 
 from .distances import distance_blocks
 from .host import counts, gaps, host_facts, surroundings
+from .nearest import nearest_blocks
 from .pci import PciOutline
 
 # Accelerators' own links (NVLink and the like), those that are alike in one row.
@@ -88,21 +90,23 @@ def machine_blocks(machine: Machine) -> Iterator[Block]:
     count = len(gaps(machine.known))
     missing = f", and what could not be read ({count_of(count, 'reason')})" if count else ""
     yield Prose([plain(f"-v adds details of host and PCI{missing}", "dim")])
+    yield from nearest_blocks(Evidence(machine))
 
 
-def detailed_machine_blocks(machine: Machine) -> Iterator[Block]:
+def detailed_machine_blocks(machine: Machine, found: Evidence | None = None) -> Iterator[Block]:
     """Yields all known facts of a machine, including details of the host and of PCI, and the facts
-    that could not be read."""
+    that could not be read. `found` is the evidence of a run, if there is one."""
     yield from _overview(machine, detailed=True)
     if missing := gaps(machine.known):
         why = (line(Span(what, "warn"), ": " if what else "", why) for why, what in missing.items())
         yield Prose([plain("Not read", "strong"), *why])
+    yield from nearest_blocks(found or Evidence(machine))
 
 
 def _overview(machine: Machine, *, detailed: bool) -> Iterator[Block]:
     inventory, found = machine.known, subjects(machine)
     pci = PciOutline(inventory, found)
-    yield Prose([*_heading(machine)])
+    yield Prose([*machine_heading(machine)])
     yield from _filled(_memories(machine, detailed), pci.tree(ports=detailed))
     yield from _filled(fabric_links(inventory.accelerators))
     yield from distance_blocks(machine, found)
@@ -117,7 +121,8 @@ def _filled(*tables: Table) -> Iterator[Table]:
     yield from (one for one in tables if one.rows)
 
 
-def _heading(machine: Machine) -> Iterator[Line]:
+def machine_heading(machine: Machine) -> Iterator[Line]:
+    """Yields lines that say which machine this is: its processors, its system, its surroundings."""
     host, details = machine.host, machine.known.host
     if machine.simulated is not None:
         yield line(SIMULATED, f" {machine.simulated}")

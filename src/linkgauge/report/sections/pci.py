@@ -93,19 +93,22 @@ class PciOutline:
 
 def link_entry(link: PciLink) -> Entry:
     """Returns a link's state, `Gen 5 x16`, and its best state if it runs slower."""
-    now = _shown(link.speed, link.width)
-    most = _shown(link.max_speed or link.speed, link.max_width or link.width)
+    now = shown_link(link.speed, link.width)
+    most = shown_link(link.max_speed or link.speed, link.max_width or link.width)
     is_known = link.speed is not None and link.width is not None
     slower = Entry(f"{now or 'unknown'} of {most}", tone="warn" if is_known else "")
     return Entry(now) if now == most else slower
 
 
-def _shown(speed: float | None, width: int | None) -> str:
+def shown_link(speed: float | None, width: float | None) -> str:
+    """Returns a link as people name it: `Gen 5 x16`, or nothing if nothing of it is known."""
     if speed is None and width is None:
         return ""
     known = "Gen ?" if speed is None else f"{speed:g} GT/s"
     number = None if speed is None else generation(speed)
-    return f"{known if number is None else f'Gen {number}'} x{width or '?'}"
+    return (
+        f"{known if number is None else f'Gen {number}'} x{'?' if width is None else f'{width:g}'}"
+    )
 
 
 def _rate(speed: float | None, width: int | None) -> str:

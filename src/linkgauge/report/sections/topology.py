@@ -9,7 +9,7 @@ import msgspec
 
 from linkgauge.judge.blame.link_figures import LinkFigures, blamed, blames, link_figures
 from linkgauge.judge.expected.as_one import as_one
-from linkgauge.judge.findings import Finding
+from linkgauge.judge.findings import Finding, evidence_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Run
 from linkgauge.model.grouped import grouped
@@ -36,6 +36,7 @@ from linkgauge.report.words.subjects import spans
 
 from . import OneRun, Section
 from .machine import detailed_machine_blocks
+from .nearest import nearest_blocks
 from .pci import link_entry
 
 MOST_SINGLE = 72
@@ -74,17 +75,22 @@ class _Link(msgspec.Struct, frozen=True):
 
 def run_blocks(judged: OneRun) -> Iterator[Block]:
     """Yields the machine of a run with the bandwidth of each link."""
-    run = judged.run
-    yield Prose([line(named(run.machine), f", as run {run.id} measured it", mark(run.simulated))])
-    found = tuple(picture_blocks(run, judged.outcome.findings))
-    yield from found or (Prose([plain("No link between its memories is known.")]),)
+    yield from _links_blocks(judged)
+    yield from nearest_blocks(evidence_of(judged.run))
 
 
 def detailed_run_blocks(judged: OneRun) -> Iterator[Block]:
     """Yields the machine of a run as `run_blocks` shows it, and all other known facts of the
     machine."""
-    yield from run_blocks(judged)
-    yield from detailed_machine_blocks(judged.run.machine)
+    yield from _links_blocks(judged)
+    yield from detailed_machine_blocks(judged.run.machine, evidence_of(judged.run))
+
+
+def _links_blocks(judged: OneRun) -> Iterator[Block]:
+    run = judged.run
+    yield Prose([line(named(run.machine), f", as run {run.id} measured it", mark(run.simulated))])
+    found = tuple(picture_blocks(run, judged.outcome.findings))
+    yield from found or (Prose([plain("No link between its memories is known.")]),)
 
 
 def picture_blocks(run: Run, findings: Sequence[Finding]) -> Iterator[Picture]:

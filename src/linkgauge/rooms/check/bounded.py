@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTab
 from linkgauge.model.errors import DeviceBusy, LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.pairs import PairSample
+from linkgauge.model.printable import BriefRepr
 from linkgauge.model.settings import EngineSettings, Settings, Simulation
 from linkgauge.model.transfer import Benchmark
 
@@ -153,7 +155,7 @@ class Failed(msgspec.Struct, frozen=True):
     is_busy: bool = False
 
 
-class Bounded(msgspec.Struct, frozen=True):
+class Bounded(BriefRepr, msgspec.Struct, frozen=True):
     """The outcome of a measurement with a deadline. `seconds` is how long it took. `run` is what
     was measured, or None. `missing` are the names of planned cells without a result. `doing` is the
     activity that was cut off, with its duration, or None if nothing was cut off. `error` is an
@@ -181,9 +183,11 @@ class _Leader(Process):
         return 0
 
 
-def measure_within(task: Task, folder: Path) -> Bounded:
+def measure_within(
+    task: Task, folder: Path, step: Callable[[str], object] = lambda _: None
+) -> Bounded:
     """Measures the brief plan of the task until its deadline, or until `KeyboardInterrupt`. Keeps
-    the output of the measuring process in `folder`."""
+    the output of the measuring process in `folder`. Calls `step` with each step that begins."""
     began = time.monotonic()
     doing, since = CheckStep("starting"), began
     kept: Path | None = None
@@ -195,6 +199,7 @@ def measure_within(task: Task, folder: Path) -> Bounded:
             kept = Path(word.folder)
         else:
             doing, since = word, time.monotonic()
+            step(word.what)
 
     with (folder / OUTPUT_FILE).open("wb") as output:
         process = _Leader(__name__, output=output.fileno(), session=True)

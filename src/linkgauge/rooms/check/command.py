@@ -72,10 +72,12 @@ def check(asked: CheckOptions) -> int:
     return 0 if result.health.is_healthy else 1
 
 
-def checked(asked: CheckOptions, began: float, say: Say | None = None) -> HealthResult:
+def checked(
+    asked: CheckOptions, began: float, say: Say | None = None, now: Say = lambda _: None
+) -> HealthResult:
     """Measures and judges this node, as the options say. The time is counted from `began`, of the
-    monotonic clock. `say` takes messages for people (None: they go to stderr). Raises
-    InputError."""
+    monotonic clock. `say` takes messages for people (None: they go to stderr), `now`
+    what is done at the moment. Raises InputError."""
     under = time_of(asked)
     with tempfile.TemporaryDirectory(
         prefix="linkgauge-check-", ignore_cleanup_errors=True
@@ -91,7 +93,7 @@ def checked(asked: CheckOptions, began: float, say: Say | None = None) -> Health
         before = side_of(asked.baseline, say or to_stderr) if asked.baseline else ()
         request = _request(asked, Path(folder) / "runs")
         task = task_of(request, began + under - _reserve(under))
-        bounded = measure_within(task, Path(folder))
+        bounded = measure_within(task, Path(folder), now)
         if bounded.run is not None and not bounded.missing:
             refuse_unmatched(bounded.run.results, bounded.run.machine, limits)
         longest = request.settings.timeout or under
@@ -115,12 +117,11 @@ def _request(asked: CheckOptions, otherwise: Path) -> RunRequest:
     """Returns the request for a run. The run is kept in the folder `otherwise` if the command names
     no folder."""
     from linkgauge.cli.options_record import request_of
-    from linkgauge.cli.simulation import simulation_of
     from linkgauge.engine.request import Selection, choose_backends
 
     from .bounded import PROFILE, brief_settings
 
-    simulation = simulation_of(asked.simulated.machine, asked.simulated.fault)
+    simulation = asked.simulated.simulation()
     choose_backends(asked.backend, simulation)
     settings = brief_settings(asked.under, simulation)
     return request_of(asked, Selection(), settings, PROFILE, out=asked.out or otherwise)

@@ -19,7 +19,7 @@ from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge
 from linkgauge.model.cell_id import CellId, spoken
 from linkgauge.model.documents.result import Run, Status
-from linkgauge.model.printable import printable
+from linkgauge.model.printable import BriefRepr, printable
 from linkgauge.model.stats.changes import Aim
 from linkgauge.model.units import count_of
 from linkgauge.report.blocks import Line, Span, line, said, text_of
@@ -38,7 +38,7 @@ Reason = Literal[
 """The reason in a node condition. All reasons but the first mean that the node is not healthy."""
 
 
-class Health(msgspec.Struct, frozen=True):
+class Health(BriefRepr, msgspec.Struct, frozen=True):
     """The verdict on a node. `run` is the judged run, or None if nothing was measured. `lost` are
     the cells that are worse than in the baseline. `unlike` are the differences from the baseline's
     machine. `devices` are the numbers of accelerators that are present and expected."""

@@ -13,6 +13,8 @@ TOOLS = {
     "ping_pong": "nvlink_suite:run_ping_pong",
     "rocm-bandwidth-test": "rocm_bandwidth_test:run",
     "TransferBench": "transferbench:run",
+    "stream": "host_tools:run_stream",
+    "sysbench": "host_tools:run_sysbench",
     "setup_vcpu_benchmarks": "vcpu_benchmarks:run_setup",
     "run_vcpu_benchmark": "vcpu_benchmarks:run_benchmark",
     "generate_report": "vcpu_benchmarks:run_report",

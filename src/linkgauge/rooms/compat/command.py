@@ -43,7 +43,7 @@ def as_tool(asked: AsOptions) -> int:
 
     TOOL is nvbandwidth, sailbandwidth, rblnBandwidthLatencyTest, gc-hosttraffictest, bandwidthTest,
     p2pBandwidthLatencyTest, bandwidth_test, ping_pong, rocm-bandwidth-test, TransferBench,
-    setup_vcpu_benchmarks, run_vcpu_benchmark, generate_report,
+    stream, sysbench, setup_vcpu_benchmarks, run_vcpu_benchmark, generate_report,
     or one of nccl-tests: all_reduce_perf, all_gather_perf, reduce_scatter_perf, broadcast_perf,
     reduce_perf, alltoall_perf, gather_perf, scatter_perf, sendrecv_perf, hypercube_perf.
 

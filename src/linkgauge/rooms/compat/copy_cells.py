@@ -122,16 +122,16 @@ class Meter:
         *,
         size: int | None = None,
         optional: bool = False,
+        figure: tuple[Unit, Report] | None = None,
     ) -> tuple[CellResult, ...]:
         """Measures cells, and prints errors and notes on stderr. Returns the results in the order
         of the cells. `size` is in bytes; the default is the size in the settings. If all cells are
-        skipped, this is a failure, unless `optional`. After Ctrl-C, all further cells are
-        skipped."""
+        skipped, this is a failure, unless `optional`. `figure` is what the cells report; by
+        default, the rate of copies, or a latency. After Ctrl-C, all further cells are skipped."""
         if not cells:
             return ()
-        copies = named(operation).is_copy
-        unit: Unit = BANDWIDTH if copies else LATENCY
-        report = Report.SPAN if copies else Report.LATENCY
+        rate, latency = (BANDWIDTH, Report.SPAN), (LATENCY, Report.LATENCY)
+        unit, report = figure or (rate if named(operation).is_copy else latency)
         benchmark = Benchmark(
             self._tool,
             self._tool,

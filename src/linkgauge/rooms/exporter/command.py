@@ -78,11 +78,10 @@ def exporter(asked: ExporterOptions) -> int:
 
 
 def _machine(simulated: common.Simulated, refresh: float) -> MachineSource:
-    from linkgauge.cli.simulation import simulation_of
 
     from .machine import SimulatedMachine, ThisMachine
 
-    simulation = simulation_of(simulated.machine, simulated.fault)
+    simulation = simulated.simulation()
     if simulation is None:
         return ThisMachine(refresh, _say)
     return SimulatedMachine(simulation, refresh, _say)

@@ -5,7 +5,10 @@ from linkgauge.registry import Room
 ROOM = Room(
     "judge_files",
     commands={"judge": f"{__name__}.command:judge_files"},
-    checks=(f"{__name__}.checks:check_hosts", f"{__name__}.checks:check_settings"),
+    checks=tuple(f"{__name__}.checks:check_{name}" for name in ("hosts", "settings", "peers")),
     sections=(f"{__name__}.section:SECTION",),
-    machines={"texts": f"{__name__}.descriptions:given"},
+    machines={
+        "texts": f"{__name__}.descriptions:given",
+        "kept": f"{__name__}.kept:given",
+    },
 )

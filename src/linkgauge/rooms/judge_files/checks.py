@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from statistics import median
 from typing import Literal
 
 import msgspec
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.tool_run import ToolRun
 
 from .shipped import shipped
 
+_SLOWER = 0.9
+"""The ratio of copies with peer access to copies without, below which the latter are better."""
+_FORWARDED = (
+    "the CPU forwards peer traffic slowly, or ACS or an IOMMU sends it there; the driver also "
+    "needs Resizable BAR for peers over PCIe"
+)
+_LOOK = (
+    "sudo lspci -vvv | grep ACSCtl  # SrcValid+ ReqRedir+: turn ACS off",
+    "cat /proc/cmdline  # iommu=pt, or no IOMMU",
+    "export NCCL_P2P_DISABLE=1  # until then",
+)
+
 
 class CostlySetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setting of NCCL in settings.yml: the values that cost bandwidth, and where they matter."""
+    """A setting of NCCL in settings.yml: the values (regular expressions) that cost bandwidth, and
+    where they matter."""
 
     name: str
     values: tuple[str, ...]
     effect: str
     why: str
-    where: Literal["", "network", "pcie"] = ""
+    where: Literal["", "host", "network", "pcie"] = ""
+
+
+def is_net(tool: ToolRun) -> bool:
+    """Whether the tool says that ranks exchange over a network."""
+    return any(way.startswith("NET") for way in tool.ways)
+
+
+def is_across(tool: ToolRun) -> bool:
+    """Whether several hosts took part."""
+    return len(tool.hosts) > 1 or (not tool.hosts and is_net(tool))
 
 
 def check_settings(evidence: Evidence) -> Iterator[Finding]:
@@ -36,15 +62,39 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
         return
     applies = {
         "": True,
-        "network": len(tool.hosts) > 1,
+        "host": not is_across(tool),
+        "network": is_across(tool),
         "pcie": not any(one.links for one in evidence.machine.known.accelerators),
     }
     for one in shipped("settings.yml", tuple[CostlySetting, ...]):
-        value = tool.settings.get(one.name)
-        if value in one.values and applies[one.where]:
+        value = tool.settings.get(one.name, "")
+        if re.fullmatch("|".join(one.values), value) and applies[one.where]:
             remedy = (f"unset {one.name}", "# and measure again")
             found = f"it is {value}, so that {one.effect}"
             yield Finding("settings", "warn", one.name, found, one.why, remedy, cells)
+
+
+def check_peers(evidence: Evidence) -> Iterator[Finding]:
+    """Finds copies with peer access that are slower than copies over the host's memory."""
+    if evidence.tool is None:
+        return
+    for ways in ("memcpy", "bidirectional_memcpy"):
+        staged, peers = list[float](), dict[str, float]()
+        for result in evidence.results:
+            for cell in (
+                result.cells if result.benchmark.startswith(f"device_to_device_{ways}") else ()
+            ):
+                if result.benchmark.endswith("_staged"):
+                    staged.append(cell.headline or 0.0)
+                elif cell.headline:
+                    peers[spoken(result, cell)] = cell.headline
+        if peers and staged and median(peers.values()) < _SLOWER * median(staged):
+            found = (
+                f"copies with peer access reach {median(peers.values()) / 1e9:.3g} GB/s, less than "
+                f"the {median(staged) / 1e9:.3g} GB/s of copies over the host's memory"
+            )
+            yield Finding("peers", "warn", "peer access", found, _FORWARDED, _LOOK, tuple(peers))
+            return
 
 
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:

@@ -109,7 +109,8 @@ def _figures(run: Run) -> Iterator[tuple[_Key, tuple[Result, CellResult, float]]
     for result in run.results:
         for cell in result.cells:
             if cell.headline and (cell.bytes or result.size) >= min(_LARGE, result.size):
-                key = (result.benchmark, result.size, *cell.place, str(cell.operation))
+                of = len(cell.transfers), str(cell.operation)
+                key = (result.benchmark, result.size, *cell.place, *of)
                 yield key, (result, cell, cell.headline)
 
 

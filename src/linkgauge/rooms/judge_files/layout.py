@@ -188,7 +188,7 @@ class MachineLayout:
         are unknown, the links between the accelerators show the groups."""
         groups: list[set[int]] = []
         for (a, b), how in self._joins.items():
-            if how in _SWITCHED:
+            if how in _SWITCHED and not self._is_staged(a, b):
                 groups.append({a, b})
         for a, b in combinations(range(len(self._gpus)), 2):
             shared = set(self._gpus[a].above) & set(self._gpus[b].above)
@@ -200,6 +200,14 @@ class MachineLayout:
             joined = [one for one in joined if not one & group]
             joined.append(group.union(*touching))
         return sorted(joined, key=min)
+
+    def _is_staged(self, *places: int) -> bool:
+        """Whether these accelerators only exchange over the host's memory, as nothing else was
+        measured that would show a switch."""
+        kinds = [product_of(self._gpus[place].model) for place in places]
+        is_refused = all(kind is not None and kind.peers == "none" for kind in kinds)
+        told = {"P2P", "peer access"} & self._facts.ways
+        return is_refused and not told and all(one.work is not None for one in self._told)
 
     def _bridge(self, address: str) -> Bridge:
         return self._facts.bridges.get(address, Bridge())
@@ -277,12 +285,17 @@ class MachineLayout:
         return kind, (told or each * 1e9) / 1e9, most, product.reach
 
     def _is_switched(self, counts: Mapping[tuple[int, int], int], most: int) -> bool:
-        """Whether an accelerator has fewer links than direct links to all others need."""
+        """Whether an accelerator has fewer links than direct links to all others need. In a server
+        that usually has switches, links that all lead to one other accelerator lead there through a
+        switch."""
         own: dict[int, int] = {}
         for pair, count in counts.items():
             for place in pair:
                 own[place] = own.get(place, 0) + count
-        return max(own.values(), default=0) > most
+        usual = {product.usual for gpu in self._gpus if (product := product_of(gpu.model))}
+        return max(own.values(), default=0) > most or (
+            usual == {"switch"} and {*counts.values()} == {most}
+        )
 
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         """Yields the pairs and links of the product's usual server, for accelerators without known

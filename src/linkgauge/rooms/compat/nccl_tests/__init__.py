@@ -20,7 +20,9 @@ from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_
 from linkgauge.cli.tool_options import UsageError
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.judge.verdict import judge
+from linkgauge.machine.environment import needed
 from linkgauge.machine.processes.launch import launched
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.documents.result import CellResult, Run, exit_code
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.hardware.machine import Device
@@ -34,6 +36,7 @@ from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created, is_json
 from .options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
+from .rccl_report import write_report
 from .text import (
     Body,
     Each,
@@ -114,6 +117,8 @@ class _Test:
             self._split = None
         if where.backend is None and where.simulation is None and not several:
             where = replace(where, backend="cuda")
+        if where.simulation is None:
+            _set_environment(self._program)
         with opened(where, _settings(options), several=several, across=_NAMES) as context:
             return self._measure(context)
 
@@ -137,7 +142,11 @@ class _Test:
         self._limit(context.devices)
         show(columns(self._options))
         table = _PrintedTable(self._program, self._options, context, copy)
-        self._measure_parts(context, table)
+        with ExitStack() as held:
+            if self._options.format and self._options.report and not launched().rank:
+                write_report(self._options, ranks, ())  # first: it may not be writable
+                held.callback(write_report, self._options, ranks, table.shown)
+            self._measure_parts(context, table)
         return self._conclude(table, copy)
 
     def _copy(self, library: int | None) -> JsonCopy:
@@ -182,6 +191,18 @@ class _Test:
             _raise_alarm(table.run)
         too_low = least is not None and table.mean < least * 0.9
         return 1 if table.code in (0, 1) and (table.wrong or too_low) else table.code
+
+
+def _set_environment(program: str) -> None:
+    """Sets the variables that this machine needs, and says so in one line. As in nccl-tests, NCCL
+    decides on NVLS itself, also in a guest."""
+    wanted = needed(ROOT, os.environ)
+    if "NCCL_NVLS_ENABLE" in wanted:
+        wanted["NCCL_NVLS_ENABLE"] = "2"  # NCCL's default
+    if wanted:
+        os.environ.update(wanted)
+        said = " ".join(f"{name}={value}" for name, value in wanted.items())
+        _complain(f"{program}: unlike nccl-tests, sets {said} (docs/as.md)")
 
 
 def _raise_alarm(run: Run | None) -> None:
@@ -274,6 +295,7 @@ class _PrintedTable(Quiet):
         self._bodies: dict[Line, dict[int, Body]] = {}
         self._rates: list[float] = []
         self._runs: list[Run] = []
+        self.shown: list[tuple[Line, tuple[Body, Body]]] = []
         self._said: set[object] = set()
         """Notes that were printed. A program with many types and operations prints each note
         once."""
@@ -368,4 +390,5 @@ class _PrintedTable(Quiet):
         self.wrong += sum(bool(body.wrong) for body in bodies)
         now = datetime.now().astimezone() if self._options.timestamps else None
         print(row(line, bodies, now), flush=True)
+        self.shown.append((line, bodies))
         self._copy.line(line, bodies, self._options.iterations)

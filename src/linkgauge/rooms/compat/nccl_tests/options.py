@@ -138,7 +138,10 @@ OPTIONS = (
         "-R,--local_register <0/1/2>", "register buffers: local (1) or symmetric (2)", int_of,
         "registered", 0, 2,
     ),
-    ToolOption("-x,--cta_policy <0/1/2>", "not supported", int_of),
+    ToolOption("-x,--cta_policy <0/1/2>", "not supported; with -Z a file, as in rccl-tests", str),
+    ToolOption("-Z,--rccl_output_format <csv/json>", "of rccl-tests: all lines in "
+               "the file of -x, --output_file or -X", str, "format"),
+    ToolOption("-X,--rccl_output_file <file>", "the file of -Z", str, "report"),
     ToolOption("-D,--device_implementation <implementation number>", "not supported", int_of),
     ToolOption("-V,--device_cta_count <number>", "of device implementations", int_of),
     ToolOption("-M,--memory <0/1>", "not supported", int_of),
@@ -183,6 +186,8 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
     graphs: int = 0
     timestamps: bool = False
     output: str | None = None
+    format: str | None = None
+    report: str | None = None
     average: int = 1
     registered: int = 0
     timing: int = 0
@@ -263,8 +268,6 @@ class _Reader:
             raise Unable(f"-{letter}: {_UNABLE[letter]}")
         if letter == "M" and value:
             self.say("-M: linkgauge does not report the memory used")
-        if letter == "x" and int_of(written) >= 0:
-            self.say("-x: the library chooses its CTA policy itself")
         if letter == "V" and not 0 < int_of(written) <= 128:
             self._said.append(
                 "device_cta_count (-V) must be positive and less than 128, got "
@@ -278,6 +281,7 @@ class _Reader:
             raise Rejected(
                 f"invalid sizes for 'minbytes' and 'maxbytes': {options.least} > {options.most}"
             )
+        self._check_report(options)
         device = self._values.get("device_implementation", 0)
         if device > 0 and options.registered != 2:
             raise Rejected(
@@ -291,6 +295,18 @@ class _Reader:
         _check_counts(options)
         self._tell_differences(options)
         return self._options()
+
+    def _check_report(self, options: NcclOptions) -> None:
+        """Takes the file of -Z from the option that rccl-tests has for it. nccl-tests has another
+        meaning for most of them."""
+        policy = self._values.pop("cta_policy", None)
+        if options.format is None:
+            if policy is not None and int_of(policy) >= 0:
+                self.say("-x: the library chooses its CTA policy itself")
+        elif options.format not in ("csv", "json"):
+            raise Rejected(f"Invalid --rccl_output_format: {options.format}")
+        elif options.report is None:
+            self._values["report"] = policy or self._values.pop("output", None)
 
     def _check_single_iterations(self, options: NcclOptions) -> None:
         def disable(field: str, why: str) -> None:

@@ -111,7 +111,11 @@ def _peers(
 
 _RUNS = re.compile(r"\s*Device (\d{1,3}): (.{1,100})")
 _WAY = re.compile(r"\s*(Host|Device) to (Host|Device) Bandwidth, (\d+) Device")
-_IS_ONE = re.compile(r"CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
+_IS_ONE = re.compile(r"\[CUDA Bandwidth Test|bandwidthTest-|(?:Host|Device) Bandwidth, \d+ Device")
+_PAGEABLE = (
+    "copies of PAGEABLE memory, which the driver moves through a buffer of its own: "
+    "--memory=pinned measures the link"
+)
 _KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
 _CSV = re.compile(
     r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = (\d{1,14}(?:\.\d{0,9})?)"
@@ -127,7 +131,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
     if not any(_IS_ONE.search(line) for line in lines):
         return None
     gpus, used, figures = dict[int, ToldGpu](), set[int](), list[ToldFigure]()
-    way, pinned, unit = "", True, _GB
+    way, pinned, unit, failed = "", True, _GB, tuple[str, ...]()
     for number, line in enumerate(lines):
         used.add(number)
         if match := _RUNS.match(line):
@@ -136,6 +140,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             way = _WAYS.get(f"{match[1][0]}2{match[2][0]}", _LOCAL) if match[3] == "1" else ""
         elif match := _KIND.match(line):
             pinned = match[1] == "PINNED"
+            failed = failed if pinned else (_PAGEABLE,)
         elif match := _CSV.search(line):
             scale = _GB if match[4] == "GB" else _GB / 1000
             figures += _bandwidth(
@@ -147,7 +152,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             figures += _bandwidth(way, pinned, words[1], words[0], unit)
         else:
             used.discard(number)
-    log = Log("bandwidthTest", tuple(figures))
+    log = Log("bandwidthTest", tuple(figures), failed=failed)
     return Found((log,), Facts(gpus=gpus), frozenset(used))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
@@ -119,4 +120,28 @@ def _hypervisor(lines: Sequence[str]) -> Found | None:
     return None
 
 
-read = together(_lscpu, _numactl, _lstopo, _hypervisor)
+_SPEEDS = {
+    "ate:": (re.compile(r"^\s*[Rr]ate:\s+(\d{1,3})(?: Gb/sec.*)?$"), 1.0),
+    "Speed:": (re.compile(r"^\s*Speed: (\d{4,6})Mb/s"), 1e-3),
+    "<net": (re.compile(r'<net name=[^>]{1,60} speed="(\d{4,6})"'), 1e-3),
+    "NET[": (re.compile(r"\bNET\[(\d{1,3}\.\d)\]"), 8.0),
+}
+"""What lines on a network adapter contain, how they give its speed, and the Gb/s of their unit."""
+
+
+def _adapters(lines: Sequence[str]) -> Found | None:
+    """Reads the speed of network adapters, as ibstat, ibstatus, ethtool and NCCL's topology have
+    it. The most frequent speed counts."""
+    found = {
+        number: round(float(match[1]) * unit)
+        for number, line in enumerate(lines)
+        for part, (pattern, unit) in _SPEEDS.items()
+        if part in line and (match := pattern.search(line))
+    }
+    if not found:
+        return None
+    speed, _ = Counter(found.values()).most_common(1)[0]
+    return Found(facts=Facts(settings={"adapter Gb/s": str(speed)}), lines=frozenset(found))
+
+
+read = together(_lscpu, _numactl, _lstopo, _hypervisor, _adapters)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.model.operations.operation import ArrayOperation
+from linkgauge.model.operations.operation import PRIMES, ArrayOperation
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY, RATE, STREAM
 
@@ -21,6 +21,7 @@ _MLC = re.compile(r"Intel\(R\) Memory Latency Checker - v(\S{1,20})")
 _MLC_RATE = re.compile(rf"\s*(ALL Reads|\d:\d Reads-Writes|Stream-triad like)\s*:\s+({_RATE})")
 _SYSBENCH = re.compile(r"\s*events per second:\s+(\d{1,14}(?:\.\d{0,9})?)")
 _THREADS = re.compile(r"\s*Number of threads: (\d{1,5})")
+_LIMIT = re.compile(r"\s*Prime numbers limit: (\d{1,9})")
 _KINDS: dict[str, ArrayOperation] = {
     "Copy": "stream-copy", "Scale": "stream-scale", "Add": "stream-add", "Triad": "stream-triad",
 }  # fmt: skip
@@ -83,11 +84,16 @@ def _sysbench(lines: Sequence[str]) -> Found | None:
     ):
         return None
     threads = next((int(m[1]) for line in lines if (m := _THREADS.match(line))), 1)
+    limits = (int(m[1]) for line in lines if (m := _LIMIT.match(line)))
+    asked = next(limits, 10_000)
+    searches = {most: operation for operation, most in PRIMES.items()}
+    if asked not in searches:
+        return None
     name = "cpu_primes_single" if threads == 1 else "cpu_primes_all"
-    work = f"host:0 -> host:0 by cpu*{max(threads, 1)}"
+    work = f"null -> null by host:0.cpu*{max(threads, 1)}"
     figures = [
         ToldFigure(name, "all", str(threads), float(match[1]), 1,
-             host=HostFigure(work, RATE.symbol, operation="primes"))
+             host=HostFigure(work, RATE.symbol, operation=searches[asked]))
         for match in rates.values()
     ]  # fmt: skip
     return found_figures("sysbench cpu", figures, rates)

@@ -35,7 +35,7 @@ _HEAD = re.compile(r"#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
 _DEBUG = re.compile(
-    r"(?:\S{1,80}:\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
+    r"(?:(\S{1,80}):\d+:\d+ )?(?:\[\d+\] )?(?:\S{1,200}\.(?:cc|cpp|h):\d+ )?"
     r"[NR]CCL (?:INFO|WARN|TRACE|ABORT)"
 )
 _SET = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{2,40}) set (?:by environment )?to (\S{1,80})")
@@ -44,9 +44,14 @@ _COMMAND = re.compile(
 )
 _GIVEN = re.compile(r"\b((?:NCCL|RCCL)_[A-Z0-9_]{2,40})=([\w.:,]{1,80})")
 _VIA = re.compile(r"via (SHM|P2P|NET/[A-Za-z]+)(?:/\d+)?(/GDRDMA)?")
-_OTHERWISE = {"via direct shared memory": "SHM", "Using network Socket": "NET/Socket"}
+_OTHERWISE = {
+    "via direct shared memory": "SHM",
+    "Using network Socket": "NET/Socket",
+    "P2P is disabled between": "P2P disabled",
+    "NVLS multicast support is not available": "no NVLS",
+}
 _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
-_WARNS = re.compile(r"NCCL WARN (Missing .{10,160})")
+_WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
 class _Line(NamedTuple):
@@ -63,15 +68,17 @@ def read(lines: Sequence[str]) -> Found | None:
     heads = [number for number, line in enumerate(lines) if _HEAD.search(line)]
     if not heads:  # cut off: the table begins with its first row
         heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
-    debug = [number for number, line in enumerate(lines) if _DEBUG.match(line)]
+    debug = {n: match[1] for n, line in enumerate(lines) if (match := _DEBUG.match(line))}
     ranks = {n: match for n, line in enumerate(lines) if (match := _RANK.search(line))}
     if not heads and not ranks and not debug:
         return None
     known = {*heads, *ranks, *debug}
-    facts = _facts(lines, ranks.values(), debug)
+    facts = _facts(lines, ranks.values(), list(debug))
     figures, failed, used = _tables(lines, heads, list(ranks))
     known |= used
     hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
+    if not hosts and len(said := dict.fromkeys(filter(None, debug.values()))) > 1:
+        hosts = tuple(said)  # one alone may be the host whose lines were kept
     version = next((found for line in lines if (found := _version(line))), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
     logs = (Log(tool, tuple(figures), version, hosts, tuple(failed)),) if heads or ranks else ()

@@ -21,8 +21,13 @@ _TEST = re.compile(
     r"(BW|Bidirectional BW|Latency)[ _]Test",
     re.IGNORECASE,
 )
-_HEAD = re.compile(r"\s*#bytes(\s+#iterations)?\s+((?:BW |t_|MsgRate).*)")
-_SET = re.compile(r"Picking device No\. (\d{1,3})|\s*Mtu\s*: (\d{2,5})\[B\]")
+_HEAD = re.compile(r"\s*#bytes(\s+#?iterations)?\s+((?:BW |t_|MsgRate).*)")
+_SET = {
+    "CUDA device": re.compile(r"Picking device No\. (\d{1,3})"),
+    "Mtu": re.compile(r"\s*Mtu\s*: (\d{2,5})\[B\]"),
+    "qps": re.compile(r"\s*Number of qps\s*: (\d{1,5})"),
+}
+_BUFFERS = re.compile(r"#.* Buffer on \w+ \((\w)\) and Receive Buffer on \w+ \((\w)\)")
 _SUM = re.compile(
     r"\[\s*(SUM|\d{1,4})\]\s+0\.00-\s*[\d.]{1,12}\s+sec\s+\S+ \S?Bytes\s+"
     r"([\d.]{1,14}) ([KMGT]?)bits/sec.*receiver"
@@ -62,8 +67,8 @@ def _perftest(lines: Sequence[str]) -> Found | None:
         elif head and len(words) >= 3 + skip and None not in map(number_of, words[: 3 + skip]):
             row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
             figures += _perftest_row(name, head, row, unit)
-        elif match := _SET.match(line):
-            settings["CUDA device" if match[1] else "Mtu"] = (match[1] or match[2]).strip()
+        elif said := {name: match[1] for name, of in _SET.items() if (match := of.match(line))}:
+            settings |= said
         else:
             continue
         used.add(number)
@@ -137,6 +142,7 @@ def _iperf3_text(lines: Sequence[str]) -> Found | None:
 
 def _osu(lines: Sequence[str]) -> Found | None:
     figures, used, kind, version = list[ToldFigure](), set[int](), "", None
+    buffers = next((match for line in lines if (match := _BUFFERS.match(line))), None)
     for number, line in enumerate(lines):
         words = line.split()
         if match := _OSU.match(line):
@@ -151,7 +157,8 @@ def _osu(lines: Sequence[str]) -> Found | None:
         elif not (kind and line.startswith("#")):
             continue
         used.add(number)
-    return found_figures("OSU micro-benchmarks", figures, used, version)
+    facts = Facts(settings={"buffers": f"{buffers[1]} {buffers[2]}"} if buffers else {})
+    return found_figures("OSU micro-benchmarks", figures, used, version, facts)
 
 
 read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

@@ -78,10 +78,9 @@ def _tests(lines: Sequence[str]) -> tuple[list[ToldFigure], set[int], list[str]]
             else:
                 waiting.append((line, grid))
             number = max(grid.lines)
-        elif match := re.match(r"\s*Waiving (\w{4,80})\.", line):
-            failed.append(
-                f"{match[1]} was waived: GPUs reach no peers, or the test needs more of them"
-            )
+        elif match := re.match(r"\s*(?:Waiving (\w{4,80})\.|Waived[:.]?\s*$)", line):
+            what = match[1] or name
+            failed.append(f"{what} was waived: GPUs reach no peers, or the test needs more of them")
             used.add(number)
         elif name and re.match(r"\s*(?:Error|ERROR|ASSERT|Invalid value|Failed)\b", line):
             failed.append(f"{name}: {line.strip()[:160]}")

@@ -21,6 +21,13 @@ _GPU = re.compile(r"GPU(\d{1,3})")
 _LEGEND = re.compile(
     r"\s*(?:Legend:|(?:X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV#)\s+= |NIC Legend:|NIC\d+: \S+$)"
 )
+_REFUSED = {
+    "CNS": "the chipset does not support it",
+    "GNS": "the GPUs do not support it",
+    "TNS": "the topology does not support it",
+    "NS": "not supported",
+    "DR": "disabled by a key of the driver",
+}
 _CSV = re.compile(r"\s*(\d{1,3}), ([A-Z][^,]{3,80}), ([0-9A-Fa-f:.]{12,18})\s*(?:,|$)")
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
 _LINK = re.compile(r"\s*Link (\d{1,2}): (?:(\d{1,14}(?:\.\d{0,9})?) GB/s|(<inactive>|inactive))")
@@ -65,6 +72,19 @@ def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
     return Found(facts=facts, lines=frozenset(used))
 
 
+def _peers(lines: Sequence[str]) -> Found | None:
+    """Reads `topo -p2p`: whether the driver lets GPUs copy to each other."""
+    rows = {n: words_of(line) for n, line in enumerate(lines) if _GPU.match(line.strip())}
+    known = {"X", "OK", "U", *_REFUSED}
+    said = {n: {*row[1:]} for n, row in rows.items() if {"X"} < {*row[1:]} <= known}
+    how = set().union(*said.values())
+    if not said:
+        return None
+    warnings = {f"no peer access, {why}" for name, why in _REFUSED.items() if name in how}
+    ways = frozenset(["peer access"] if how == {"X", "OK"} else [])
+    return Found(facts=Facts(ways=ways, warnings=frozenset(warnings)), lines=frozenset(said))
+
+
 def _joins(
     own: int, names: Sequence[str], row: Sequence[str]
 ) -> Iterator[tuple[tuple[int, int], str]]:
@@ -91,6 +111,7 @@ def _cpus(text: str) -> int | None:
 def _links(lines: Sequence[str]) -> Found | None:
     """Reads `nvlink -s` and `nvlink -L`."""
     gpus, used, own = dict[int, ToldGpu](), set[int](), None
+    down = dict[int, int]()
     for number, line in enumerate(lines):
         if match := _LISTED.match(line):
             own = int(match[1])
@@ -98,6 +119,7 @@ def _links(lines: Sequence[str]) -> Found | None:
         elif own is not None and (match := _LINK.match(line)):
             before = gpus[own]
             up = match[2] is not None
+            down[own] = down.get(own, 0) + (not up)
             gpus[own] = replace(
                 before,
                 links=(before.links or 0) + up,
@@ -107,7 +129,10 @@ def _links(lines: Sequence[str]) -> Found | None:
             own = own if line.strip() else None
             continue
         used.add(number)
-    return Found(facts=Facts(gpus=gpus), lines=frozenset(used)) if gpus else None
+    some = {n for n, count in down.items() if count and gpus[n].links}
+    warnings = {f"GPU {n}: {down[n]} of {down[n] + (gpus[n].links or 0)} links down" for n in some}
+    facts = Facts(gpus=gpus, warnings=frozenset(warnings))
+    return Found(facts=facts, lines=frozenset(used)) if gpus else None
 
 
 def _csv(lines: Sequence[str]) -> Found | None:
@@ -148,12 +173,16 @@ def _query(lines: Sequence[str]) -> Found | None:
     if not starts:
         return None
     gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
+    warnings = set[str]()
     for index, start in enumerate(starts):
         end = starts[index + 1] if index + 1 < len(starts) else len(lines)
         fields, last = _fields(lines, start, end)
         used |= set(range(start, last))
         gpus[index] = _described(fields, lines[start])
-    return Found(facts=Facts(gpus=gpus), lines=frozenset(used))
+        if (state := fields.get("Fabric/State", "N/A")) not in ("N/A", "Completed"):
+            warnings.add(f"NVLink's fabric is {state}, not Completed: does the fabric manager run?")
+    facts = Facts(gpus=gpus, warnings=frozenset(warnings))
+    return Found(facts=facts, lines=frozenset(used))
 
 
 def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str], int]:
@@ -205,4 +234,4 @@ def _mebibytes(text: Any) -> int | None:
     return int(match[1]) << 20 if match and int(match[1]) else None
 
 
-read = together(_topology, _links, _query, _csv, _screen)
+read = together(_topology, _peers, _links, _query, _csv, _screen)

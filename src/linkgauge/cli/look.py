@@ -1,0 +1,71 @@
+"""Implements `linkgauge` without a command: a look at this machine that takes two seconds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from linkgauge.report.formats import GLANCE
+
+if TYPE_CHECKING:
+    from linkgauge.engine.plan import Plan
+    from linkgauge.report.formats import Format
+    from linkgauge.report.words.remedies import Command
+
+SECONDS = 1.2
+"""The seconds in which a backend must open. With the start of the processes, it takes two."""
+PROFILE = "quick"
+_EXAMPLE = "dgx-h200-8"
+
+
+def look(form: Format) -> int:
+    """Shows this machine, what can be measured on it, and the commands that fit."""
+    from linkgauge.engine.workers.process import WorkerProcess
+
+    with closing(WorkerProcess()) as first:  # it loads while the rest of this process loads
+        from linkgauge.engine.controller import Observer
+        from linkgauge.engine.plan import most_seconds
+        from linkgauge.engine.profiles import PROFILES
+        from linkgauge.engine.request import RunRequest
+        from linkgauge.engine.session import opened
+        from linkgauge.report.sections.glance import Glance
+
+        settings = PROFILES[PROFILE]
+        with opened(RunRequest(settings=settings, profile=PROFILE), first, SECONDS) as session:
+            machine, plan = session.machine, session.plan(Observer())
+        reached = any(not device.is_cpu for device in machine.all_devices)
+        seconds = most_seconds(plan, settings) or 0.0
+        form.write(GLANCE, Glance(machine, _figures(plan), seconds, _fitting(devices=reached)))
+    return 0
+
+
+def _figures(plan: Plan) -> dict[str, int]:
+    """Returns the number of cells that can be measured, by what they measure."""
+    from linkgauge.benchmarks.catalog import GROUPS
+    from linkgauge.engine.plan import able
+
+    counts = Counter(sheet.benchmark for sheet, _ in able(plan))
+    sums = {what: sum(counts[row.name] for row in rows) for what, rows in GROUPS.items()}
+    return {what: count for what, count in sums.items() if count}
+
+
+def _fitting(*, devices: bool) -> list[Command]:
+    """Returns the three commands that fit: to look at this machine's latest run or to measure, then
+    to see whether the machine is in order. Without a device, the last one shows a simulated machine
+    with several."""
+    from linkgauge.report.words.remedies import Command
+    from linkgauge.report.words.sentences import program
+
+    from .doctor import look_at_a_run
+
+    first = look_at_a_run()
+    measures = Command((program(), "run", "--profile", PROFILE), "measure all of this")
+    judges = Command((program(), "doctor"), "what is wrong with the setup, and how to fix it")
+    checks = Command((program(), "check", "--under", "60s"), "is this machine fit for work?")
+    shows = Command(
+        (program(), "run", "--machine", _EXAMPLE, "--profile", PROFILE),
+        "how it looks with eight GPUs (SIMULATED)",
+    )
+    begun = [first, measures] if first.comment else [measures, judges]
+    return [*begun, checks if devices else shows]

@@ -1,0 +1,49 @@
+"""Implements `--change` of `linkgauge run`: measures the simulated machine with and without the
+change, and says what the change makes faster or slower."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from linkgauge.engine.controller import Observer
+from linkgauge.engine.ranks.opening import opened
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.workers.process import WorkerProcess
+from linkgauge.model.documents.result import Run
+from linkgauge.model.settings import Simulation
+from linkgauge.report.console import make_console
+from linkgauge.report.keeping import Display
+from linkgauge.report.live import LiveReport
+from linkgauge.report.render.terminal import print_blocks
+from linkgauge.report.sections.what_if import what_if_blocks
+
+from . import requests
+
+
+def carry_out(
+    request: RunRequest,
+    unchanged: Simulation,
+    display: Display,
+    first: WorkerProcess | None,
+) -> int:
+    """Measures the request as usual, then the `unchanged` machine, and shows the differences. They
+    go to stderr if the run goes to stdout as a document. Returns the exit code of the run."""
+    console = make_console(stderr=display.format.is_document)
+    changed = list[Run]()
+
+    with opened(request, first) as session, LiveReport(requests.keeper_of(display)) as report:
+
+        def conclude(run: Run, folder: Path | None) -> int:
+            changed.append(run)
+            return report.conclude(run, folder)
+
+        plan = requests.planned(session, report, display)
+        code = requests.concluded(session, plan, report, report.keeper, conclude)
+    settings = replace(request.settings, simulation=unchanged, soak=None)
+    with opened(replace(request, settings=settings, out=None)) as session:
+        before = session.measure(session.plan(Observer()), Observer())
+    console.print()
+    print_blocks(console, what_if_blocks(before, changed[0]))
+    return code

@@ -1,0 +1,77 @@
+"""Shows what `linkgauge` without a command says: this machine, what can be measured on it, and the
+commands that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from linkgauge.model.hardware.machine import Machine
+from linkgauge.model.units import approximate_size, count_of
+from linkgauge.report.blocks import Block, Column, Entry, Prose, Span, line, plain
+from linkgauge.report.files import json_document
+from linkgauge.report.results import table
+from linkgauge.report.words.remedies import Command
+from linkgauge.report.words.subjects import Subject, spans, subjects
+
+from .machine import machine_heading
+
+
+class Glance(NamedTuple):
+    """A first look at a machine. `figures` has the number of cells that the quick profile measures,
+    by what they measure, and `seconds` the most time that they take. `commands` fit this machine;
+    the first comes first."""
+
+    machine: Machine
+    figures: Mapping[str, int]
+    seconds: float
+    commands: Sequence[Command]
+
+
+def accelerators_of(machine: Machine) -> list[Subject]:
+    """Returns the accelerators, without processors that OpenCL shows as devices."""
+    cpus = {one.memory for one in machine.all_devices if one.is_cpu}
+    return [one for one in subjects(machine) if one.label not in cpus]
+
+
+def glance_blocks(glance: Glance) -> Iterator[Block]:
+    machine = glance.machine
+    yield Prose([*machine_heading(machine), *_memories(machine)])
+    rows = [(what, str(count)) for what, count in glance.figures.items()]
+    time = f"at most about {glance.seconds:.0f} s"
+    found = table("Can be measured here", ("", Column("figures", True)), rows)
+    yield found._replace(lines=[plain(f"{sum(glance.figures.values())} figures, {time}", "dim")])
+    steps = [(Entry(one.line, tone="strong"), one.comment) for one in glance.commands]
+    yield table("Type next", ("", ""), steps)
+    yield Prose([line(Span("linkgauge --help", "strong"), " lists all commands")])
+
+
+def _memories(machine: Machine) -> Iterator[tuple[Span, ...]]:
+    size = machine.host.memory_total
+    nodes = count_of(len(machine.host.nodes), "NUMA node")
+    yield plain(f"{nodes}, {'unknown' if size is None else approximate_size(size)} of memory")
+    alike: dict[str, list[str]] = {}
+    for one in accelerators_of(machine):
+        alike.setdefault(one.model or "accelerator", []).append(one.label)
+    for model, labels in alike.items():
+        yield plain(f"{len(labels)} × {model} ({spans(labels)})")
+    reached = any(not one.is_cpu for one in machine.all_devices)
+    for name, why in {} if reached else machine.unavailable.items():
+        yield line(Span(f"{name}: none", "warn"), f": {why}")
+
+
+def glance_document(glance: Glance) -> str:
+    machine = glance.machine
+    return json_document({
+        "schema": "linkgauge.glance/1",
+        "host": machine.host.hostname,
+        "accelerators": [
+            {"name": one.label, "model": one.model} for one in accelerators_of(machine)
+        ],
+        "unavailable": machine.unavailable,
+        "figures": glance.figures,
+        "most_seconds": glance.seconds,
+        "commands": [
+            {"command": one.line, "purpose": one.comment} for one in glance.commands
+        ],
+    })  # fmt: skip

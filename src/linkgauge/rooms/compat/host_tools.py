@@ -1,0 +1,233 @@
+"""Runs STREAM 5.10 and `sysbench cpu run` of sysbench 1.0.20, which measure this machine's CPUs.
+
+Sources: stream.c of STREAM 5.10, and src/sysbench.c of sysbench. linkgauge times no single event of
+sysbench, so the least and the largest are N/A, and percentiles are off as with `--percentile=0`."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+import linkgauge
+from linkgauge.benchmarks.memory_stream import array_work
+from linkgauge.cli.tool import Where, helpful, opened, show
+from linkgauge.cli.tool_options import Parser, ToolOption, UsageError, digits, whole
+from linkgauge.model.counters import ThreadSteps
+from linkgauge.model.documents.result import CellResult
+from linkgauge.model.hardware.machine import Node
+from linkgauge.model.memory import NULL, host
+from linkgauge.model.operations.operation import ARRAYS, PRIMES, ArrayOperation
+from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Engine, Report, Transfer
+from linkgauge.model.units import RATE, STREAM
+
+from .copy_cells import NONE, Meter, shown
+
+Work = Callable[[Node, int], Transfer]
+
+
+def _measured(
+    where: Where, settings: Settings, count: int | None, works: Mapping[Any, Work]
+) -> tuple[list[CellResult], int, int]:
+    """Measures operations by so many threads, or by all CPUs. Returns the results, the number of
+    threads, and the exit code. Raises UsageError if there are too few CPUs."""
+    with opened(replace(where, backend="host"), settings) as context:
+        nodes = [node for node in context.machine.host.nodes if node.cpus]
+        most = sum(len(node.cpus) for node in nodes)
+        count = most if count is None else count
+        if not 0 < count <= most:
+            raise UsageError(f"{count} threads: give 1 to {most}, the CPUs of this process")
+        placed = [*_placed(nodes, count)]
+        gauge, cells = Meter(context), list[CellResult]()
+        for operation, work in works.items():
+            transfers = [work(node, own) for node, own in placed]
+            several = Report.TOTAL if len(transfers) > 1 else Report.FIRST
+            figure = (STREAM, several) if operation in ARRAYS else (RATE, Report.RATE)
+            cells += gauge.measure([transfers], operation, figure=figure)
+        return cells, count, gauge.exit_code
+
+
+def _placed(nodes: Sequence[Node], count: int) -> Iterator[tuple[Node, int]]:
+    for node in nodes:
+        if own := min(count, len(node.cpus)):
+            yield node, own
+        count -= own
+
+
+# STREAM.
+
+
+STREAM_HELP = """\
+Usage: stream [-DSTREAM_ARRAY_SIZE=N] [-DNTIMES=N]
+
+Measures the memory bandwidth of all CPUs, or of OMP_NUM_THREADS threads. STREAM takes both values
+when it is compiled: the elements of an array (10000000), and how often each kernel runs (10)."""
+_STREAM_OPTIONS = (
+    ToolOption("-DSTREAM_ARRAY_SIZE N", read=whole, field="elements", least=1024),
+    ToolOption("-DNTIMES N", read=whole, field="times", least=2),
+)
+_KERNELS: tuple[ArrayOperation, ...] = ("stream-copy", "stream-scale", "stream-add", "stream-triad")
+_BYTES = 8
+_ARRAYS = {"copy": "c", "scale": "b", "add": "c", "triad": "a"}
+"""The array of stream.c that each kernel writes."""
+_MI, _GI = 1 << 20, 1 << 30
+_LINE = "-" * 61
+_STREAM_HEAD = f"""\
+{_LINE}
+STREAM version $Revision: 5.10 $
+{_LINE}
+This system uses 8 bytes per array element.
+{_LINE}
+Array size = {{elements}} (elements), Offset = 0 (elements)
+Memory per array = {{mib:.1f}} MiB (= {{gib:.1f}} GiB).
+Total memory required = {{all_mib:.1f}} MiB (= {{all_gib:.1f}} GiB).
+Each kernel will be executed {{times}} times.
+ The *best* time for each kernel (excluding the first iteration)
+ will be used to compute the reported bandwidth.
+{_LINE}
+Number of Threads requested = {{threads}}
+Number of Threads counted = {{threads}}
+{_LINE}
+Your clock granularity/precision appears to be 1 microseconds.
+Each test below will take on the order of {{took}} microseconds.
+   (= {{took}} clock ticks)
+Increase the size of the arrays if this shows that
+you are not getting at least 20 clock ticks per test.
+{_LINE}
+WARNING -- The above is only a rough guideline.
+For best results, please be sure you know the
+precision of your system timer.
+{_LINE}
+Function    Best Rate MB/s  Avg time     Min time     Max time"""
+
+
+@helpful(STREAM_HELP)
+def run_stream(arguments: Sequence[str], where: Where) -> int:
+    """Carries out STREAM: measures its four kernels, and prints its output."""
+    given = {"elements": 10_000_000, "times": 10} | Parser(_STREAM_OPTIONS).given(arguments)
+    elements, times, size = given["elements"], given["times"], 8 * given["elements"]
+    works = {name: _array_work(name) for name in _KERNELS}
+    settings = Settings(sizes=(size,), samples=times - 1, loops=1)
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    cells, threads, code = _measured(where, settings, digits(asked), works)
+    seconds = [[size * ARRAYS[cell.does.name].counted / rate for rate in cell.samples]
+               for cell in cells]  # fmt: skip
+    sums = {
+        "mib": size / _MI,
+        "gib": size / _GI,
+        "all_mib": 3 * size / _MI,
+        "all_gib": 3 * size / _GI,
+    }
+    took = round(min(seconds[0], default=0.0) * 1e6)
+    print(_STREAM_HEAD.format(elements=elements, times=times, threads=threads, took=took, **sums))
+    show(map(_stream_line, cells, seconds), [_LINE], _validation(cells), [_LINE])
+    return code
+
+
+def _array_work(name: ArrayOperation) -> Work:
+    return lambda node, own: array_work(ARRAYS[name].kind, node, node, own)
+
+
+def _stream_line(cell: CellResult, seconds: Sequence[float]) -> str:
+    label = f"{ARRAYS[cell.does.name].kind.title()}:"
+    rate = max(cell.samples) / 1e6 if seconds else None
+    times = (statistics.fmean(seconds), min(seconds), max(seconds)) if seconds else (None,) * 3
+    shown_times = "".join(f"  {shown(one, '11.6f'):>11}" for one in times)
+    return f"{label:<11}{shown(rate, '12.1f'):>12}{shown_times}"
+
+
+def _validation(cells: Sequence[CellResult]) -> Iterator[str]:
+    """Yields whether the arrays are right. Nothing is known of kernels that were not measured."""
+    for cell in cells:
+        if cell.status == "fail":
+            array = _ARRAYS[ARRAYS[cell.does.name].kind]
+            yield f"Failed Validation on array {array}[], AvgRelAbsErr > epsilon (1.000000e-13)"
+    if all(cell.status == "pass" for cell in cells):
+        yield "Solution Validates: avg error less than 1.000000e-13 on all three arrays"
+
+
+# sysbench cpu.
+
+
+SYSBENCH = "sysbench 1.0.20"
+SYSBENCH_HELP = """\
+Usage: sysbench cpu [--threads=N] [--time=SECONDS] [--cpu-max-prime=10000|20000] run
+
+An event is a search for all prime numbers up to the limit."""
+_SYSBENCH_OPTIONS = (
+    ToolOption("--threads, --num-threads N", read=whole, field="threads", least=1),
+    ToolOption("--time, --max-time SECONDS", read=whole, field="time", least=1),
+    ToolOption("--events, --max-requests N", read=whole, field="events"),
+    ToolOption("--cpu-max-prime N", read=whole),
+    ToolOption("--percentile N", read=whole),
+    ToolOption("--test NAME", read=str),
+    ToolOption("--version"),
+)
+_SYSBENCH_TEXT = """\
+
+CPU speed:
+    events per second: {rate:8.2f}
+
+General statistics:
+    total time:                          {total:.4f}s
+    total number of events:              {events}
+
+Latency (ms):
+         min: {none:>39}
+         avg: {mean:39.2f}
+         max: {none:>39}
+         percentile stats:               disabled
+         sum: {sum:39.2f}
+
+Threads fairness:
+    events (avg/stddev):           {events_each:.4f}/{events_off:3.2f}
+    execution time (avg/stddev):   {time_each:.4f}/{time_off:3.2f}
+"""
+
+
+@helpful(SYSBENCH_HELP)
+def run_sysbench(arguments: Sequence[str], where: Where) -> int:
+    """Carries out `sysbench cpu run`: measures, and prints its output."""
+    words = [word for word in arguments if not word.startswith("-")]
+    options = [word for word in arguments if word.startswith("-")]
+    given = Parser(_SYSBENCH_OPTIONS).given(options)
+    if given.get("version"):
+        print(SYSBENCH)
+        return 0
+    if [given.get("test", "cpu"), *words[-1:]] != ["cpu", "run"] or words[:-1] not in ([], ["cpu"]):
+        raise UsageError(f"{' '.join(arguments)}: of sysbench, only `cpu run` is measured")
+    threads, limit = given.get("threads", 1), given.get("cpu_max_prime", 10_000)
+    known = {most: name for name, most in PRIMES.items()}
+    if limit not in known:
+        raise UsageError(f"--cpu-max-prime {limit}: give {' or '.join(map(str, known))}")
+    if given.get("events"):
+        print(f"{where.name}: --events: the time alone limits it", file=sys.stderr)
+    show([f"{SYSBENCH} (using linkgauge {linkgauge.__version__})", "",
+          "Running the test with following options:", f"Number of threads: {threads}",
+          "Initializing random number generator from current time", "", "",
+          f"Prime numbers limit: {limit}", "", "Initializing worker threads...", "",
+          "Threads started!"])  # fmt: skip
+    settings = Settings(sizes=(0,), rate_time=float(given.get("time", 10)))
+    (cell,), _, code = _measured(where, settings, threads, {known[limit]: _primes_work})
+    if cell.summary is not None and cell.counters is not None:
+        print(_sysbench_text(cell.summary.median, cell.counters.threads))
+    return code
+
+
+def _primes_work(node: Node, own: int) -> Transfer:
+    return Transfer(NULL, NULL, Engine(host(node.index), "cpu", own))
+
+
+def _sysbench_text(rate: float, threads: Sequence[ThreadSteps]) -> str:
+    events, times = [one.steps for one in threads], [one.seconds for one in threads]
+    return _SYSBENCH_TEXT.format(
+        rate=rate, total=max(times), events=sum(events), none=NONE,
+        mean=1e3 * sum(times) / sum(events), sum=1e3 * sum(times),
+        events_each=statistics.fmean(events), events_off=statistics.pstdev(events),
+        time_each=statistics.fmean(times), time_off=statistics.pstdev(times),
+    )  # fmt: skip
