@@ -125,7 +125,7 @@ def run_stream(arguments: Sequence[str], where: Where) -> int:
     }
     took = round(min(seconds[0], default=0.0) * 1e6)
     print(_STREAM_HEAD.format(elements=elements, times=times, threads=threads, took=took, **sums))
-    show(map(_stream_line, cells, seconds), [_LINE], _validation(cells), [_LINE])
+    show(map(_stream_line, cells, seconds), [_LINE], _validation(cells))
     return code
 
 
@@ -147,8 +147,10 @@ def _validation(cells: Sequence[CellResult]) -> Iterator[str]:
         if cell.status == "fail":
             array = _ARRAYS[ARRAYS[cell.does.name].kind]
             yield f"Failed Validation on array {array}[], AvgRelAbsErr > epsilon (1.000000e-13)"
+            yield _LINE
     if all(cell.status == "pass" for cell in cells):
         yield "Solution Validates: avg error less than 1.000000e-13 on all three arrays"
+        yield _LINE
 
 
 # sysbench cpu.
