@@ -162,6 +162,13 @@ def test_pairs_of_processes_are_sampled(monkeypatch):
     assert len(test.tables[0].figures()) == 12
 
 
+def test_in_one_process_nothing_is_sampled(monkeypatch):
+    MadeUp(rated()).install(monkeypatch, box(4))
+    done = spoken("nvbandwidth", "-P 5 -t device_to_device_memcpy_read_ce", on=None)
+    assert len(read_tests(done.stdout)[0].tables[0].figures()) == 12
+    assert "--targetNumPairs has no effect in one process" in done.stderr
+
+
 @pytest.mark.parametrize("form", ["text", "json", "perf"])
 def test_the_form_of_the_output(monkeypatch, form):
     MadeUp(rated()).install(monkeypatch, box(2))

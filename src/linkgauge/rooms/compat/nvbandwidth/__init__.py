@@ -15,7 +15,7 @@ from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
 from linkgauge.cli.tool_options import OnceAction, Parser, ToolOption, UsageError
 from linkgauge.engine.rewriting import in_memory
-from linkgauge.engine.rounds import draw
+from linkgauge.engine.rounds import draw, only
 from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.verdict import judge_result
 from linkgauge.machine.processes.launch import launched
@@ -23,7 +23,7 @@ from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
 from linkgauge.model.notation import parse_memory
 from linkgauge.model.pairs import PairSample
-from linkgauge.model.transfer import Benchmark
+from linkgauge.model.transfer import Benchmark, Place
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.words.run_notes import note_lines
@@ -87,13 +87,15 @@ def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
 
 
 def _list(dialect: Dialect) -> None:
-    print("Index, Name:\n\tDescription")
-    indent, end = ("\t", ()) if dialect.is_brief else ("", ("",))
-    if end:
-        print("=======================")
+    brief = dialect.is_brief
+    print("Index, Name:\n\tDescription", *(() if brief else ("=======================",)), sep="\n")
     for index, case in enumerate(dialect.cases(several=launched().size > 1)):
-        print(f"{index}, {case.name}:\n{indent}", end="")
-        print(*(f"\t{line}" for line in case.about), *end, sep="\n")
+        about = "\n\t".join(case.about)
+        print(
+            f"{index}, {case.name}:\n\t\t{about}"
+            if brief
+            else f"{index}, {case.name}:\n\t{about}\n"
+        )
 
 
 @contextmanager
@@ -170,25 +172,18 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
     return code or (UsageError.exit_code if len(cases) < len(found) else 0)
 
 
-def _pair(options: NvbandwidthOptions, context: Context) -> tuple[str, ...]:
-    """Returns the labels of the two devices with the requested UUIDs; none if all pairs are to be
-    measured. Raises InputError for an unknown UUID."""
+def _asked_pairs(options: NvbandwidthOptions, context: Context) -> tuple[Place, ...]:
+    """Returns the only pairs of devices to measure, by row and column: the one with the requested
+    UUIDs, between processes in both orders. Returns none if all pairs are to be measured. Raises
+    InputError for an unknown UUID."""
     known = {device.uuid: parse_memory(device.memory).label for device in context.devices}
     for uuid in options.pair:
         if uuid not in known:
             raise InputError(f"--pair: no device has the UUID {uuid}")
-    return tuple(known[uuid] for uuid in options.pair)
-
-
-def _between(benchmark: Benchmark, pair: tuple[str, ...]) -> Benchmark:
-    """Returns a benchmark with the cell of this row and column. Between processes, the pair is
-    measured in both orders. Benchmarks that measure no pairs stay as they are."""
-    if not benchmark.pairs:
-        return benchmark
-    both = any(memory.rank is not None for cell in benchmark.cells for memory in cell.places)
-    orders = (pair, pair[::-1]) if both else (pair,)
-    cells = tuple(cell for cell in benchmark.cells if cell.place in orders)
-    return replace(benchmark, cells=cells)
+    if not options.pair:
+        return ()
+    row, column = (known[uuid] for uuid in options.pair)
+    return (Place(row, column), Place(column, row))[: 2 if context.fabric.across_ranks else 1]
 
 
 def _measure(
@@ -199,10 +194,13 @@ def _measure(
     if options.use_huge_pages:
         with suppress(InputError):  # no test uses host memory
             benchmarks = in_memory(benchmarks, "huge")
-    if options.target_num_pairs is not None and any(one.pairs for one in benchmarks):
-        benchmarks = draw(benchmarks, PairSample(options.target_num_pairs))
-    if pair := _pair(options, context):
-        benchmarks = tuple(_between(one, pair) for one in benchmarks)
+    if options.target_num_pairs is not None and context.fabric.across_ranks:
+        with suppress(InputError):  # no test has pairs
+            benchmarks = draw(benchmarks, PairSample(options.target_num_pairs))
+    elif options.target_num_pairs is not None:
+        reporting.say(f"{context.tool}: --targetNumPairs has no effect in one process")
+    if pairs := _asked_pairs(options, context):
+        benchmarks = only(benchmarks, pairs)
     measured = measure(context, benchmarks, observer=reporting)
     if measured.finished is None:
         reporting.of_interrupted(measured.results)
@@ -232,7 +230,7 @@ class _Reporting(Quiet):
             use_mean=options.use_mean,
             verbose=options.verbose,
             spread=dialect.spread,
-            only_rows=_pair(options, context)[: 2 if context.fabric.across_ranks else 1],
+            only_rows=tuple(pair.row for pair in _asked_pairs(options, context)),
         )
         self._printer = printer
         self._expectations = Expectations(context.machine) if options.display_ur else None

@@ -54,15 +54,14 @@ def _form(text: str) -> str:
 _ALLOWED = range(1, 10**9 + 1)
 _count = partial(number, allowed=_ALLOWED, what="a number from 1 to 1000000000")
 _pairs = partial(number_or_all, allowed=_ALLOWED, what="a number of pairs from 1 on")
+_several = partial(ToolOption, read=str, several=True)
 _JSON = ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext.")
 OPTIONS = (
     ToolOption("-h [ --help ]", "Produce help message"),
     ToolOption("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB", _count),
     ToolOption("-l [ --list ]", "List available testcases"),
-    ToolOption("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)", str, several=True),
-    ToolOption(
-        "-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))", str, several=True
-    ),
+    _several("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)"),
+    _several("-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))"),
     ToolOption("-v [ --verbose ]", "Verbose output"),
     ToolOption("-s [ --skipVerification ]", "Skips data verification after copy"),
     ToolOption("-d [ --disableAffinity ]", "Disable automatic CPU affinity control"),
@@ -70,40 +69,32 @@ OPTIONS = (
     ToolOption("-m [ --useMean ]", "Use mean instead of median for results"),
     _JSON,
 )
+_TARGET = "Target pairs for multinode device-to-device tests."
 _SAMPLED = (
     *OPTIONS[:9],
-    ToolOption(
-        "-P [ --targetNumPairs ] arg (=-1)",
-        "Target pairs for multinode device-to-device tests.",
-        _pairs,
-    ),
+    ToolOption("-P [ --targetNumPairs ] arg (=-1)", _TARGET, _pairs),
     OPTIONS[9],
     ToolOption("-H [ --useHugePages ]", "Use huge pages for host allocations."),
-    OPTIONS[10],
+    _JSON,
 )
+_PAIR = "Run device-to-device tests only between these two GPUs (by UUID)"
+_TARGET_LATEST = "Target pairs for multinode tests [default: -1]"
 _LATEST = (
     ToolOption("-h, --help", "shows help message and exits"),
     ToolOption("    --version", "Print nvbandwidth release version and exit"),
     ToolOption("-b, --bufferSize SIZE", "Memcpy buffer size in MiB [default: 512]", _count),
     ToolOption("-l, --list", "List available testcases"),
-    ToolOption("-t, --testcase TEST", "Testcase(s) to run (by name or index)", str, several=True),
-    ToolOption(
-        "-p, --testcasePrefixes PREFIX  ", "Testcase(s) to run (by prefix)", str, several=True
-    ),
+    _several("-t, --testcase TEST", "Testcase(s) to run (by name or index)"),
+    _several("-p, --testcasePrefixes PREFIX  ", "Testcase(s) to run (by prefix)"),
     ToolOption("-v, --verbose", "Verbose output"),
     ToolOption("-s, --skipVerification", "Skips data verification after copy"),
     ToolOption("-d, --disableAffinity", "Disable automatic CPU affinity control"),
     ToolOption("-i, --testSamples N", "Iterations of the benchmark [default: 3]", _count),
-    ToolOption("-P, --targetNumPairs N", "Target pairs for multinode tests [default: -1]", _pairs),
+    ToolOption("-P, --targetNumPairs N", _TARGET_LATEST, _pairs),
     ToolOption("-m, --useMean", "Use mean instead of median for results"),
     ToolOption("-H, --useHugePages", "Use huge pages for host allocations"),
     ToolOption("-F, --format FORMAT", "Output format: text, json, or perf [default: text]", _form),
-    ToolOption(
-        "    --pair UUID1 UUID2",
-        "Run device-to-device tests only between these two GPUs (by UUID)",
-        str,
-        several=True,
-    ),
+    _several("    --pair UUID1 UUID2", _PAIR),
 )
 _UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
 """The options that are not in the tool's help."""
