@@ -61,11 +61,13 @@ def test_another_package_adds_a_command_by_a_room(tmp_path):
     (tmp_path / "other-1.dist-info/entry_points.txt").write_text(points)
     done = linkgauge("hello", "--to", "all", PYTHONPATH=tmp_path)
     assert (done.returncode, done.stdout) == (4, "hello all\n"), done.stderr
+    assert done.stderr.startswith("linkgauge: nowhere:ROOM of other 1 is left out: ModuleNotFound")
+    done = linkgauge("typed", PYTHONPATH=tmp_path)
+    assert done.returncode == 2
     said = (
         "the command 'typed' of other 1 is left out: TypeError: other:typed is no function of one"
     )
     assert said in done.stderr
-    assert done.stderr.startswith("linkgauge: nowhere:ROOM of other 1 is left out: ModuleNotFound")
 
 
 def wait_for_its_plan(process, tmp_path):
