@@ -27,7 +27,7 @@ _SUM = re.compile(
     r"\s*(?:(?:SUM|MIN|MAX|AVG|COEFFICIENT_OF_VARIATION)|&&&& PERF)\s+([a-z][a-z0-9_]{5,80})\s"
 )
 _HEADING = re.compile(
-    r".*?(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
+    r".*?(?:memcpy|[Ll]atency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
 )
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _FAILED = re.compile(
