@@ -213,7 +213,7 @@ def test_text_in_another_encoding_is_no_trouble(tmp_path):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("run device_local", ["device_local_copy"]),
+        ("run device_local_r", ["device_local_read_sm"]),
         ("scale all_", ["all_reduce", "all_gather"]),
         ("vary --experiment p", ["pinned", "pages"]),
         ("vm --as ", ["guest", "host"]),
