@@ -40,7 +40,7 @@ CASES = [
         ("device_local_copy", "'device_local_copy'"),
         ("-v=1", "ignored explicit argument"),
         ("-p bogus", "prefixes did not match any testcases"),
-        ("-t 35", "ERROR: Testcase index 35 out of bound!"),
+        ("-t 44", "ERROR: Testcase index 44 out of bound!"),
         ("--useNormalCopy", "--useNormalCopy"),
     ),
     *cases(

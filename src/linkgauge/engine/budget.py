@@ -17,7 +17,7 @@ QUICK_SECONDS, QUICK_CELL_SECONDS = 30.0, 0.5
 """The aim of a quick run: it grows with the number of cells where that is too short for all."""
 TIMES = 2.0
 """The factor by which a busy machine may make a run longer."""
-START_SECONDS = 10.0
+START_SECONDS = 30.0
 """Seconds to open the devices, and to choose the fastest kernel of the host."""
 FOR_PASSES = 0.9
 """The share of the time for passes over the plan. The rest is for doubtful cells, which are
@@ -48,11 +48,10 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     needs = most_seconds(plan, settings)
     if needs is None or settings.simulation or settings.soak or settings.profiler:
         return None
-    aim = most = float(round(START_SECONDS + TIMES * needs))
+    aim = float(round(START_SECONDS + TIMES * needs))
     if settings.profile == "quick":
-        aim = min(most, max(QUICK_SECONDS, QUICK_CELL_SECONDS * sum(1 for _ in able(plan))))
-        most = TIMES * aim
-    return Promise(aim, most)
+        aim = min(aim, max(QUICK_SECONDS, QUICK_CELL_SECONDS * sum(1 for _ in able(plan))))
+    return Promise(aim, TIMES * aim)
 
 
 def budget_of(

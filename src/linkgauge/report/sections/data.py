@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
@@ -27,9 +28,9 @@ MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
 """The most cells of a run whose data can fit into a page. The data of more cells are never
 tried."""
-_FEWER = (256, 32, 0)
-"""The numbers of samples of a cell that are tried in turn until all data fit; cells with more
-samples come without any."""
+_FEWER = (256, 32)
+"""The numbers of samples of a cell that are tried in turn until all data fit, before none. Cells
+with more samples come without any."""
 _DIGITS = 7
 """The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
@@ -50,7 +51,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 def attached(one: OneRun, most: int) -> Iterator[Block]:
     """Yields the raw data that fit into `most` compressed bytes, and a remark on what does not
     fit."""
-    files, left_out = next(each for each in _choices(one) if _bytes(each[0]) <= most)
+    files, left_out = next(each for each in _choices(one, most) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)
     if left_out:
@@ -58,9 +59,9 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
         yield Prose([plain(f"A page has no room for {left_out}: {has_all}", "dim")])
 
 
-def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
-    """Yields sets of files to attach, the most complete set first. The text of a set says what is
-    missing."""
+def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
+    """Yields sets of files to attach, the most complete set first. Sets that surely take more than
+    `most` bytes are left out. The text of a set says what is missing."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells <= MOST_CELLS:
@@ -69,12 +70,16 @@ def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
             table = Attachment(CELLS_FILE, "a row for each cell", CELLS.csv(one).encode())
             yield (table, *whole), ""
             yield whole, ""
-        for most in _FEWER:
-            run = _thinned(one.run, most)
-            held = sum(map(_count, _cells(run)))
-            if held <= MOST_SAMPLES:
-                less = f"all samples, nor for more than {_DIGITS} digits of statistics"
-                yield _files(run, f"{held:,} of {total:,} raw samples"), less
+        short = _with_cells(one.run, _short)
+        less = f"all samples, nor for more than {_DIGITS} digits of statistics"
+        least = _files(_with_cells(short, partial(_thinned, most=0)), f"0 of {total:,} raw samples")
+        if _bytes(least) <= most:  # else more does not fit either
+            for samples in _FEWER:
+                run = _with_cells(short, partial(_thinned, most=samples))
+                held = sum(map(_count, _cells(run)))
+                if held <= MOST_SAMPLES:
+                    yield _files(run, f"{held:,} of {total:,} raw samples"), less
+            yield least, less
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
@@ -111,25 +116,25 @@ def _count(cell: CellResult) -> int:
     return len(cell.samples) + own + sum(len(one.seconds) for one in cell.iterations)
 
 
-def _thinned(run: Run, most: int) -> Run:
-    """Returns the run with less data: without samples for cells that have more than `most`, and
-    with fewer digits in statistics."""
+def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
+    """Returns the run with what `made` returns for each of its cells."""
+    results = (replace(one, cells=tuple(map(made, one.cells))) for one in run.results)
+    return replace(run, results=tuple(results))
 
-    def cell(one: CellResult) -> CellResult:
-        keeps = _count(one) <= most
-        parts = tuple(
-            replace(part, samples=part.samples if keeps else (), summary=_rounded(part.summary))
-            for part in one.parts
-        )
-        own = one.iterations if keeps else tuple(replace(i, seconds=()) for i in one.iterations)
-        samples = one.samples if keeps else ()
-        summary = _rounded(one.summary)
-        return replace(one, samples=samples, parts=parts, iterations=own, summary=summary)
 
-    def result(one: Result) -> Result:
-        return replace(one, cells=tuple(map(cell, one.cells)))
+def _short(cell: CellResult) -> CellResult:
+    """Returns the cell with fewer digits in statistics."""
+    parts = tuple(replace(part, summary=_rounded(part.summary)) for part in cell.parts)
+    return replace(cell, parts=parts, summary=_rounded(cell.summary))
 
-    return replace(run, results=tuple(map(result, run.results)))
+
+def _thinned(cell: CellResult, most: int) -> CellResult:
+    """Returns the cell, without its samples if it has more than `most`."""
+    if _count(cell) <= most:
+        return cell
+    parts = tuple(replace(part, samples=()) for part in cell.parts)
+    own = tuple(replace(times, seconds=()) for times in cell.iterations)
+    return replace(cell, samples=(), parts=parts, iterations=own)
 
 
 def _rounded(summary: Summary | None) -> Summary | None:

@@ -12,10 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.benchmarks.table import Layout
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
@@ -29,31 +27,14 @@ _SUM = re.compile(
     r"\s*(?:(?:SUM|MIN|MAX|AVG|COEFFICIENT_OF_VARIATION)|&&&& PERF)\s+([a-z][a-z0-9_]{5,80})\s"
 )
 _HEADING = re.compile(
-    r".*?(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
+    r".*?(?:memcpy|[Ll]atency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
 )
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _FAILED = re.compile(
     r"\s*(?:Waiv(?:ing (\w{4,80})\.|ed[:.]?\s*$)|((?:Error|ERROR|ASSERT|Invalid value|Failed)\b.*))"
 )
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
-_LOCAL = (("copy_sm", "d -> d"), ("read_sm", "d -> null"), ("write_sm", "null -> d"),
-          ("copy_tma", "d -> d"))  # fmt: skip
-_ROWS = {row.name: row for row in NVBANDWIDTH} | {
-    row.name: row
-    for kind, work in _LOCAL
-    for title in (f"{kind.partition('_')[2].upper()} within device(column)",)
-    for row in (Row(f"device_local_{kind}", title, Layout.EACH_DEVICE, f"{work} by d.sm"),)
-}
-
-
-def row_of(name: str) -> Row | None:
-    """Returns the table row for the test with this name. Bulk copies (`tma`) count as kernels."""
-    if name in _ROWS or not name.endswith("_tma"):
-        return _ROWS.get(name)
-    row = _ROWS.get(f"{name.removesuffix('_tma')}_sm")
-    if row is None:
-        return None
-    return replace(row, name=name, title=row.title.replace(" SM ", " TMA "))
+_ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def _read_text(lines: Sequence[str]) -> Found | None:
@@ -89,7 +70,7 @@ def _why(name: str, failed: re.Match[str]) -> str:
 
 def _figures(name: str, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
     """Yields the figures of a test's matrix, or none for an unknown test."""
-    row = row_of(name)
+    row = _ROWS.get(name)
     if row is None:
         return
     scale = unit_of(row.unit.symbol).scale
@@ -160,7 +141,7 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
     """Yields the figures of a test. A test with parts prints the matrix of each part, then the
     total."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
-    row = row_of(name)
+    row = _ROWS.get(name)
     if row is None or not rows:
         return
     count = 3 if row.report is Report.SUM and len(rows) % 3 == 0 else 1
