@@ -50,7 +50,7 @@ class _Seen:
 
     def __init__(self, run: Run, tool: ToolRun) -> None:
         known = run.machine.known
-        self.run, self.tool, self.known, self.said = run, tool, known, list[str]()
+        self.tool, self.known, self.said = tool, known, list[str]()
         self.cells = [(result.benchmark, cell) for result in run.results for cell in result.cells]
         self.models = sorted({one.model for one in known.accelerators})
         self.is_linked = any(one.links for one in known.accelerators)
@@ -214,11 +214,10 @@ def _of_tools(seen: _Seen) -> None:
 
 def _links(seen: _Seen) -> str:
     """Returns the links between the first two accelerators, in words."""
-    first, *others = seen.known.accelerators or (None,)
-    ends = ("nvswitch", *(one.memory for one in others[:1] if one is not None))
-    rates = (
-        [link.rate for link in first.links if link.remote in ends and link.rate] if first else []
-    )
+    cards = seen.known.accelerators
+    links = [link for one in cards[:1] for link in one.links]
+    ends = ("nvswitch", *(one.memory for one in cards[1:2]))
+    rates = [link.rate for link in links if link.remote in ends and link.rate]
     if not rates:
         return "the links between the GPUs, or the GPU's PCIe link, carry the messages"
     return f"{len(rates)} links of {rates[0] / 1e9:g} GB/s each way carry messages between two GPUs"
