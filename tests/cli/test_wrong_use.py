@@ -131,7 +131,7 @@ def kept(tmp_path_factory):
         ("show results/simulated-ppu-8 --against no", "no run is labelled 'no': there are kept"),
         ("report kept --against host", "--against is of several runs"),
         ("export kept --parquet", "give a file with -o"),
-        ("export --yaml", "linkgauge export has no option --yaml: linkgauge export --help"),
+        ("export --yaml", "linkgauge export has no option --yaml: devices has it"),
         ("pack results/simulated-ppu-8/kept/none", "none"),
         ("history trends", "history 'trends', did you mean 'trend'?"),
         ("history trend host_to_device_memcpy", f"did you mean '{BENCHMARK}'?"),
