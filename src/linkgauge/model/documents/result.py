@@ -336,8 +336,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     resumed: When it was resumed (ISO 8601, UTC).
     finished: When it ended (ISO 8601, UTC); null if it was interrupted.
     machine: The machine that was measured.
-    after: The inventory of the machine at the end of the run; null if the run did not get to its
-        end.
+    after: The inventory of the machine at the run's end; null if the run did not get there.
     kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: The settings of the measurement.
     results: The results that were measured.
