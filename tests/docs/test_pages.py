@@ -156,5 +156,23 @@ def test_every_page_is_in_the_sites_menu_and_every_command_has_a_page():
     assert {f"{name}.md" for name in COMMANDS} <= set(pages)
 
 
+REFERENCE = ("How numbers are taken", "Beside other tools", "Reference")
+"""The parts of the menu that are looked up, not read."""
+
+
+def test_a_page_that_is_read_is_short():
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    pages = [
+        ROOT / "docs" / page
+        for section in menu
+        for name, entries in section.items()
+        if name not in REFERENCE
+        for entry in entries
+        for page in entry.values()
+    ]
+    words = {page.name: len(page.read_text("utf-8").split()) for page in pages}
+    assert {page: count for page, count in words.items() if count > 1500} == {}
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
