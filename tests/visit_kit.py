@@ -8,8 +8,10 @@ from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble
 from linkgauge.engine.request import RunRequest, Selection
 from linkgauge.engine.session import Session
 from linkgauge.engine.workers.worker import LocalWorker
-from linkgauge.model.documents.result import PlannedCell, PlannedTable
+from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
+from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
+from linkgauge.model.transfer import Report
 
 FIXED = Settings((1,), samples=1)
 SMALL = Settings((4096,))
@@ -46,3 +48,21 @@ def plan_of(here, *names, settings=SMALL, what=None, **more):
     request = RunRequest(what=what or Selection(names), settings=settings, **more)
     workers = SimpleNamespace(survey=lambda backends: here)
     return Session(request, workers).plan(Observer())
+
+
+def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
+    return PlannedCell("0", column, parse_transfers(transfer), Report.FIRST, **more)
+
+
+def sheet(*cells, name="b"):
+    return PlannedTable(
+        benchmark=name, title="t", backend="fake", size=64, unit="B/s", better="higher",
+        cells=cells,
+    )  # fmt: skip
+
+
+def visited(cell, *samples, seconds=0.06, status="pass"):
+    return CellResult(
+        cell.row, cell.column, cell.transfers, cell.report, status, samples=samples,
+        visits=((1,) * len(samples),) if samples else (), seconds=seconds,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_kit import called
-from linkgauge.cli.main import application
+from linkgauge.cli.main import COMMANDS, command
 from sim_kit import MACHINE
 from watch_kit import READ, watch
 
@@ -147,6 +147,6 @@ def test_the_unit_of_systemd_calls_what_there_is():
     assert "%" not in typed.replace("%%", ""), "systemd would replace it"
     path, name, *words = shlex.split(typed.replace("%%", "%"))
     assert (path.rpartition("/")[2], name) == ("linkgauge", "watch")
-    parser = application().commands[name]
+    parser = command(name, COMMANDS[name])
     parser.make_context(name, words)
     assert "SuccessExitStatus=143" in unit

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "launchers"
 PAGE = (ROOT / "docs" / "launchers.md").read_text("utf-8")
 LINKGAUGE = str(HERE / "linkgauge")
-COMMANDS = application().commands
+COMMANDS = application().loaded()
 SIMULATED = ("--machine", "ppu-2x2")
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 TYPED = re.compile(rf"(?:^|[ /$(;\"'])linkgauge ((?:{'|'.join(COMMANDS)})\b.*)$")
 SYNOPSIS = re.compile(r"\[|…|\b(?:NAME|TEXT|KIND|OPTION|CONFIG)\b")
-PARSERS = application().commands
+PARSERS = application().loaded()
 
 
 def lines_of_code(text):

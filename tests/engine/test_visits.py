@@ -7,30 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from linkgauge.engine.visits import Visits, least_visits
-from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
-from linkgauge.model.notation import parse_transfers
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Report
+from visit_kit import planned, sheet, visited
 
 SETTINGS = Settings((64,), precision=0.01, max_time=1.0)
-
-
-def planned(column, transfer="fake:0 -> fake:1 by ce", **more):
-    return PlannedCell("0", column, parse_transfers(transfer), Report.FIRST, **more)
-
-
-def sheet(*cells, name="b"):
-    return PlannedTable(
-        benchmark=name, title="t", backend="fake", size=64, unit="B/s", better="higher",
-        cells=cells,
-    )  # fmt: skip
-
-
-def visited(cell, *samples, seconds=0.06, status="pass"):
-    return CellResult(
-        cell.row, cell.column, cell.transfers, cell.report, status, samples=samples,
-        visits=((1,) * len(samples),) if samples else (), seconds=seconds,
-    )  # fmt: skip
 
 
 def go(visits, plan, figure, limit=40):
@@ -125,7 +106,7 @@ def test_a_cell_whose_device_was_set_aside_ends_with_what_it_has():
 
 
 def test_a_cell_whose_samples_are_counted_is_visited_once_whatever_the_others_take():
-    best = PlannedCell("0", "1", parse_transfers("fake:0 -> fake:1 by ce"), Report.BEST)
+    best = replace(planned("1"), report=Report.BEST)
     visits = Visits((sheet(best), sheet(planned("2"), name="c")), SETTINGS)
     samples = (1.0, 1.5, 2.0, 1.2, 1.9)
     order = []

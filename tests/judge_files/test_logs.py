@@ -39,3 +39,19 @@ def test_read(reading):
 
 def test_all_are_listed():
     assert {one.name for one in LOGS.glob("*.txt")} == {one["file"] for one in READINGS}
+
+
+@pytest.mark.parametrize(
+    ("head", "seconds"),
+    [
+        ("t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]", [1.62e-6]),
+        ("t_avg[usec]    tps average", [1.58e-6]),
+        ("t_min[usec]    t_max[usec]  t_typical[us", []),
+    ],
+)
+def test_heading_of_times(head, seconds):
+    """The heading names the columns of perftest's times. One that is cut off tells nothing."""
+    row = " 2       1000          1.58           4.11         1.62              1.63"
+    text = f"                    RDMA_Write Latency Test\n #bytes #iterations    {head}\n{row}\n"
+    read = [one for log in read_text("log", text)[0].logs for one in log.figures]
+    assert [one.figure for one in read] == pytest.approx(seconds)

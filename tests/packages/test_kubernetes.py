@@ -12,7 +12,7 @@ from linkgauge.cli.main import application
 from schema_kit import stored
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "kubernetes"
-COMMANDS = application().commands
+COMMANDS = application().loaded()
 
 
 def manifest(name):

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import click
 from click import Context, HelpFormatter
 from click.shell_completion import CompletionItem
-
-from linkgauge.model.errors import InputError
-from linkgauge.model.names import hint
 
 from . import streams
 
@@ -110,24 +105,7 @@ class HelpCommand(click.Command):
                 ctx.exit(130)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        formatter.write(_page(self, ctx, sections(self, ctx)))
-
-
-class HelpGroup(click.Group):
-    """The group of all commands. Its help lists each command in a line."""
-
-    def resolve_command(
-        self, ctx: Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the command. Raises InputError with the most similar name for an unknown one."""
-        if ctx.resilient_parsing or args[0] in self.commands or args[0].startswith("-"):
-            return super().resolve_command(ctx, args)
-        otherwise = f": {ctx.command_path} --help lists them"
-        raise InputError(f"unknown command {args[0]!r}{hint(args[0], self.commands, otherwise)}")
-
-    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        commands = [(name, paragraphs(one.help)[0]) for name, one in self.commands.items()]
-        formatter.write(_page(self, ctx, {COMMANDS: commands, **sections(self, ctx)}))
+        formatter.write(page(self, ctx, sections(self, ctx)))
 
 
 class _Layout(NamedTuple):
@@ -142,6 +120,8 @@ class _Layout(NamedTuple):
 
     def filled(self, text: str, first: str, indent: int) -> list[str]:
         """Wraps a text into lines without breaking words. The first line begins with `first`."""
+        from textwrap import wrap  # 3 ms, and only help needs it
+
         glued = _FIGURE.sub(_GLUE, text)
         glued = _NOTE.sub(lambda note: note[0].replace(" ", _GLUE), glued)
         lines = wrap(
@@ -170,8 +150,11 @@ class _Layout(NamedTuple):
             yield from more
 
 
-def _page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record]]) -> str:
-    layout = _Layout(min(shutil.get_terminal_size().columns, WIDEST), _is_coloured())
+def page(command: click.Command, ctx: Context, by_heading: dict[str, list[Record]]) -> str:
+    """Returns the help of a command, with its options or commands under headings."""
+    from shutil import get_terminal_size
+
+    layout = _Layout(min(get_terminal_size().columns, WIDEST), _is_coloured())
     ctx.color = layout.is_coloured  # what is printed keeps its colours
     usage = f"Usage: {ctx.command_path} "
     pieces = " ".join(command.collect_usage_pieces(ctx))

@@ -4,12 +4,11 @@ into exit codes."""
 from __future__ import annotations
 
 import gc
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import click
 
@@ -21,9 +20,11 @@ from linkgauge.registry import LEFT_OUT, additions, leave_out, named, origin_of,
 from linkgauge.report.formats import GLANCE, Format
 
 from . import completion, streams
-from .help_text import OTHER, HelpCommand, HelpGroup
+from .help_text import COMMANDS as OVERVIEW
+from .help_text import OTHER, HelpCommand, page, paragraphs, sections
 from .options import Options, beforehand, filled, instead, parameters
 
+_T = TypeVar("_T")
 _CORE = {
     "devices": ".devices:devices",
     "list": ".list:list_benchmarks",
@@ -44,19 +45,24 @@ COMMANDS = {name: _OURS[name] for name in (*_ORDER, *sorted(_OURS.keys() - {*_OR
 """Each command's module and function, in the order of the overview."""
 
 
+def carried_out_by(place: str) -> Callable[..., int]:
+    """Loads and returns the function of a command."""
+    module, _, function = place.partition(":")
+    carried: Callable[..., int] = getattr(import_module(module, __package__), function)
+    return carried
+
+
 def command(name: str, place: str) -> click.Command:
     """Makes a click command from a function with at most one parameter, which is a struct of
     options. click's settings are `CONTEXT` in the function's module. Raises TypeError for other
     functions."""
-    module, _, function = place.partition(":")
-    loaded = import_module(module, __package__)
-    carried: Callable[..., int] = getattr(loaded, function)
+    carried = carried_out_by(place)
     kinds = [kind for of, kind in get_type_hints(carried).items() if of != "return"]
     if len(kinds) > 1 or not all(issubclass(kind, Options) for kind in kinds):
         raise TypeError(f"{place} is no function of one struct of options")
     return HelpCommand(
         name,
-        context_settings=getattr(loaded, "CONTEXT", None),
+        context_settings=getattr(sys.modules[carried.__module__], "CONTEXT", None),
         params=[one for kind in kinds for one in parameters(kind)],
         callback=lambda **given: carried(*(filled(kind, given) for kind in kinds)),
         help=carried.__doc__,
@@ -116,11 +122,65 @@ def _without_command(context: click.Context, /, **given: Any) -> int:
     return 0
 
 
+class Application(click.Group):
+    """The command line. A command is loaded when it is named, because loading all of them takes
+    40 ms."""
+
+    def loaded(self) -> dict[str, click.Command]:
+        """Loads and returns all commands."""
+        for name in all_commands():
+            self.get_command(click.Context(self), name)
+        return dict(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command. Raises InputError with the most similar name for an unknown one."""
+        known = all_commands()
+        if ctx.resilient_parsing or args[0] in known or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        from linkgauge.model.names import hint
+
+        otherwise = f": {ctx.command_path} --help lists them"
+        raise InputError(f"unknown command {args[0]!r}{hint(args[0], known, otherwise)}")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*all_commands()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Returns a command, or None if there is none or a plug-in's does not load."""
+        if name not in self.commands and (place := all_commands().get(name)) is not None:
+            for made in _unless_left_out(command, name, place):
+                self.add_command(made)
+        return self.commands.get(name)
+
+    def summaries(self) -> list[tuple[str, str]]:
+        """Returns each command with the first paragraph of its help."""
+        return [
+            (name, paragraphs(loaded.__doc__)[0])
+            for name, place in all_commands().items()
+            for loaded in _unless_left_out(lambda _, where: carried_out_by(where), name, place)
+        ]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(page(self, ctx, {OVERVIEW: self.summaries(), **sections(self, ctx)}))
+
+
+def _unless_left_out(load: Callable[[str, str], _T], name: str, place: str) -> Iterator[_T]:
+    """Yields what `load` makes of a command. Yields nothing if it is a plug-in's and fails."""
+    try:
+        yield load(name, place)
+    except Exception as error:
+        if name in COMMANDS:
+            raise
+        what = f"the command {name!r} of {origin_of('commands', name)}"
+        leave_out(what, f"{type(error).__name__}: {error}")
+
+
 @cache
-def application(names: tuple[str, ...] | None = None) -> click.Group:
-    """Makes the command line with these commands, or with all commands. Loading and preparing all
-    of them takes a tenth of a second."""
-    app = HelpGroup(
+def application() -> Application:
+    """Makes the command line."""
+    return Application(
         "linkgauge",
         params=[*parameters(RootOptions)],
         invoke_without_command=True,
@@ -137,16 +197,6 @@ def application(names: tuple[str, ...] | None = None) -> click.Group:
             linkgauge run --help
         """,
     )
-    known = all_commands() if names is None else {name: COMMANDS[name] for name in names}
-    for name, place in known.items():
-        try:
-            app.add_command(command(name, place))
-        except Exception as error:
-            if name in COMMANDS:
-                raise
-            what = f"the command {name!r} of {origin_of('commands', name)}"
-            leave_out(what, f"{type(error).__name__}: {error}")
-    return app
 
 
 def main() -> None:
@@ -158,7 +208,7 @@ def main() -> None:
     plugins()
     said = _complain_of_left_out()
     try:
-        code = application(_asked(sys.argv))(standalone_mode=False, prog_name="linkgauge")
+        code = application()(standalone_mode=False, prog_name="linkgauge")
         sys.stdout.flush()
     except click.ClickException as error:  # usage: an unknown option, a missing value
         _complain(_said(error))
@@ -180,18 +230,6 @@ def main() -> None:
     sys.exit(code)
 
 
-def _asked(arguments: Sequence[str]) -> tuple[str, ...] | None:
-    """Returns the names of the commands to load for these arguments. Returns None if all commands
-    are needed."""
-    first = "".join(arguments[1:2])
-    if first in COMMANDS:
-        return (first,)
-    if completion.VARIABLE in os.environ:
-        return None
-    flags = {flag for one in parameters(RootOptions) for flag in one.opts}
-    return () if flags.issuperset(arguments[1:]) else None
-
-
 def _said(error: click.ClickException) -> str:
     """Returns the message for a mistake on the command line. For an unknown option, the message
     names similar options."""
@@ -201,7 +239,7 @@ def _said(error: click.ClickException) -> str:
     from linkgauge.model.names import hint
 
     known = [name for one in context.command.params for name in one.opts]
-    others = [name for name, one in application().commands.items()
+    others = [name for name, one in application().loaded().items()
               if any(option in each.opts for each in one.params)]  # fmt: skip
     meant = _MEANT.get(option)
     if meant in known:

@@ -94,7 +94,7 @@ def _is_off(value: Any) -> bool:
 def _write(option: str, value: Any) -> str:
     if option in ("--size", "--buffer"):
         return ",".join(map(_short, parse_sizes(value)))
-    if option == "--for":
+    if option in ("--for", "--budget") and isinstance(value, float):
         return f"{value:g}s"
     if option == "--precision" and isinstance(value, str):
         value = parse_fraction(value)

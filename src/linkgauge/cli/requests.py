@@ -178,7 +178,7 @@ def carry_out(
         if only_plan:
             from linkgauge.report.sections.plan import dry_run
 
-            display.format.write(PLAN, dry_run(plan, request.settings))
+            display.format.write(PLAN, dry_run(plan, request.settings, request.budget))
             return 0
         return concluded(session, plan, report, report.keeper, report.conclude)
 

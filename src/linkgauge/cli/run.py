@@ -13,7 +13,7 @@ from linkgauge.report.formats import PLAN
 
 from . import common
 from .collecting import choice_of
-from .help_text import ENGINES, OUTPUT, RUNS, WHAT
+from .help_text import ENGINES, OUTPUT, PRECISION, RUNS, WHAT
 from .options import Count, Options, Time, argument, option
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ class RunOptions(Options):
         WHAT,
         "Run memory_stream_* in one mode: stream (comparable with STREAM) or peak (fastest).",
         "stream|peak",
+    )
+    budget: Time | None = option(
+        PRECISION,
+        "End after this long in all: 30s, 5m; the time goes to the least precise figures. Default: "
+        "what --dry-run says.",
+        "TIME",
     )
     tune: bool = option(
         ENGINES, "First search for the fastest settings of each device, and remember them."
@@ -154,6 +160,7 @@ def requested(asked: RunOptions) -> RunRequest:
     return request_of(
         asked, what, settings, asked.profile, tune=asked.tune, stated=stated,
         collectives=choice_of(asked.collecting), with_cpus=asked.whole,
+        budget=asked.budget or "plan",
     )  # fmt: skip
 
 
@@ -169,4 +176,6 @@ def _settings(asked: RunOptions) -> Settings:
         sample_pairs=requests.pair_sample_of(asked.sample_pairs, asked.seed),
     )
     settings = requests.under(asked.profiling, settings, asked.out)
+    if asked.budget is not None and asked.duration is not None:
+        raise InputError("--for says how long the run takes: leave out --budget")
     return requests.soaked(settings, asked.duration, asked.max_temperature)

@@ -21,7 +21,7 @@ from linkgauge.engine.kept.journal import (
     result_of,
 )
 from linkgauge.engine.kept.run_state import PreciseRun, RunState, state_of
-from linkgauge.engine.workers.messages import Visit, Workers
+from linkgauge.engine.workers.messages import NOT_REACHED, Visit, Workers, unmeasured
 from linkgauge.engine.workers.ranges import advice
 from linkgauge.machine.kernel_log import Follower
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable, Result, Run
@@ -129,25 +129,33 @@ def go_on_with(
 
 def _not_doubted(state: PreciseRun, doubts: Doubts) -> tuple[CellAt, ...]:
     """Returns the cells with doubtful results, unless they were already measured once more."""
+    if state.visits.is_over:
+        return ()
     return tuple(cell for cell in doubts(state.run()) if cell not in state.doubted)
 
 
 def _measure_what_is_left(
     state: PreciseRun, kept: _Records, worker: Workers, observer: Observer
 ) -> None:
-    plan, visits = state.opened.plan, state.visits
+    plan, visits, passed = state.opened.plan, state.visits, _Passed(state)
     shown = _show(0, plan, visits, observer)
     while any(left := visits.left()):
         observer.planned(visits.count_left())
         for number in _order(len(left), visits.turn):
             sheet = plan[number]
             for together in _together(left[number]):
+                if visits.is_over:
+                    break
                 observer.started(sheet, together[0])
-                visit = visits.visit(number, together[0])
-                for cell in worker.measure(together, sheet.size, visit):
-                    kept.keep(MeasuredVisit(number, cell))
+                measured = worker.measure(together, sheet.size, visits.visit(number, together[0]))
+                at = passed.after(measured) if state.opened.budget is not None else None
+                for cell in measured:
+                    kept.keep(MeasuredVisit(number, cell, at=at))
                     observer.finished(cell)
             shown = _show(shown, plan, visits, observer)
+    for number, one in [*visits.unreached()]:
+        kept.keep(MeasuredVisit(number, unmeasured(one, "skip", NOT_REACHED, "budget")))
+    _show(shown, plan, visits, observer)
 
 
 def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observer) -> None:
@@ -173,10 +181,10 @@ def _repeat(state: SoakState, kept: _Records, worker: Workers, observer: Observe
 
 
 class _Passed:
-    """The time that a repeated run has spent measuring, without interruptions. On a simulated
+    """The time that a run has spent measuring, without interruptions. On a simulated
     machine the time is simulated. There, a visit takes at least `VISIT_SECONDS`."""
 
-    def __init__(self, state: SoakState) -> None:
+    def __init__(self, state: PreciseRun | SoakState) -> None:
         self._before = state.at
         self._began = time.monotonic()
         self._is_virtual = state.opened.settings.simulation is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -194,8 +194,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     that replaces pinned memory. `engine` is the engine for devices' copies. `graphs` replaces
     kernel launches by graphs. `collectives` and `workloads` choose the operations of those
     benchmarks. `stated` facts about the machine are kept with the run. `tune` searches the devices'
-    best settings first. `wait` waits until another run ends. `out` is the folder that the run is
-    kept below; null to keep nothing. `label`, `command` and `options` are only recorded."""
+    best settings first. `budget` is the seconds that the whole run may take, or "plan" for as many
+    as its plan needs; null for no limit. `wait` waits until another run ends. `out` is the folder
+    that the run is kept below; null to keep nothing. `label`, `command` and `options` are only
+    recorded."""
 
     what: What = Selection()
     settings: Settings = Settings(sizes=())
@@ -211,6 +213,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     workloads: WorkloadChoice = WorkloadChoice()
     stated: dict[str, str] = {}
     tune: bool = False
+    budget: float | Literal["plan"] | None = None
     wait: bool = False
     out: str | None = None
     label: str = "default"

@@ -10,6 +10,8 @@ kept."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.util import find_spec
@@ -31,9 +33,10 @@ from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.inventory import is_accelerator
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.settings import EngineSettings, Settings
+from linkgauge.model.settings import Budget, EngineSettings, Settings
 from linkgauge.model.transfer import Benchmark
 
+from .budget import budget_of
 from .controller import Doubts, Observer, Sink, end_profile, execute, now
 from .interrupts import Interrupts
 from .locks import devices_measured, hold
@@ -48,6 +51,9 @@ class Session:
     folder of the run. It is null until the folder exists, and for a run that is not kept."""
 
     def __init__(self, request: RunRequest, worker: Workers) -> None:
+        self._began = time.monotonic()
+        self.until = math.inf
+        """The moment at which the time for measuring ends."""
         self.request = request
         self.folder: Path | None = None
         self._worker = worker
@@ -163,8 +169,19 @@ class Session:
             machine=machine,
             settings=request.settings,
             plan=plan,
+            budget=self._budget(plan),
             options=request.options,
         )
+
+    def _budget(self, plan: Plan) -> Budget | None:
+        """Returns the time budget for this plan. A further plan of the session gets what is left of
+        the first one's."""
+        found = budget_of(plan, self.request.settings, self.request.budget, self._began)
+        if found is not None:
+            left = max(self.until - time.monotonic(), 0.0)
+            found = msgspec.structs.replace(found, measuring=min(found.measuring, left))
+            self.until = time.monotonic() + found.measuring
+        return found
 
     def _tune(self, observer: Observer) -> None:
         """Searches the best settings of one device of each model, which takes 30 to 40 s each.

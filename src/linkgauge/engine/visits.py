@@ -4,7 +4,9 @@ with different buffers and at different moments, as another run would.
 A run goes over its plan in passes. The first passes show how similar cells vary between visits.
 Further passes visit cells whose interval is not yet narrow enough. A cell ends when its interval is
 narrow enough, when its time is used up, or when more visits would not make the interval narrower.
-The next visit depends only on earlier visits, so an interrupted run resumes where it stopped."""
+If the run has a time budget, a pass after the first visits only those cells for which there is time
+left, beginning with the least precise ones; once the budget is used, all cells end. The next visit
+depends only on earlier visits, so an interrupted run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.engine.measuring.merging import Merged, merge, spent
 from linkgauge.engine.workers.messages import Visit
@@ -20,7 +23,7 @@ from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.transfer import Place
 
 _DEGREES = 6
@@ -34,6 +37,9 @@ _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
 _LEAST_TO_JUDGE = 9
 """The fewest samples that show whether the precision can be reached."""
+_OVER = 0.2
+"""The share of the time left for the end of a run by which a visit may exceed the time for
+measuring, before it is given up."""
 
 
 class CellAt(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -51,9 +57,18 @@ def least_visits(alike: int) -> int:
 class Visits:
     """The visits that a run has made, and the visits that it will make next."""
 
-    def __init__(self, plan: Sequence[PlannedTable], settings: Settings) -> None:
+    def __init__(
+        self, plan: Sequence[PlannedTable], settings: Settings, budget: Budget | None = None
+    ) -> None:
         self._plan = plan
         self._settings = settings
+        self._budget = budget
+        self.at = 0.0
+        """The seconds of measuring so far, in a run with a time budget."""
+        self._took: dict[CellId, float] = {}
+        """The seconds of the last visit of each cell."""
+        self._cut: set[CellId] = set()
+        """The cells that ended because the time budget was used."""
         self._rounds: defaultdict[tuple[int, int], list[CellId]] = defaultdict(list)
         self._class_of: dict[CellId, Hashable] = {}
         self._members: defaultdict[Hashable, list[CellId]] = defaultdict(list)
@@ -87,7 +102,45 @@ class Visits:
         while open_keys and not self._due:
             self.turn += 1
             self._due = dict.fromkeys(key for key in open_keys if self._is_due(key))
+        if self.turn and self._budget is not None and self._due:
+            self._due = self._affordable(self._budget.passes - self.at)
+            if not self._due:
+                self._end_all()
         self._waiting = Counter(self._class_of[key] for key in self._due)
+
+    def _affordable(self, seconds: float) -> dict[CellId, None]:
+        """Returns those of the cells of this pass for which there is time, if they take as long as
+        before. The least precise cells come first. Cells that are measured at the same time stay
+        together."""
+        lack = {key: self._merge(self._class_of[key])[key].error or math.inf for key in self._due}
+        together = {key: keys for keys in self._rounds.values() for key in keys}
+        chosen: dict[CellId, None] = {}
+        for key in sorted(self._due, key=lambda key: (-lack[key], self._took.get(key, 0.0))):
+            group = together.get(key, [key])
+            cost = sum(self._took.get(one, 0.0) for one in group)
+            if key not in chosen and cost <= seconds:
+                seconds -= cost
+                chosen |= dict.fromkeys(group)
+        return {key: None for key in self._due if key in chosen}
+
+    def _end_all(self) -> None:
+        """Ends all cells, because the time budget is used."""
+        self._cut.update(self._class_of.keys() - self._ended)
+        self._ended.update(self._class_of)
+        self._due = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run's time budget is used."""
+        return self._budget is not None and self.at >= self._budget.measuring
+
+    def unreached(self) -> Iterator[tuple[int, PlannedCell]]:
+        """Yields the cells that the time budget left without a visit, with the index of their
+        table."""
+        for number, (sheet, keys) in enumerate(zip(self._plan, self._keys, strict=True)):
+            for cell in sheet.cells:
+                if keys[cell.place] in self._cut and keys[cell.place] not in self._taken:
+                    yield number, cell
 
     def _is_due(self, key: CellId) -> bool:
         """Whether this pass visits a cell. The first passes visit a cell until it has its least
@@ -109,15 +162,19 @@ class Visits:
     def _least_of(self, key: CellId) -> int:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
-    def add(self, sheet: int, cell: CellResult) -> None:
-        """Adds a visit that has ended."""
+    def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
+        """Adds a visit that has ended, after `at` seconds of measuring."""
         key = self._keys[sheet][cell.place]
         self._taken.setdefault(key, []).append(cell)
+        if at is not None:
+            self._took[key], self.at = at - self.at, at
+        if self.is_over:
+            self._end_all()
+        kind = self._class_of[key]
+        self._merged.pop(kind, None)
         if key not in self._due:
             return
         del self._due[key]
-        kind = self._class_of[key]
-        self._merged.pop(kind, None)
         self._waiting[kind] -= 1
         if not self._waiting[kind]:
             self._end_those_that_are_done(kind)
@@ -186,7 +243,11 @@ class Visits:
         visits = self._taken.get(key, ())
         samples = sum(len(visit.samples) for visit in visits)
         used = 0.0 if key in self._again else spent(*visits)
-        return Visit(self.turn, samples, used, self._plan[sheet].benchmark)
+        most = None
+        if self._budget is not None and self._settings.simulation is None:
+            left = self._budget.most - self._budget.measuring
+            most = self._budget.measuring + _OVER * left - self.at
+        return Visit(self.turn, samples, used, self._plan[sheet].benchmark, most=most)
 
     def is_whole(self, sheet: int) -> bool:
         """Whether the results of a table are final. All its cells must have ended, and all similar
@@ -197,7 +258,12 @@ class Visits:
     def cells(self, sheet: int) -> list[CellResult]:
         """Returns the visited cells of a table in the plan's order, each with its visits merged."""
         taken = [key for key in self._keys[sheet].values() if key in self._taken]
-        return [self._merge(self._class_of[key])[key].cell for key in taken]
+        return [self._ended_by_budget(key, self._merge(self._class_of[key])[key]) for key in taken]
+
+    def _ended_by_budget(self, key: CellId, merged: Merged) -> CellResult:
+        """Returns the merged cell. If it would have been visited again, it says why it was not."""
+        is_cut = key in self._cut and merged.cell.stopped == "noise"
+        return replace(merged.cell, stopped="budget") if is_cut else merged.cell
 
     def _least(self, kind: Hashable) -> int:
         return 1 if kind in self._counted else least_visits(len(self._members[kind]))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware.machine import Machine
@@ -72,6 +71,8 @@ def _accelerators(machine: Machine) -> Iterator[tuple[str, str | None]]:
 
 def _scalar(value: str) -> str:
     """Returns a string as a YAML scalar on one line, with quotes if YAML needs them."""
+    import yaml
+
     # YAML has escapes for what is not printable, too.
     text: str = yaml.safe_dump(value, width=1 << 16, allow_unicode=value.isprintable())
     return text.removesuffix("...\n").strip()
@@ -80,6 +81,8 @@ def _scalar(value: str) -> str:
 def read_hardware(path: Path) -> dict[str, str]:
     """Returns the values that a person has filled in in a hardware.yml file. All values are texts,
     exactly as in the file. Raises InputError if the file cannot be read or has another form."""
+    import yaml  # 10 ms, and every session imports this module
+
     try:
         content = read_given(path, MOST_YAML)
         # BaseLoader makes strings alone, as safe as safe_load; that would take 2025.10 for 2025.1.

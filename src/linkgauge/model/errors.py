@@ -23,6 +23,7 @@ OutcomeKind = Literal[
     "imex",
     "set-aside",
     "interrupted",
+    "budget",
     "wrong-bytes",
     "limit",
     "call",
@@ -33,9 +34,10 @@ OutcomeKind = Literal[
     "timeout",
 ]
 """Why a cell did not pass. Skipped: the size does not fit, the cell is unsupported, a device cannot
-reach its peer, there is no IMEX channel, a device was set aside, or the run was interrupted before.
-Failed: wrong bytes, or below a limit. Error: a native call failed, memory ran out, the device was
-lost, a signal ended the worker (`crash`), the worker exited (`exit`), or it took too long."""
+reach its peer, there is no IMEX channel, a device was set aside, the run was interrupted before,
+or its time budget was used. Failed: wrong bytes, or below a limit. Error: a native call failed,
+memory ran out, the device was lost, a signal ended the worker (`crash`), the worker exited
+(`exit`), or it took too long."""
 
 
 class LinkgaugeError(Exception):

@@ -7,9 +7,8 @@ All code that writes for people or other programs cleans the output with `printa
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, ClassVar
-
-import msgspec
 
 MARK = "\ufffd"
 """The character that replaces characters that are not shown."""
@@ -49,7 +48,7 @@ class BriefRepr:
 
 def _brief(value: Any) -> str:
     kind = type(value).__name__
-    if isinstance(value, msgspec.Struct):
+    if hasattr(value, "__struct_fields__"):
         return f"<{kind}>"
     if isinstance(value, dict) or (isinstance(value, tuple) and len(value) > MOST_ITEMS):
         return f"<{kind} of {len(value)}>"
@@ -75,11 +74,14 @@ def escaped(document: bytes) -> bytes:
     to the same value."""
     if document.isascii() and not any(sign in document for sign in (b"\x7f", b"##[", b"##vso[")):
         return document  # JSON has escapes for all other control characters of ASCII
-    text = _BEYOND.sub(_shown, document.decode())
+    text = _beyond().sub(_shown, document.decode())
     return _BRACKET.sub(lambda _: _escape("#"), text).encode()
 
 
-_BEYOND = re.compile("[\x7f-\U0010ffff]")
+@cache
+def _beyond() -> re.Pattern[str]:
+    """Returns the pattern of a character beyond ASCII. Making it takes 5 ms."""
+    return re.compile("[\x7f-\U0010ffff]")
 
 
 def _shown(found: re.Match[str]) -> str:

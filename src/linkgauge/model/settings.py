@@ -120,6 +120,20 @@ class Surroundings(msgspec.Struct, frozen=True):
     environment: dict[str, str | None] = {}
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """The time that a run may take, in seconds.
+
+    aim: For the whole run, from the opening of the machine to the report, if the machine is quiet.
+    most: For the whole run, whatever happens.
+    passes: The time of measuring after which no cell is visited again to be more precise.
+    measuring: The time of measuring after which no visit of a cell begins."""
+
+    aim: float
+    most: float
+    passes: float
+    measuring: float
+
+
 class Settings(msgspec.Struct, frozen=True):
     """The settings of a run.
 

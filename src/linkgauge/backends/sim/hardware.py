@@ -10,6 +10,7 @@ from itertools import combinations
 
 import msgspec
 
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.errors import InputError
 from linkgauge.model.hardware import map as graph
 from linkgauge.model.hardware.map import Routing
@@ -26,7 +27,6 @@ from .description import (
 
 _RANGE = re.compile(r"(.*?)([0-9]{1,4})\.\.([0-9]{1,4})")
 _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
-_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _FIRST_BUS = 0x10
 _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
 """The name space of made-up UUIDs. It keeps a machine's UUIDs always the same."""
@@ -158,7 +158,7 @@ def _devices(groups: Sequence[DeviceGroup]) -> Iterator[DeviceUnit]:
         for number in range(group.count):
             made_up_pci = None if group.node else f"0000:{_FIRST_BUS + index:02x}:00.0"
             pci = group.pci[number] if group.pci else made_up_pci
-            if pci is not None and not _PCI.fullmatch(pci):
+            if pci is not None and not re.fullmatch(ADDRESS, pci):
                 raise _wrong(f"{pci!r} is no PCI address (0000:1b:00.0)")
             made_up = str(uuid.uuid5(_SERIES, f"{group.model}/{index}"))
             own = group.uuids[number] if group.uuids else made_up

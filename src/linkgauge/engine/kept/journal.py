@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeVar
@@ -36,7 +37,7 @@ from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.printable import escaped
 from linkgauge.model.ranks import LostRank
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import Budget, Settings
 
 from .fitting import Fitting
 from .stored import current
@@ -61,6 +62,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=
     machine: Machine
     settings: Settings
     plan: tuple[PlannedTable, ...]
+    budget: Budget | None = None
     options: dict[str, str] = {}
 
 
@@ -69,7 +71,7 @@ class MeasuredVisit(
 ):
     """A record of one visit of a cell. `sheet` is the index of the cell's table in the plan.
     `round` and `at` are for a run that repeats its plan. `round` is the number of the repetition,
-    from 0. `at` is how many seconds of the time had passed."""
+    from 0. `at` is how many seconds of the time had passed, also in a run with a time budget."""
 
     sheet: int
     cell: CellResult
@@ -121,7 +123,8 @@ Record = Opened | MeasuredVisit | Again | Logged | Left | LossRecord | Resumed |
 Taken = TypeVar("Taken")
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
-_decoder = msgspec.json.Decoder(Record, dec_hook=decode_hook())
+_decoder = cache(lambda: msgspec.json.Decoder(Record, dec_hook=decode_hook()))
+"""Making it takes 10 ms, and only readers need it."""
 
 
 class Journal:
@@ -263,7 +266,7 @@ def records_in(lines: Iterable[bytes]) -> Iterator[Record]:
     number, fitting = 0, None
     for number, line in enumerate(lines, start=1):
         try:
-            record = _decoder.decode(line)
+            record = _decoder().decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"line {number} of the journal is not a record: {error}") from error
         if fitting is None:
@@ -302,7 +305,7 @@ def opening(records: Sequence[Record]) -> Opened:
 def visits_of(records: Sequence[Record]) -> Visits:
     """Returns the visits that these records describe, and which visits remain."""
     opened = opening(records)
-    visits = Visits(opened.plan, opened.settings)
+    visits = Visits(opened.plan, opened.settings, opened.budget)
     for record in records:
         follow(visits, record)
     return visits
@@ -311,7 +314,7 @@ def visits_of(records: Sequence[Record]) -> Visits:
 def follow(visits: Visits, record: Record) -> None:
     """Updates the visits with one more record."""
     if isinstance(record, MeasuredVisit):
-        visits.add(record.sheet, record.cell)
+        visits.add(record.sheet, record.cell, record.at)
     elif isinstance(record, Again):
         visits.again(record.cells)
     elif isinstance(record, Resumed):
@@ -341,9 +344,10 @@ def assemble(records: Sequence[Record], visits: MeasuredCells | None = None) -> 
     left = [record.files for record in records if isinstance(record, Left)]
     last = last_part(records)
     ends = [record for record in last if isinstance(record, Closed)]
-    same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema"}
+    same = {*Opened.__struct_fields__} & {*Run.__struct_fields__} - {"schema", "budget"}
     return Run(
         **{name: getattr(opened, name) for name in same},
+        budget=opened.budget or msgspec.UNSET,
         resumed=tuple(record.started for record in records if isinstance(record, Resumed)),
         finished=ends[-1].finished if ends else None,
         after=ends[-1].after if ends else None,

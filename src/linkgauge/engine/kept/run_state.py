@@ -46,11 +46,16 @@ class PreciseRun:
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
-        self.visits = Visits(opened.plan, opened.settings)
+        self.visits = Visits(opened.plan, opened.settings, opened.budget)
         self.is_settled = False
         """Whether the cells in doubt (`doubted`) were already asked for."""
         self.doubted: set[CellAt] = set()
         self._known: list[Record] = [opened]
+
+    @property
+    def at(self) -> float:
+        """The seconds of measuring so far, in a run with a time budget."""
+        return self.visits.at
 
     @property
     def is_complete(self) -> bool:

@@ -40,13 +40,16 @@ class ReadInventory(msgspec.Struct, frozen=True, tag=True):
 class Visit(msgspec.Struct, frozen=True):
     """A visit of cells. `number` is the number of the visit, from 0. `taken` is the number of
     samples in earlier visits, and `spent` the seconds of earlier visits. `passed` is the number of
-    cells in earlier rounds. Simulated faults count cells from this number on."""
+    cells in earlier rounds. Simulated faults count cells from this number on. `most` is how many
+    seconds the visit may take before it is given up, because the run's time budget ends; None for
+    as long as it needs."""
 
     number: int = 0
     taken: int = 0
     spent: float = 0.0
     benchmark: str = ""
     passed: int = 0
+    most: float | None = None
 
 
 FIRST = Visit()
@@ -94,6 +97,7 @@ DOING: dict[Phase, str] = {
     "verify": "verifying",
 }
 """The phases of a cell in the words of a reason."""
+NOT_REACHED = "the time budget of the run was used"
 
 
 def failure_reason(planned: PlannedCell, phase: Phase, what: str) -> str:

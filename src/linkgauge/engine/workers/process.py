@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -92,10 +95,12 @@ class WorkerProcess(Process):
         kind: type[_A],
         left: Callable[[Heartbeat], float] | None = None,
         heard: Callable[[Tried], None] = lambda tried: None,
+        until: float = math.inf,
     ) -> _A:
         """Returns the worker's answer to the last command, as `answer` does. `left` returns the
         seconds that a worker in a given state may still take. Time in which the worker waited for a
-        CPU does not count. `heard` receives each `Tried` before the answer."""
+        CPU does not count, except for `until`, the moment at which it is ended in any case. `heard`
+        receives each `Tried` before the answer."""
 
         def hear(word: Heartbeat | Trying) -> None:
             if isinstance(word, Heartbeat):
@@ -103,8 +108,10 @@ class WorkerProcess(Process):
             else:
                 heard(word.tried)
 
-        until = None if left is None else lambda: left(self.standing) + self._starved()
-        return self.answer(kind, until, hear)
+        def remaining(left: Callable[[Heartbeat], float]) -> float:
+            return min(left(self.standing) + self._starved(), until - time.monotonic())
+
+        return self.answer(kind, None if left is None else partial(remaining, left), hear)
 
     def _starved(self) -> float:
         """Returns how many seconds the worker has waited for a CPU since the last command."""

@@ -6,6 +6,7 @@ worker replaces it before the next cell."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,7 @@ from linkgauge.model.settings import Profiler, Settings, Tried
 
 from .messages import (
     FIRST,
+    NOT_REACHED,
     Command,
     Heartbeat,
     Measure,
@@ -158,12 +160,16 @@ class Supervisor:
     def _measure(self, command: Measure) -> tuple[CellResult, ...]:
         cells, size = command.cells, command.size
         name = self._worker_for(cells[0])
-        watch = _Watch(cells, size, self._settings)
+        watch = _Watch(cells, size, self._settings, command.visit.most)
         try:
-            results = self._ask(name, command).result(tuple[CellResult, ...], watch.left)
+            results = self._ask(name, command).result(
+                tuple[CellResult, ...], watch.left, until=watch.end
+            )
         except ProcessLost as lost:
             at = self._workers[name].standing if name in self._workers else Heartbeat()
             self._retire(name)
+            if watch.is_cut(lost):
+                return tuple(unmeasured(cell, "skip", NOT_REACHED, "budget") for cell in cells)
             if len(cells) > 1:  # one cell of a round must not cost the others
                 return tuple(
                     cell for one in cells for cell in self.measure((one,), size, command.visit)
@@ -279,8 +285,15 @@ class Supervisor:
 class _Watch:
     """Watches how long a cell may still take, from its progress."""
 
-    def __init__(self, cells: Sequence[PlannedCell], size: int, settings: Settings) -> None:
+    def __init__(
+        self,
+        cells: Sequence[PlannedCell],
+        size: int,
+        settings: Settings,
+        most: float | None = None,
+    ) -> None:
         self._settings = settings
+        self._most = math.inf if most is None else most
         self._cells, self._size = cells, size
         self._asked = time.monotonic()
         slow = 1 if settings.profiler is None else TIMES_PROFILED
@@ -295,6 +308,15 @@ class _Watch:
     def left(self, at: Heartbeat) -> float:
         """Returns the seconds until the deadline of a cell whose worker is in this state."""
         return self._deadline(at) - time.monotonic()
+
+    @property
+    def end(self) -> float:
+        """The moment at which the cells are given up in any case."""
+        return self._asked + self._most
+
+    def is_cut(self, lost: ProcessLost) -> bool:
+        """Whether the worker was ended because the run's time budget was used."""
+        return lost.kind == "timeout" and time.monotonic() >= self.end
 
     def _deadline(self, at: Heartbeat) -> float:
         if at.phase == "plan":  # starting a worker is not charged to the cell

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from linkgauge.judge.doctor.busy import stolen
 from linkgauge.model.documents.result import Run
-from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.host_details import HostDetails, stolen
 from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.units import approximate_size, format_size

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from linkgauge.judge.blame.cases import Case, cases_of, named
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import BUSIEST
-from linkgauge.model.hardware.host_details import HostDetails
+from linkgauge.model.hardware.host_details import stolen
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.load import Load
 from linkgauge.model.notes import Imprecise
@@ -83,13 +83,3 @@ def check_steal(evidence: Evidence) -> Iterator[Finding]:
         remedy = "# On the host, pin each virtual CPU (<vcpupin>) to a CPU of its own."
         cells = named(_cases_taken(evidence, lambda load: load.stolen))
         yield Finding("steal", severity, MACHINE, found, why, (remedy,), cells)
-
-
-def stolen(before: HostDetails, after: HostDetails) -> float | None:
-    """Returns the share of all CPUs' time that was stolen between two readings."""
-    if before.steal is None or before.cpu_ticks is None:
-        return None
-    if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:
-        return None
-    stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
-    return stolen / (after.cpu_ticks - before.cpu_ticks)

@@ -7,7 +7,6 @@ import gc
 import os
 import select
 import signal
-import socket
 import sys
 import threading
 import time
@@ -25,7 +24,9 @@ def main(module: str, address: str, parent: int) -> None:
     """Runs the function `serve(channel)` of the module. `parent` is the id of the process that it
     works for. `address` is the number of an open socket. Under a profiler, it is the name of an
     abstract socket."""
-    from .channel import Channel  # the command line only asks which signals end it
+    import socket  # the command line only asks which signals end it
+
+    from .channel import Channel
 
     # Signals that end the run, which a terminal or a batch system sends to all processes, are left
     # to the parent.

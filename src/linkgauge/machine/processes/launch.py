@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -161,7 +160,7 @@ def ranks_per_cpu(launch: Launch) -> float:
 def host_name(environment: Mapping[str, str] = os.environ) -> str:
     """Returns the name of this machine, or the value of LINKGAUGE_HOST if it is set. Ranks with
     different names share memory only if they are in the same NVLink domain."""
-    return environment.get("LINKGAUGE_HOST") or socket.gethostname()
+    return environment.get("LINKGAUGE_HOST") or os.uname().nodename
 
 
 _OF_SEVERAL = ("multinode", "_perf", "nic_", "nic:", "--resume")

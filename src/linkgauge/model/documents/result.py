@@ -22,7 +22,7 @@ from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.pairs import DrawnPairs
 from linkgauge.model.printable import BriefRepr
 from linkgauge.model.ranks import LostRank
-from linkgauge.model.settings import Settings
+from linkgauge.model.settings import Budget, Settings
 from linkgauge.model.stats.modes import Mode
 from linkgauge.model.stats.summary import Summary
 from linkgauge.model.transfer import Cell, Report
@@ -32,7 +32,7 @@ from .soak import Soak
 from .tool_run import ToolRun
 
 Status = Literal["pass", "fail", "skip", "error", "timeout"]
-Stopped = Literal["precision", "samples", "max-time", "noise"]
+Stopped = Literal["precision", "samples", "max-time", "noise", "budget"]
 Verdict = Literal["ok", "low", "high", "unknown"]
 NotJudged = Literal["no-limit", "path", "bound", "start", "shared", "unsure", "run", "no-figure"]
 """Why a figure is not judged: no limit is known; the path of its bytes is unknown; only a bound is
@@ -151,7 +151,8 @@ class CellResult(Cell, frozen=True, gc=False):
     bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
     loops: Loops of a sample; null if it was not measured.
     stopped: Why sampling ended: the precision was reached, the number of samples was fixed, the
-        time was over, or more samples would not have made it more precise; null without samples.
+        cell's time was over, more samples would not have made it more precise, or the run's time
+        budget was used; null without samples.
     verified: Whether the bytes that arrived are right; null if the bytes were not compared.
     locked: Whether all host buffers to be locked in memory are locked; null without any.
     placement: Where each buffer lies.
@@ -339,6 +340,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     after: The inventory of the machine at the run's end; null if the run did not get there.
     kernel_log: The kernel's log during the run; null if the log was not followed.
     settings: The settings of the measurement.
+    budget: The time that the run might take; left out if it had no such limit.
     results: The results that were measured.
     lines: Hockney's lines of benchmarks that were measured at several sizes.
     profiler_files: The names of a profiler's files in the run's folder.
@@ -360,6 +362,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     after: Inventory | None = None
     kernel_log: KernelLog | None = None
     settings: Settings
+    budget: Budget | msgspec.UnsetType = msgspec.UNSET
     results: tuple[Result, ...]
     lines: tuple[SizeLine, ...] = ()
     profiler_files: tuple[str, ...] = ()

@@ -105,3 +105,13 @@ class HostDetails(msgspec.Struct, frozen=True, kw_only=True):
             for other, distance in zip(self.distances, row, strict=False)
             if distance == UNREACHABLE
         )
+
+
+def stolen(before: HostDetails, after: HostDetails) -> float | None:
+    """Returns the share of all CPUs' time that was stolen between two readings."""
+    if before.steal is None or before.cpu_ticks is None:
+        return None
+    if after.steal is None or after.cpu_ticks is None or after.cpu_ticks <= before.cpu_ticks:
+        return None
+    stolen = after.steal * after.cpu_ticks - before.steal * before.cpu_ticks
+    return stolen / (after.cpu_ticks - before.cpu_ticks)

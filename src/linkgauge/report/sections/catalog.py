@@ -8,7 +8,6 @@ from linkgauge.backends.sim.faults import FAULTS, PARAMETERS, parameters
 from linkgauge.benchmarks.catalog import GROUPS
 from linkgauge.benchmarks.table import Row, Sweep
 from linkgauge.report.blocks import Block, Prose, plain
-from linkgauge.report.files import json_document
 from linkgauge.report.results import table
 
 
@@ -28,6 +27,8 @@ def benchmark_blocks(rows: Sequence[Row | Sweep]) -> Iterator[Block]:
 
 
 def benchmarks_document(rows: Sequence[Row | Sweep]) -> str:
+    from linkgauge.report.files import json_document  # knows runs, which this list does not need
+
     return json_document(
         [{"name": row.name, "title": row.title, "profiles": row.profiles} for row in rows]
     )

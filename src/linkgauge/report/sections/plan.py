@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from linkgauge.engine.budget import OfPlan, Promise, promise_of
 from linkgauge.engine.plan import Plan, most_seconds, peak_memory
 from linkgauge.model.settings import Settings
 from linkgauge.model.units import approximate_size, format_duration
@@ -14,18 +15,24 @@ from linkgauge.report.results import SIMULATED, table, where
 
 
 class DryRun(msgspec.Struct, frozen=True):
-    """A plan with the peak bytes of each memory and the maximum duration. `repeated_for` is the
-    time in seconds for which the plan is repeated, if any."""
+    """A plan with the peak bytes of each memory and the maximum duration. `budget` are the seconds
+    that the run takes on a quiet machine, and those after which it ends in any case; null for a run
+    without a time budget. `repeated_for` is the time in seconds for which the plan is repeated, if
+    any."""
 
     plan: Plan
     peak_memory: dict[str, int]
     most_seconds: float | None
+    budget: Promise | None = None
     repeated_for: float | None = None
 
 
-def dry_run(plan: Plan, settings: Settings) -> DryRun:
+def dry_run(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> DryRun:
+    """Returns what a run shows that measures nothing. `asked` is the time budget of the request."""
     repeated = None if settings.soak is None else settings.soak.seconds
-    return DryRun(plan, peak_memory(plan), most_seconds(plan, settings), repeated)
+    budget = promise_of(plan, settings, asked)
+    most = most_seconds(plan, settings) if budget is None else budget.most
+    return DryRun(plan, peak_memory(plan), most, budget, repeated)
 
 
 def plan_blocks(dry: DryRun) -> Iterator[Block]:
@@ -45,6 +52,11 @@ def plan_blocks(dry: DryRun) -> Iterator[Block]:
     count = sum(1 for sheet in plan for cell in sheet.cells if cell.reason is None)
     held = ", ".join(f"{name} {approximate_size(size)}" for name, size in dry.peak_memory.items())
     time = "time depends on the samples" if seconds is None else f"at most about {seconds:.0f} s"
+    if dry.budget is not None:
+        aim, most = map(format_duration, dry.budget)
+        time = f"at most {most}"
+        if aim != most:
+            time = f"about {aim}, {time} if the machine is busy"
     if dry.repeated_for is not None:
         time = f"a round takes {time}; repeated for {format_duration(dry.repeated_for)}"
     yield Prose([plain(f"{count} cells; at once at most {held or 'nothing'}; {time}")])

@@ -8,12 +8,15 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from linkgauge.judge.compare.earlier import Since
-from linkgauge.judge.compare.what_changed import Changed
-from linkgauge.model.stats.changes import Direction
 from linkgauge.model.units import count_of, format_size, percent, unit_of
 from linkgauge.report.blocks import Tone, moved
+
+if TYPE_CHECKING:
+    from linkgauge.judge.compare.earlier import Since
+    from linkgauge.judge.compare.what_changed import Changed
+    from linkgauge.model.stats.changes import Direction
 
 _FLAT = 1.002
 """The largest ratio of the highest bar to the lowest one of a chart without a valley."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from linkgauge.model.cell_id import place_of
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.notes import Imprecise, NearCache, Note
 from linkgauge.model.stats.summary import relative_error
-from linkgauge.model.units import count_of, format_size, unit_of
+from linkgauge.model.units import count_of, format_duration, format_size, unit_of
 from linkgauge.report.blocks import Line, Span, line
 from linkgauge.report.forms import cells_of
 from linkgauge.report.matrix import shown
@@ -150,7 +151,7 @@ def missed_precision(run: Run) -> Missed | None:
     for result in run.results:
         for cell in result.cells:
             precision = run.settings.of(cell).precision
-            if cell.stopped not in ("max-time", "noise") or not precision:
+            if cell.stopped not in ("max-time", "noise", "budget") or not precision:
                 continue
             error = relative_error(cell.summary)
             if error is None:
@@ -161,6 +162,27 @@ def missed_precision(run: Run) -> Missed | None:
         return None
     found.sort(reverse=True)
     return Missed(asked, tuple(text for _, text in found), unknown)
+
+
+TIMES_MORE = 4
+"""The factor by which more time is suggested: it halves an interval."""
+
+
+def spent_budget(run: Run) -> str | None:
+    """Returns what the end of the time budget cost: the figures that are less precise than asked
+    for, and the cells without a figure. None if it cost nothing."""
+    cells = [cell for result in run.results for cell in result.cells]
+    short = sum(cell.stopped == "budget" for cell in cells)
+    missing = sum(cell.kind == "budget" for cell in cells)
+    if not run.budget or not short + missing:
+        return None
+    costs = [f"{count_of(missing)} not measured"] if missing else []
+    if short:
+        figures = "1 figure is" if short == 1 else f"{short} figures are"
+        costs.append(f"{figures} less certain than ±{run.settings.precision:.2%}")
+    used = run.budget.most if missing else run.budget.aim
+    give = f"give --budget {ceil(TIMES_MORE * used / 60)}m"
+    return f"time budget of {format_duration(used)} used: {', '.join(costs)}: {give}"
 
 
 def naming(run: Run) -> Callable[[Result, CellResult], str]:

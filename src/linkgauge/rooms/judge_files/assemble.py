@@ -60,9 +60,7 @@ def machine_of(described: Described, backend: str) -> Machine:
         _bare_accelerator(one, backend, number in described.unsure)
         for number, one in enumerate(seen.accelerators)
     )
-    inventory = replace(
-        seen, host=details, pci=functions, accelerators=accelerators, unknown=()
-    )  # fmt: skip
+    inventory = replace(seen, host=details, pci=functions, accelerators=accelerators, unknown=())
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()

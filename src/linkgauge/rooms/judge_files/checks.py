@@ -100,9 +100,10 @@ def check_peers(evidence: Evidence) -> Iterator[Finding]:
 def check_hosts(evidence: Evidence) -> Iterator[Finding]:
     """Finds hosts with worse figures than the other hosts, if all ran the same tests."""
     peers = evidence.tool.peers if evidence.tool is not None else ()
-    others, severity, why = "the other host", "warn", "nothing tells which of two hosts is as usual"
+    severity: Severity = "fail" if len(peers) > 2 else "warn"
+    others, why = "the other host", "nothing tells which of two hosts is as usual"
     if len(peers) > 2:
-        others, severity = f"the other {len(peers) - 1} hosts", "fail"
+        others = f"the other {len(peers) - 1} hosts"
         why = "hosts that ran the same should agree, and the others do: the cause is at this one"
     for one in peers:
         if one.share is not None:
@@ -110,5 +111,4 @@ def check_hosts(evidence: Evidence) -> Iterator[Finding]:
                 f"{one.low} of {one.cells} figures are below those of {others}, at worst "
                 f"{one.worst}: {one.share:.0%} of theirs"
             )
-            named: Severity = "fail" if severity == "fail" else "warn"
-            yield Finding("host", named, one.host, found, why, cells=(one.worst,))
+            yield Finding("host", severity, one.host, found, why, cells=(one.worst,))

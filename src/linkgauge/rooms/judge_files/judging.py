@@ -18,14 +18,7 @@ from linkgauge.model.errors import InputError
 from linkgauge.report.files import write_run
 
 from .assemble import across, figures_in, machine_of, run_of
-from .descriptions import (
-    FORMS,
-    MOST_BYTES,
-    Described,
-    describe,
-    of_product,
-    read_file,
-)
+from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
 from .lines import and_all
 from .products import split_product
 from .readers import ReadText, read_text

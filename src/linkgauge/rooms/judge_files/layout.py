@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.pcie import link_rate
 
 from .products import Product, product_of
@@ -19,7 +21,7 @@ ON_SHEET = " (data sheet)"
 GIB = 1 << 30
 _SWITCHED = ("PIX", "PXB")
 """The words of `nvidia-smi topo -m` for pairs below one PCIe switch."""
-_NVLINK = re.compile(r"NV(\d{1,3})")
+_LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
 """The share of a data sheet's link that no copy exceeds whose slot is of an older generation."""
@@ -86,11 +88,8 @@ class MachineLayout:
         }
         if known.distances and len(known.distances) == nodes:
             host["distances"] = [list(row) for row in known.distances]
-        if known.hypervisor:
-            host["hypervisor"] = known.hypervisor
-        if known.architecture:
-            host["architecture"] = known.architecture
-        return host
+        named = {"hypervisor": known.hypervisor, "architecture": known.architecture}
+        return host | {name: value for name, value in named.items() if value}
 
     def _device(self, gpu: ToldGpu) -> dict[str, Any]:
         product = product_of(gpu.model)
@@ -100,7 +99,7 @@ class MachineLayout:
             "vendor_id": 0x1002 if product and product.amd else 0x10DE,
             "stages": True,
         }
-        if gpu.pci and re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", gpu.pci):
+        if gpu.pci and re.fullmatch(ADDRESS, gpu.pci):
             device["pci"] = [gpu.pci]
         if gpu.node is not None:
             device["numa_node"] = gpu.node
@@ -136,8 +135,8 @@ class MachineLayout:
             self._assume(product, f"C2C of {product.c2c:g} GB/s each way to the host")
         else:
             kind = self._pcie(place, gpu, product)
-            switch = self._switch_of(place)
-            there = switch or there
+            switches = (f"plx{n}" for n, group in enumerate(self._groups) if place in group)
+            there = next(switches, there)
         self._links.append({"kind": kind, "each": f"sim:{place}", "to": there})
 
     def _pcie(self, place: int, gpu: ToldGpu, product: Product | None) -> str:
@@ -186,10 +185,11 @@ class MachineLayout:
     def _groups(self) -> list[set[int]]:
         """Returns the groups of accelerators below one PCIe switch, from their bridges. If these
         are unknown, the links between the accelerators show the groups."""
-        groups: list[set[int]] = []
-        for (a, b), how in self._joins.items():
-            if how in _SWITCHED and not self._is_staged(a, b):
-                groups.append({a, b})
+        groups = [
+            {a, b}
+            for (a, b), how in self._joins.items()
+            if how in _SWITCHED and not self._is_staged(a, b)
+        ]
         for a, b in combinations(range(len(self._gpus)), 2):
             shared = set(self._gpus[a].above) & set(self._gpus[b].above)
             if any(self._bridge(one).is_switch for one in shared):
@@ -212,12 +212,6 @@ class MachineLayout:
     def _bridge(self, address: str) -> Bridge:
         return self._facts.bridges.get(address, Bridge())
 
-    def _switch_of(self, place: int) -> str | None:
-        for number, group in enumerate(self._groups):
-            if place in group:
-                return f"plx{number}"
-        return None
-
     def _below_switches(self) -> None:
         for number, group in enumerate(self._groups):
             first = self._gpus[min(group)]
@@ -226,32 +220,36 @@ class MachineLayout:
             self._switches.append(
                 {"name": f"plx{number}", "kind": "pcie", "acs_redirect": redirects}
             )
-            product = product_of(first.model)
-            kind = self._pcie(min(group), first, product)
+            kind = self._pcie(min(group), first, product_of(first.model))
             self._links.append(
                 {"kind": kind, "each": f"plx{number}", "to": f"host:{first.node or 0}"}
             )
 
     # Links between accelerators.
 
+    @cached_property
+    def _product(self) -> Product | None:
+        return next(filter(None, (product_of(gpu.model) for gpu in self._gpus)), None)
+
     def _among(self) -> None:
-        told = {
-            pair: how
-            for pair, how in self._joins.items()
-            if _NVLINK.fullmatch(how) or how == "XGMI"
+        counts = {
+            pair: min(int(match[1] or 1) or 1, 64)
+            for pair, how in (self._joins or dict(self._usual())).items()
+            if (match := _LINKS.fullmatch(how))
         }
-        if not self._joins:
-            told = dict(self._usual())
-        if not told:
+        if not counts:
             return
-        counts = {pair: self._count(how) for pair, how in told.items()}
         kind, each, most, reach = self._link_kind()
-        if self._is_switched(counts, most):
+        own = Counter[int]()
+        for pair, n in counts.items():
+            own.update(dict.fromkeys(pair, n))
+        usual = {product.usual for gpu in self._gpus if (product := product_of(gpu.model))}
+        # Fewer than direct links to all others need; or all lead to one other, through a switch.
+        if max(own.values()) > most or (usual == {"switch"} and {*counts.values()} == {most}):
             count = max(counts.values())
             self._switches.append({"name": "nvswitch", "kind": "fabric", "model": "NVSwitch"})
             named = self._fabric(kind, each, count, reach)
-            members = sorted({place for pair in counts for place in pair})
-            for place in members:
+            for place in sorted(own):
                 links = self._gpus[place].links or count
                 one = named if links >= count else self._fabric(kind, each, links, reach)
                 self._links.append({"kind": one, "each": f"sim:{place}", "to": "nvswitch"})
@@ -259,10 +257,6 @@ class MachineLayout:
         for count in sorted(set(counts.values())):
             pairs = [[f"sim:{a}", f"sim:{b}"] for (a, b), n in counts.items() if n == count]
             self._links.append({"kind": self._fabric(kind, each, count, reach), "pairs": pairs})
-
-    def _count(self, how: str) -> int:
-        match = _NVLINK.fullmatch(how)
-        return min(int(match[1]), 64) if match and int(match[1]) else 1
 
     def _fabric(self, kind: str, each: float, count: int, reach: tuple[float, float]) -> str:
         return self._kind(
@@ -274,7 +268,7 @@ class MachineLayout:
         """Returns the kind of link, the rate of one link in GB/s, the most links of one
         accelerator, and the shares of the rate that copies reach."""
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)
-        product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
+        product = self._product
         if product is None or product.links is None:
             if told is None:
                 self._assumed.append("links between accelerators: 25 GB/s each (nothing tells)")
@@ -284,23 +278,10 @@ class MachineLayout:
             self._assume(product, f"{kind} links of {each:g} GB/s each way")
         return kind, (told or each * 1e9) / 1e9, most, product.reach
 
-    def _is_switched(self, counts: Mapping[tuple[int, int], int], most: int) -> bool:
-        """Whether an accelerator has fewer links than direct links to all others need. In a server
-        that usually has switches, links that all lead to one other accelerator lead there through a
-        switch."""
-        own: dict[int, int] = {}
-        for pair, count in counts.items():
-            for place in pair:
-                own[place] = own.get(place, 0) + count
-        usual = {product.usual for gpu in self._gpus if (product := product_of(gpu.model))}
-        return max(own.values(), default=0) > most or (
-            usual == {"switch"} and {*counts.values()} == {most}
-        )
-
     def _usual(self) -> Iterator[tuple[tuple[int, int], str]]:
         """Yields the pairs and links of the product's usual server, for accelerators without known
         links."""
-        product = next((p for gpu in self._gpus if (p := product_of(gpu.model))), None)
+        product = self._product
         if product is None or product.links is None or len(self._gpus) < 2:
             return
         pairs = list(combinations(range(len(self._gpus)), 2))

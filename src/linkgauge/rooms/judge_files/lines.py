@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
@@ -82,11 +82,29 @@ def number_of(word: str) -> float | None:
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
-class PrintedGrid(NamedTuple):
-    """A printed matrix: the figures by the numbers of row and column (None: N/A), and the numbers
-    of the lines."""
+def index_of(text: str) -> int | None:
+    """Returns the index of a device or a node, or None if the text is no number below 1000."""
+    return int(text) if text.isdecimal() and len(text) < 4 else None
 
-    figures: dict[tuple[int, int], float | None]
+
+DECIMAL = r"\d{1,14}(?:\.\d{0,9})?"
+_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?", re.IGNORECASE)
+
+
+def address_of(text: str) -> str | None:
+    """Returns the first PCI address in a text, as sysfs writes it, or None."""
+    match = _ADDRESS.search(text)
+    return f"{match[1][-4:]}:{match[2]}:{match[3]}.{match[4] or 0}".lower() if match else None
+
+
+Grid = Mapping[tuple[int, int], float | None]
+"""The figures of a matrix by the numbers of row and column (null: N/A)."""
+
+
+class PrintedGrid(NamedTuple):
+    """A printed matrix, and the numbers of its lines."""
+
+    figures: Grid
     lines: frozenset[int]
 
 

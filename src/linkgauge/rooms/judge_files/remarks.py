@@ -106,7 +106,8 @@ def _of_links(seen: _Seen) -> Iterator[str]:
     yield from _narrow(seen)
     if any(name.startswith(("host_to_device", "device_to_host")) for name, _ in seen.low):
         yield _say("host_copies")
-    if seen.is_linked and not seen.is_across and any(len(c.transfers) > 1 for _, c in seen.low):
+    is_several = any(len(cell.transfers) > 1 for _, cell in seen.low)
+    if is_several and seen.is_linked and not seen.is_across:
         yield _say("below_links")
     is_assumed = any("usual server" in s or "nothing tells" in s for s in seen.tool.assumed)
     if is_assumed and any(len(_places(cell)) > 1 for _, cell in seen.low):
@@ -211,10 +212,11 @@ def _of_tools(seen: _Seen) -> Iterator[str]:
             yield _say("mtu", mtu=mtu)
         if gpu:
             yield _say("gpu_memory", gpu=gpu)
-        largest = max(result.size for result, _ in seen.curves)
-        if seen.tool.settings.get("qps") == "1" and largest <= _SMALL:
-            yield _say("one_pair")
         most = max((c.headline or 0.0 for n, c in seen.cells if n.endswith("_bw")), default=0.0)
+        largest = max(result.size for result, _ in seen.curves)
+        is_little = most < _LOADED[0] * _CARRIES[200] * 1e9 and largest <= _SMALL
+        if seen.tool.settings.get("qps") == "1" and is_little:
+            yield _say("one_pair")
         told = list(_told_speed(seen.tool, most / 1e9))
         yield from told or [_say("adapter_speed", fit=_fitting(most / 1e9, 1))]
     if (buffers := seen.tool.settings.get("buffers", "")) and "D" in buffers:
@@ -280,13 +282,8 @@ def _of_curves(seen: _Seen) -> Iterator[str]:
         for one in seen.known.accelerators
         for link in one.links
     )
-    for result, curve in seen.curves:
-        if (
-            nvls
-            and curve
-            and result.benchmark == "all_reduce"
-            and len(result.cells[0].transfers) > 2
-        ):
+    for result, curve in seen.curves if nvls else ():
+        if curve and result.benchmark == "all_reduce" and len(result.cells[0].transfers) > 2:
             yield _say("in_switches", most=max(rate for _, rate in curve) / 1e9)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from linkgauge.model.operations.operation import OperationName
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import BANDWIDTH
 
+from .lines import Grid, grid_at
 from .products import product_of
 
 MIB = 1 << 20
@@ -147,6 +149,26 @@ def copied(
     return ToldFigure(name, str(row), str(column), gigabytes * 1e9, size, of=of)
 
 
+def copied_between(
+    source: int | None,
+    destination: int | None,
+    gigabytes: float,
+    size: int,
+    kind: str = "ce",
+    *,
+    reads: bool = False,
+) -> ToldFigure:
+    """Returns a figure of copies in GB/s from an accelerator or the host (null) to another. Of two
+    accelerators the source writes, or with `reads` the destination reads."""
+    if source is None:
+        return copied(f"host_to_device_memcpy_{kind}", 0, destination, gigabytes, size)
+    if destination is None:
+        return copied(f"device_to_host_memcpy_{kind}", 0, source, gigabytes, size)
+    place = (destination, source) if reads else (source, destination)
+    way = "read" if reads else "write"
+    return copied(f"device_to_device_memcpy_{way}_{kind}", *place, gigabytes, size)
+
+
 class Log(msgspec.Struct, frozen=True):
     """The output of one call of a tool. `hosts` are the names of the hosts that took part. `failed`
     lists the failures in the output. `space` names the backend of the accelerators."""
@@ -167,17 +189,51 @@ class Found(NamedTuple):
     lines: frozenset[int] = frozenset()
 
 
-def found_figures(
-    tool: str,
-    figures: Iterable[ToldFigure],
-    lines: Iterable[int],
-    version: str | None = None,
-    facts: Facts | None = None,
-    space: str = "",
-) -> Found | None:
-    """Returns these figures of a tool as the result of a reader, or None without any figure."""
-    log = Log(tool, tuple(figures), version, space=space)
-    return Found((log,), facts or Facts(), frozenset(lines)) if log.figures else None
+@cache
+def _any_of(patterns: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    return re.compile("|".join(one.pattern for one in patterns))
+
+
+class TextScan:
+    """The lines of a text, the numbers of those that a reader understood so far, and the figures
+    and accelerators that it found there."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines, self.used = lines, set[int]()
+        self.figures, self.gpus = list[ToldFigure](), dict[int, ToldGpu]()
+
+    def each(self, *patterns: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yields the lines that begin as a pattern says, each by its number and with the first
+        pattern that matches. They count as understood."""
+        is_one = _any_of(patterns).match
+        for number, line in enumerate(self.lines):
+            if is_one(line):
+                self.used.add(number)
+                yield number, next(filter(None, (one.match(line) for one in patterns)))
+
+    def first(self, pattern: re.Pattern[str], default: str = "") -> str:
+        """Returns the first group of the first line that begins as the pattern says."""
+        return next((match[1] for match in map(pattern.match, self.lines) if match), default)
+
+    def grid(self, start: int) -> Grid:
+        """Returns the figures of the matrix that begins at this line. Its lines count as
+        understood. Without a matrix, the heading above does not."""
+        grid = grid_at(self.lines, start)
+        if grid is None:
+            self.used.discard(start - 1)
+            return {}
+        self.used |= grid.lines
+        return grid.figures
+
+    def facts(self, **facts: Any) -> Found | None:
+        """Returns these facts and the accelerators, or None if there are none."""
+        told = Facts(gpus=self.gpus, **facts)
+        return Found(facts=told, lines=frozenset(self.used)) if told != Facts() else None
+
+    def log(self, tool: str, facts: Facts | None = None, **about: Any) -> Found:
+        """Returns the output of a tool, with these properties of a `Log`."""
+        log = Log(tool, tuple(self.figures), **about)
+        return Found((log,), facts or Facts(gpus=self.gpus), frozenset(self.used))
 
 
 Reader = Callable[[Sequence[str]], Found | None]
@@ -198,6 +254,9 @@ def together(*readers: Reader) -> Reader:
     return read
 
 
+_Told = TypeVar("_Told", bound=msgspec.Struct)
+
+
 class Clash(NamedTuple):
     """A contradiction between two texts about one part."""
 
@@ -213,7 +272,7 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
     """Returns all facts combined, and the contradictions between them. The first text wins."""
     whole, clashes = Facts(), list[Clash]()
     for facts in found:
-        whole = _joined(whole, facts, "machine", clashes)
+        whole = _filled(whole, facts, "", clashes)
     return whole, tuple(_summed(dict.fromkeys(clashes)))
 
 
@@ -226,12 +285,10 @@ def _summed(clashes: Iterable[Clash]) -> Iterator[Clash]:
         yield Clash(what + ", ".join(name.removeprefix(what) for name in names), one, other)
 
 
-def _joined(one: Facts, other: Facts, what: str, clashes: list[Clash]) -> Facts:
-    known = {
-        name: _value(getattr(one, name), getattr(other, name), name, clashes)
-        for name in one.__struct_fields__
-    }
-    return replace(one, **known)
+def _filled(one: _Told, other: object, owner: str, clashes: list[Clash]) -> _Told:
+    names = one.__struct_fields__
+    values = [_value(getattr(one, f), getattr(other, f), f + owner, clashes) for f in names]
+    return replace(one, **dict(zip(names, values, strict=True)))
 
 
 def _value(one: object, other: object, what: str, clashes: list[Clash]) -> object:
@@ -245,18 +302,15 @@ def _value(one: object, other: object, what: str, clashes: list[Clash]) -> objec
             both[key] = _value(one[key], value, name, clashes) if key in one else value
         return both
     if isinstance(one, ToldGpu | Bridge | ToldNode):
-        fields = one.__struct_fields__
-        each = {
-            f: _value(getattr(one, f), getattr(other, f), f"{f} of {what}", clashes) for f in fields
-        }
-        return replace(one, **each)
+        return _filled(one, other, f" of {what}", clashes)
     if isinstance(one, frozenset) and isinstance(other, frozenset):
         return one | other
     if one in (None, (), {}) or other in (None, (), {}) or one == other:
         return other if one in (None, (), {}) else one
     if not _is_alike(one, other):
         clashes.append(Clash(what, str(one), str(other)))
-    return one if not _is_fuller(one, other) else other
+    is_fuller = isinstance(one, str) and one.lower() in str(other).lower()
+    return other if is_fuller else one
 
 
 def _is_alike(one: object, other: object) -> bool:
@@ -268,7 +322,3 @@ def _is_alike(one: object, other: object) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= 0.1 * max(abs(one), abs(other)) > 10
     return False
-
-
-def _is_fuller(one: object, other: object) -> bool:
-    return isinstance(one, str) and isinstance(other, str) and one.lower() in other.lower()

@@ -14,9 +14,7 @@ _MOST = 16 << 20
 
 def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:
     """Returns the first whole element of this name, and the numbers of its lines."""
-    begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), None)
-    if begin is None:
-        return None
+    begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
     end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
     if end is None:
         return None

@@ -310,9 +310,10 @@ class _PrintedTable(Quiet):
 
     @property
     def code(self) -> int:
-        """Returns the exit code of all measurements; 4 if nothing was measured."""
+        """Returns the exit code of all measurements; 4 if nothing was measured. 3 if a line is
+        missing, whatever the reason: a reader would take the others for all."""
         run = self.run
-        return 4 if run is None else exit_code(run)
+        return 4 if run is None else exit_code(run) or 3 * (not self.is_complete)
 
     @property
     def run(self) -> Run | None:

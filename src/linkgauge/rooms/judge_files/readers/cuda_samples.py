@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
-from ..lines import PrintedGrid, grid_at, number_of
-from ..told import Facts, Found, Log, ToldFigure, ToldGpu, copied
+from ..lines import DECIMAL, Grid, grid_at
+from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu, copied
 
 _GB, _LOCAL = 1e9, "device_local_copy"
 _STAGED = Row(
@@ -50,61 +50,51 @@ def read(lines: Sequence[str]) -> Found | None:
 
 
 def _read_peers(lines: Sequence[str]) -> Found | None:
-    titles = {n: match for n, line in enumerate(lines) if (match := _TITLE.match(line))}
-    gpus, refused, used = dict[int, ToldGpu](), set[tuple[int, int]](), set[int]()
-    ways = set[str]()
-    for number, line in enumerate(lines):
-        if match := _DEVICE.match(line):
+    seen, refused, ways = TextScan(lines), set[tuple[int, int]](), set[str]()
+    titles = list[tuple[int, re.Match[str]]]()
+    for number, match in seen.each(_DEVICE, _ACCESS, _OTHER, _TITLE):
+        if match.re is _DEVICE:
             bus, device, domain = (int(match[at], 16) for at in (3, 4, 5))
-            gpus[int(match[1])] = ToldGpu(match[2], f"{domain:04x}:{bus:02x}:{device:02x}.0")
-        elif match := _ACCESS.match(line):
+            seen.gpus[int(match[1])] = ToldGpu(match[2], f"{domain:04x}:{bus:02x}:{device:02x}.0")
+        elif match.re is _ACCESS:
             refused |= {(int(match[1]), int(match[3]))} if match[2] == "CANNOT" else set()
             ways |= {"peer access"} if match[2] == "CAN" else set()
-        elif _OTHER.match(line):
+        elif match.re is _TITLE:
+            titles.append((number, match))
+        else:
             for at in (number + 1, number + 2):
                 grid = grid_at(lines, at)
                 while grid is not None:  # the devices' and the host's
-                    used |= grid.lines
+                    seen.used |= grid.lines
                     grid = grid_at(lines, max(grid.lines) + 1)
-        else:
-            continue
-        used.add(number)
-    if not titles and not gpus:
+    if not titles and not seen.gpus:
         return None
     by_kernel = any("--sm_copy" in line for line in lines)
-    figures = list[ToldFigure]()
-    for number, match in titles.items():
-        grid = grid_at(lines, number + 1)
-        if grid is not None:
-            used |= grid.lines | {number}
-            figures += _peers(match, grid, refused, "sm" if by_kernel else "ce")
-    log = Log("p2pBandwidthLatencyTest", tuple(figures))
-    return Found((log,), Facts(gpus=gpus, ways=frozenset(ways)), frozenset(used))
+    for number, match in titles:
+        figures = _peers(match, seen.grid(number + 1), refused, "sm" if by_kernel else "ce")
+        seen.figures += figures
+    return seen.log("p2pBandwidthLatencyTest", Facts(gpus=seen.gpus, ways=frozenset(ways)))
 
 
 def _peers(
-    title: re.Match[str], grid: PrintedGrid, refused: set[tuple[int, int]], kind: str
+    title: re.Match[str], grid: Grid, refused: set[tuple[int, int]], kind: str
 ) -> Iterator[ToldFigure]:
     """Yields the figures of pairs. Pairs without peer access are copied over the host's memory."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
-    reads = title[3] == "Reads"
-    for (down, across), figure in grid.figures.items():
-        if figure is None:
-            continue
+    way = "read" if title[3] == "Reads" else "write"
+    for (down, across), figure in grid.items():
+        if figure is None or (enabled and (down, across) in refused):
+            continue  # what it shows without, again
         if down == across:
             if not both and not enabled:
                 yield copied(_LOCAL, 0, across, figure / 2, _PEER_SIZE)
-            continue
-        if enabled and (down, across) in refused:
-            continue  # what it shows without, again
-        if not enabled:
+        elif enabled:
+            name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
+            yield copied(name, down, across, figure, _PEER_SIZE)
+        else:
             row = _STAGED_BOTH if both else _STAGED
             staged = copied(row.name, down, across, figure, _PEER_SIZE, row)
             yield staged._replace(staged=True)
-        else:
-            way = "read" if reads else "write"
-            name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
-            yield copied(name, down, across, figure, _PEER_SIZE)
 
 
 # bandwidthTest.
@@ -117,9 +107,10 @@ _PAGEABLE = (
     "--memory=pinned measures the link"
 )
 _KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
+_ROW = re.compile(rf"\s*(\d{{1,13}})\s+({DECIMAL})\s*$")
 _CSV = re.compile(
-    r"bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = (\d{1,14}(?:\.\d{0,9})?)"
-    r" (GB|MB)/s,.*Size = (\d{1,12}) bytes"
+    r".*?bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = "
+    rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{{1,12}}) bytes"
 )
 _WAYS = {"H2D": "host_to_device_memcpy_ce", "D2H": "device_to_host_memcpy_ce"}
 _SAID = re.compile(
@@ -130,30 +121,26 @@ _SAID = re.compile(
 def _read_bandwidth(lines: Sequence[str]) -> Found | None:
     if not any(_IS_ONE.search(line) for line in lines):
         return None
-    gpus, used, figures = dict[int, ToldGpu](), set[int](), list[ToldFigure]()
-    way, pinned, unit, failed = "", True, _GB, tuple[str, ...]()
-    for number, line in enumerate(lines):
-        used.add(number)
-        if match := _RUNS.match(line):
-            gpus[int(match[1])] = ToldGpu(match[2].strip())
-        elif match := _WAY.match(line):
+    seen, way, pinned, unit = TextScan(lines), "", True, _GB
+    failed = tuple[str, ...]()
+    for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
+        if match.re is _RUNS:
+            seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
+        elif match.re is _WAY:
             way = _WAYS.get(f"{match[1][0]}2{match[2][0]}", _LOCAL) if match[3] == "1" else ""
-        elif match := _KIND.match(line):
+        elif match.re is _KIND:
             pinned = match[1] == "PINNED"
             failed = failed if pinned else (_PAGEABLE,)
-        elif match := _CSV.search(line):
+        elif match.re is _CSV:
+            own = _WAYS.get(match[1], _LOCAL)
             scale = _GB if match[4] == "GB" else _GB / 1000
-            figures += _bandwidth(
-                _WAYS.get(match[1], _LOCAL), match[2] == "Pinned", match[3], match[5], scale
-            )
-        elif _SAID.match(line):
+            seen.figures += _bandwidth(own, match[2] == "Pinned", match[3], match[5], scale)
+        elif match.re is _SAID:
+            line = lines[number]
             unit = _GB if "GB/s" in line else _GB / 1000 if "MB/s" in line else unit
-        elif len(words := line.split()) == 2 and words[0].isdecimal() and number_of(words[1]):
-            figures += _bandwidth(way, pinned, words[1], words[0], unit)
         else:
-            used.discard(number)
-    log = Log("bandwidthTest", tuple(figures), failed=failed)
-    return Found((log,), Facts(gpus=gpus), frozenset(used))
+            seen.figures += _bandwidth(way, pinned, match[2], match[1], unit)
+    return seen.log("bandwidthTest", failed=failed)
 
 
 def _bandwidth(
@@ -161,7 +148,7 @@ def _bandwidth(
 ) -> Iterator[ToldFigure]:
     """Yields the figures of copies. Copies with pageable memory are left out, because they do not
     show the rate of a link."""
-    if not way or not (pinned or way == _LOCAL) or len(size) > 13:
+    if not way or not (pinned or way == _LOCAL):
         return
     local = way == _LOCAL
     rate = float(figure) * scale / (2 if local else 1)

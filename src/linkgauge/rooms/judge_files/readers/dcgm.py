@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..lines import DECIMAL
 from ..products import model_of
-from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu, copied
+from ..told import MIB, Found, TextScan, ToldGpu, copied
 
 _RATE = re.compile(
     r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
-    r"(?:\s|\\t){0,8}(\d{1,14}(?:\.\d{0,9})?) GB/s"
+    rf"(?:\s|\\t){{0,8}}({DECIMAL}) GB/s"
 )
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 _SAID = re.compile(r"dcgm|DCGM|Diagnostic|diagnostic")
@@ -21,17 +22,14 @@ _WAYS = {"GPU to Host": "device_to_host_memcpy_ce", "Host to GPU": "host_to_devi
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_SAID.search(line) for line in lines):
         return None
-    figures, used = list[ToldFigure](), set[int]()
+    seen = TextScan(lines)
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):
             if rate := float(match[3]):
-                figures.append(copied(_WAYS[match[2]], 0, match[1], rate, 512 * MIB))
-                used.add(number)
-    gpus = _devices(lines)
-    if not figures and not gpus:
-        return None
-    logs = (Log("DCGM", tuple(figures)),) if figures else ()
-    return Found(logs, Facts(gpus=gpus), frozenset(used))
+                seen.figures.append(copied(_WAYS[match[2]], 0, match[1], rate, 512 * MIB))
+                seen.used.add(number)
+    seen.gpus = _devices(lines)
+    return seen.log("DCGM") if seen.figures else seen.facts()
 
 
 def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from linkgauge.model.transfer import Report
 
-from ..told import MIB, Found, HostFigure, ToldFigure, found_figures
+from ..told import MIB, Found, HostFigure, TextScan, ToldFigure
 
 _TOOL, _SPACE = "gc-hosttraffictest", "ipu"
 _TEST = r"((?:host (?:<-|->) )?buffer(?: (?:<-|->) tile)?)"
@@ -17,7 +17,7 @@ _LINE = re.compile(rf"\s*{_TEST}:\s+{_RATE} Gbps .{{1,100}}, for {_RATE} seconds
 _RATES = re.compile(rf"{_RATE} Gbps (RDMA host|tile) (?:read|write)")
 _TITLE = re.compile(rf'\s*"description": "{_TEST}"')
 _FIELD = re.compile(rf'\s*"(host|tile)_transfer_speed_gbps": "{_RATE}"')
-_DEVICE = re.compile(rf"{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
+_DEVICE = re.compile(rf".*?{_TOOL}\b.*?(?:-d|--device(?:-id)?)[ =](\d{{1,3}})\b")
 _BUFFER = 16 * MIB
 """The staging buffer: the host's bytes in the manual page's examples are multiples of it."""
 _STAGING = "host:0/staging"
@@ -26,23 +26,19 @@ _HOSTS_WORK = {"<-": f"{_STAGING} -> null by host:0.cpu", "->": f"null -> {_STAG
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    figures, used, test = list[ToldFigure](), set[int](), ""
-    device = next((int(m[1]) for line in lines if (m := _DEVICE.search(line))), 0)
-    rates = dict[str, float]()
-    for number, line in enumerate(lines):
-        if match := _LINE.match(line):
-            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(line)}
-            figures += _figures(match[1], of, device)
-        elif match := _TITLE.match(line):
-            figures += _figures(test, rates, device)
+    seen, test, rates = TextScan(lines), "", dict[str, float]()
+    device = int(seen.first(_DEVICE, "0"))
+    for number, match in seen.each(_LINE, _TITLE, _FIELD):
+        if match.re is _LINE:
+            of = {side.split()[-1]: float(rate) for rate, side in _RATES.findall(lines[number])}
+            seen.figures += _figures(match[1], of, device)
+        elif match.re is _TITLE:
+            seen.figures += _figures(test, rates, device)
             test, rates = match[1], {}
-        elif test and (match := _FIELD.match(line)):
-            rates[match[1]] = float(match[2])
         else:
-            continue
-        used.add(number)
-    figures += _figures(test, rates, device)
-    return found_figures(_TOOL, figures, used, space=_SPACE)
+            rates[match[1]] = float(match[2])
+    seen.figures += _figures(test, rates, device)
+    return seen.log(_TOOL, space=_SPACE) if seen.figures else None
 
 
 def _figures(test: str, rates: dict[str, float], device: int) -> Iterator[ToldFigure]:

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
 
-from ..told import Facts, Found, ToldNode, together
+from ..lines import index_of
+from ..told import Facts, Found, TextScan, ToldNode, together
 from ..xml_text import xml_in
 
-_FIELD = re.compile(r"([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
+_FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")
 _SAID_VIRTUAL = re.compile(r"\b(?:KVM|QEMU|Proxmox|ESXi|vSphere|[Vv]irtual [Mm]achines?|VMs)\b")
 _LSCPU = ("Architecture", "Model name", "Socket(s)", "Thread(s) per core", "NUMA node(s)")
 _NODE = re.compile(r"NUMA node(\d{1,3}) CPU\(s\)")
 _NUMACTL = re.compile(r"node (\d{1,3}) (cpus|size|free):\s*(.*)")
 _DISTANCE = re.compile(r"\s*(\d{1,3}):((?:\s+\d{1,3})+)\s*$")
+_TITLE = re.compile(r"available: |node distances:|node +0\b")
 _LSCPU_MORE = re.compile(
     r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
     r"|L[1-4]"
@@ -26,12 +28,11 @@ _LSCPU_MORE = re.compile(
 
 
 def _lscpu(lines: Sequence[str]) -> Found | None:
-    fields = dict[str, str]()
-    used = set[int]()
-    for number, line in enumerate(lines):
-        if (match := _FIELD.match(line.strip())) is not None:
-            fields.setdefault(match[1], match[2].strip())
-            used |= {number} if _LSCPU_MORE.match(line.strip()) else set()
+    seen, fields = TextScan(lines), dict[str, str]()
+    for number, field in seen.each(_FIELD):
+        fields.setdefault(field[1], field[2].strip())
+        if not _LSCPU_MORE.match(field[1]):
+            seen.used.discard(number)
     if sum(name in fields for name in _LSCPU) < 3:
         return None
     nodes = {
@@ -39,19 +40,14 @@ def _lscpu(lines: Sequence[str]) -> Found | None:
         for name, text in fields.items()
         if (match := _NODE.fullmatch(name))
     }
-    facts = Facts(
+    return seen.facts(
         nodes=nodes,
         cpu_model=fields.get("Model name"),
         architecture=fields.get("Architecture"),
-        sockets=_whole(fields.get("Socket(s)")),
-        threads_per_core=_whole(fields.get("Thread(s) per core")),
+        sockets=index_of(fields.get("Socket(s)", "")) or None,
+        threads_per_core=index_of(fields.get("Thread(s) per core", "")) or None,
         hypervisor=fields.get("Hypervisor vendor"),
     )
-    return Found(facts=facts, lines=frozenset(used))
-
-
-def _whole(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and len(text) < 5 and int(text) else None
 
 
 def count_of_list(text: str) -> int | None:
@@ -60,10 +56,9 @@ def count_of_list(text: str) -> int | None:
 
 
 def _numactl(lines: Sequence[str]) -> Found | None:
-    nodes, rows, used = dict[int, ToldNode](), dict[int, tuple[int, ...]](), set[int]()
-    is_one = any(_NUMACTL.match(line) for line in lines)
-    for number, line in enumerate(lines) if is_one else ():
-        if match := _NUMACTL.match(line):
+    seen, nodes, rows = TextScan(lines), dict[int, ToldNode](), dict[int, tuple[int, ...]]()
+    for _, match in seen.each(_NUMACTL, _DISTANCE, _TITLE):
+        if match.re is _NUMACTL:
             own = nodes.get(int(match[1]), ToldNode())
             size = re.match(r"(\d{1,9}) MB", match[3])
             if match[2] == "cpus":
@@ -71,16 +66,11 @@ def _numactl(lines: Sequence[str]) -> Found | None:
             elif match[2] == "size" and size:
                 own = ToldNode(own.cpus, int(size[1]) << 20)
             nodes[int(match[1])] = own
-        elif match := _DISTANCE.match(line):
+        elif match.re is _DISTANCE:
             rows[int(match[1])] = tuple(min(int(one), 255) for one in match[2].split())
-        elif not re.match(r"available: |node distances:|node +0\b", line):
-            continue
-        used.add(number)
-    if not nodes:
-        return None
-    square = [row for row in rows.values() if len(row) == len(rows)]
-    distances = tuple(square) if rows and len(square) == len(rows) else None
-    return Found(facts=Facts(nodes=nodes, distances=distances), lines=frozenset(used))
+    square = tuple(row for row in rows.values() if len(row) == len(rows))
+    distances = square if rows and len(square) == len(rows) else None
+    return seen.facts(nodes=nodes, distances=distances) if nodes else None
 
 
 def _lstopo(lines: Sequence[str]) -> Found | None:
@@ -90,12 +80,12 @@ def _lstopo(lines: Sequence[str]) -> Found | None:
     root, used = found
     nodes = {}
     for one in root.iter("object"):
-        index = one.get("os_index", "")
-        if one.get("type") == "NUMANode" and index.isdecimal() and len(index) < 4:
+        index = index_of(one.get("os_index", ""))
+        if one.get("type") == "NUMANode" and index is not None:
             memory = one.get("local_memory", "")
             cpus = count_of_mask(one.get("cpuset", ""))
             is_size = memory.isdecimal() and len(memory) < 16
-            nodes[int(index)] = ToldNode(cpus, int(memory) if is_size else None)
+            nodes[index] = ToldNode(cpus, int(memory) if is_size else None)
     infos = {one.get("name"): one.get("value") for one in root.iter("info")}
     facts = Facts(
         nodes=nodes, cpu_model=infos.get("CPUModel"), architecture=infos.get("Architecture")

@@ -6,20 +6,21 @@ Accelerators are numbered in the order of their addresses, as nvidia-smi numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..products import model_of, product_of
-from ..told import Bridge, Facts, Found, ToldGpu, together
+from linkgauge.machine.tree import ADDRESS
 
-_HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (.{3,60}?): (.{1,200})")
+from ..lines import DECIMAL
+from ..products import model_of, product_of
+from ..told import Bridge, Facts, Found, TextScan, ToldGpu, together
+
+_HEAD = re.compile(rf"({ADDRESS}|[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]) (.{{3,60}}?): (.{{1,200}})")
 _GPU = re.compile("3D controller|VGA compatible|Processing accelerators|Display controller")
 _MAKERS = re.compile("NVIDIA|Advanced Micro|AMD/ATI|Intel|Rebellions|Graphcore|T-Head|Alibaba")
 _ONBOARD = re.compile("ASPEED|Matrox|Cirrus|QXL|Virtio|VMware|Hyper-V|Integrated|UHD Graphics")
 _MODEL = re.compile(r"\[(?!AMD\]|AMD/ATI\])([^\]]{2,80})\](?!.*\[[^\]]*[A-Za-z]{3})")
-_LINK = re.compile(
-    r"(LnkCap|LnkSta):.*?Speed (\d{1,14}(?:\.\d{0,9})?)GT/s.{0,20}?, Width x(\d{1,2})"
-)
+_LINK = re.compile(rf"(LnkCap|LnkSta):.*?Speed ({DECIMAL})GT/s.{{0,20}}?, Width x(\d{{1,2}})")
 _NODE = re.compile(r"NUMA node: (\d{1,3})")
 _ACS = re.compile(r"ACSCtl:.*?ReqRedir([+-]).*?CmpltRedir([+-])")
 _ORDER = re.compile(r"RlxdOrd([+-])")
@@ -54,8 +55,8 @@ def _listed(lines: Sequence[str]) -> Found | None:
     if not any("LnkSta:" in line or "ACSCtl:" in line or "RlxdOrd" in line for line in lines):
         heads = [one for one in heads if _GPU.search(one[1][2])]
     found, used = list[_Function](), set[int]()
-    for place, (number, match) in enumerate(heads):
-        end = heads[place + 1][0] if place + 1 < len(heads) else len(lines)
+    ends = [*(number for number, _ in heads[1:]), len(lines)]
+    for (number, match), end in zip(heads, ends, strict=False):
         last = next((n for n in range(number + 1, end) if lines[n][:1] not in ("\t", " ", "")), end)
         address = match[1] if match[1].count(":") == 2 else f"0000:{match[1]}"
         body = "\n".join(lines[number + 1 : last])
@@ -65,10 +66,7 @@ def _listed(lines: Sequence[str]) -> Found | None:
     bridges = {one.address: one for one in found if "bridge" in one.kind.lower()}
     if not accelerators and not bridges:
         return None
-    gpus = {
-        index: _described(one, tuple(_above(one, bridges)))
-        for index, one in enumerate(accelerators)
-    }
+    gpus = {n: _described(one, _above(one, bridges)) for n, one in enumerate(accelerators)}
     known = {address: _bridge(one) for address, one in bridges.items() if one.body}
     ordered = [match[1] == "+" for one in accelerators if (match := _ORDER.search(one.body))]
     relaxed = all(ordered) if ordered else None
@@ -91,7 +89,7 @@ def _model(name: str) -> str | None:
     return match[1] if match is not None else None
 
 
-def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
+def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
     """Returns the bridges whose buses include this function's bus, the nearest first."""
     ranges = []
     for address, bridge in bridges.items():
@@ -99,7 +97,7 @@ def _above(one: _Function, bridges: Mapping[str, _Function]) -> Iterator[str]:
             low, high = int(match[1], 16), int(match[2], 16)
             if low <= one.bus <= high:
                 ranges.append((high - low, -low, address))
-    yield from (address for _, _, address in sorted(ranges))
+    return tuple(address for _, _, address in sorted(ranges))
 
 
 def _bridge(one: _Function) -> Bridge:
@@ -112,6 +110,7 @@ def _bridge(one: _Function) -> Bridge:
 # -t and -tv.
 
 _ROOT = re.compile(r"\s*[-+\\|]*[-+]-?\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]-")
+_BRANCH = re.compile(r"\s*[|+\\ ]+-")
 _PIECE = re.compile(r"([0-9a-f]{2}\.[0-7])(?:-\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\])?")
 
 
@@ -119,36 +118,27 @@ def _tree(lines: Sequence[str]) -> Found | None:
     """Reads the tree of `lspci -t`. The indentation of a device shows the bridges above."""
     if not any(_ROOT.match(line) for line in lines):
         return None
-    used, gpus, is_switch = set[int](), dict[str, ToldGpu](), set[str]()
+    seen, gpus, is_switch = TextScan(lines), dict[str, ToldGpu](), set[str]()
     stack: list[tuple[int, str, str]] = []
     domain, bus = "0000", "00"
-    for number, line in enumerate(lines):
-        if (match := _ROOT.match(line)) is not None:
+    for number, match in seen.each(_ROOT, _BRANCH):
+        if match.re is _ROOT:
             domain, bus, stack = match[1][-4:], match[2], []
-        elif not re.match(r"\s*[|+\\ ]+-", line):
-            continue
-        used.add(number)
-        last = ""
+        line, last, end = lines[number], "", 0
         for piece in _PIECE.finditer(line):
-            at = piece.start()
+            at, end = piece.span()
             stack = [one for one in stack if one[0] < at]
             own = stack[-1][2] if stack else bus
             last = f"{domain}:{own}:{piece[1]}"
             if piece[2]:
                 stack.append((at, last, piece[2]))
-        text = line[piece_end(line) :].strip()
+        text = line[end:].strip()
         if last and _is_gpu_name(text):
             above = tuple(address for _, address, _ in reversed(stack))
             is_switch |= set(above[:-1])
             gpus[last] = ToldGpu(model=_model(text), pci=last, above=above)
-    known = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
-    bridges = {address: Bridge(is_switch=True) for address in is_switch}
-    return Found(facts=Facts(gpus=known, bridges=bridges), lines=frozenset(used))
-
-
-def piece_end(line: str) -> int:
-    """Returns the column at which the last address in a line of the tree ends."""
-    return max((match.end() for match in _PIECE.finditer(line)), default=0)
+    seen.gpus = {index: gpus[address] for index, address in enumerate(sorted(gpus))}
+    return seen.facts(bridges={address: Bridge(is_switch=True) for address in is_switch})
 
 
 def _is_gpu_name(text: str) -> bool:

@@ -24,14 +24,14 @@ from linkgauge.model.operations.collective import (
     reduces,
 )
 
-from ..lines import number_of
-from ..told import Facts, Found, Log, ToldFigure, ToldGpu
+from ..lines import address_of, number_of
+from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu
 
 _RANK = re.compile(
-    r"#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
+    r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
     r"\s+\[([0-9a-fA-Fx:.]{1,16})\]\s+(.{1,100})"
 )
-_HEAD = re.compile(r"#\s+size\s+count\s+type\b(.*)")
+_HEAD = re.compile(r".*?#\s+size\s+count\s+type\b(.*)")
 _NAME = re.compile(r"(?:^|[\s/])(" + "|".join(COLLECTIVE_NAMES) + r")_perf(?:_mpi)?\b")
 _VERSION = re.compile(r"# (n|r)ccl-tests version (\S{1,40})|(?:NCCL|RCCL) version ?:? ?(\S{1,40})")
 _DEBUG = re.compile(
@@ -65,32 +65,31 @@ class _Line(NamedTuple):
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    heads = [number for number, line in enumerate(lines) if _HEAD.search(line)]
+    seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[re.Match[str]]()
+    heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
         heads = [n for n, line in enumerate(lines) if "float" in line and _row(line)][:1]
-    debug = {n: match[1] for n, line in enumerate(lines) if (match := _DEBUG.match(line))}
-    ranks = {n: match for n, line in enumerate(lines) if (match := _RANK.search(line))}
+    for number, match in seen.each(_DEBUG, _RANK):
+        if match.re is _DEBUG:
+            debug.append(match)
+        else:
+            ranks[number] = match
     if not heads and not ranks and not debug:
         return None
-    known = {*heads, *ranks, *debug}
-    facts = _facts(lines, ranks.values(), list(debug))
-    figures, failed, used = _tables(lines, heads, list(ranks))
-    known |= used
+    facts = _facts(lines, ranks.values(), [match.string for match in debug])
+    failed = tuple(_tables(seen, heads, list(ranks)))
+    if not heads and not ranks:
+        return Found((), facts, frozenset(seen.used))
     hosts = tuple(dict.fromkeys(match[1] for match in ranks.values()))
-    if not hosts and len(said := dict.fromkeys(filter(None, debug.values()))) > 1:
+    if not hosts and len(said := dict.fromkeys(match[1] for match in debug if match[1])) > 1:
         hosts = tuple(said)  # one alone may be the host whose lines were kept
-    version = next((found for line in lines if (found := _version(line))), None)
+    versions = filter(None, map(_VERSION.search, lines))
+    version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    logs = (Log(tool, tuple(figures), version, hosts, tuple(failed)),) if heads or ranks else ()
-    return Found(logs, facts, frozenset(known))
+    return seen.log(tool, facts, version=version, hosts=hosts, failed=failed)
 
 
-def _version(line: str) -> str | None:
-    match = _VERSION.search(line)
-    return (match[2] or f"library {match[3]}") if match else None
-
-
-def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[int]) -> Facts:
+def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> Facts:
     """Returns the GPUs of the first host, and the settings and transports in NCCL's lines."""
     gpus, first = dict[int, ToldGpu](), None
     for match in ranks:
@@ -98,8 +97,7 @@ def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence
         if match[1] == first:
             gpus.setdefault(int(match[2]), ToldGpu(match[4].strip(), _address(match[3])))
     settings, ways, adapters, warnings = dict[str, str](), set[str](), set[str](), set[str]()
-    for number in debug:
-        line = lines[number]
+    for line in debug:
         if said := _SET.search(line):
             settings[said[1]] = said[2].rstrip(".")
         if via := _VIA.search(line):
@@ -121,32 +119,23 @@ def _address(text: str) -> str | None:
     text = text.lower().removeprefix("0x")
     if re.fullmatch(r"[0-9a-f]{1,2}", text):
         return f"{int(text, 16):02x}" if int(text, 16) else None
-    return f"{text}.0" if re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}", text) else None
+    return address_of(text)
 
 
-def _tables(
-    lines: Sequence[str], heads: Sequence[int], ranks: Sequence[int]
-) -> tuple[list[ToldFigure], list[str], set[int]]:
-    figures, failed, used = list[ToldFigure](), list[str](), set[int]()
-    for place, head in enumerate(heads):
-        end = heads[place + 1] if place + 1 < len(heads) else len(lines)
+def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Iterator[str]:
+    """Adds the figures of all tables, and yields the failures that they show."""
+    lines = seen.lines
+    for before, head, end in zip([0, *heads], heads, [*heads[1:], len(lines)], strict=False):
         rows = [(n, row) for n in range(head, end) if (row := _row(lines[n]))]
-        name = _name(lines, head, heads[place - 1] if place else 0, [row for _, row in rows])
-        count = _ranks_before(ranks, head, heads[place - 1] if place else -1)
+        name = _name(lines, head, before, [row for _, row in rows])
+        # Without ranks between the previous table and this one, those of the whole text count.
+        count = sum(before <= number < head for number in ranks) or len(ranks)
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
         for number, row in rows:
-            used.add(number)
-            figures += _told(name, row, count)
+            seen.used.add(number)
+            seen.figures += _told(name, row, count)
         if any(row.wrong for _, row in rows):
-            failed.append(f"{name}: wrong elements")
-    return figures, failed, used
-
-
-def _ranks_before(ranks: Sequence[int], head: int, earlier: int) -> int:
-    """Returns the number of ranks that are listed between the previous table and this table. If
-    none are listed there, the whole text counts."""
-    own = sum(1 for number in ranks if earlier < number < head)
-    return own or len(ranks)
+            yield f"{name}: wrong elements"
 
 
 def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]) -> int:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from itertools import combinations
 from xml.etree.ElementTree import Element
 
+from ..lines import DECIMAL, address_of, index_of
 from ..products import model_of
 from ..told import Bridge, Facts, Found, ToldGpu, ToldNode
 from ..xml_text import xml_in
 from .host import count_of_mask
 
-_SPEED = re.compile(r"(\d{1,14}(?:\.\d{0,9})?) GT/s")
+_SPEED = re.compile(rf"({DECIMAL}) GT/s")
 _LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "100": 50}
 """The rate of an NVLink one way in GB/s, by the number of the architecture."""
 _SWITCH = "0x068000"
 _DEEPEST = 32
-_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -40,8 +40,7 @@ class _XmlGraph:
         self._architecture: str | None = None
 
     def add_cpu(self, cpu: Element) -> None:
-        number = cpu.get("numaid", "0")
-        node = int(number) if number.isdecimal() and len(number) < 4 else None
+        node = index_of(cpu.get("numaid", "0"))
         if node is not None:
             self._nodes[node] = ToldNode(cpus=count_of_mask(cpu.get("affinity", "")))
         self._architecture = self._architecture or cpu.get("arch")
@@ -51,11 +50,10 @@ class _XmlGraph:
     def _add(self, pci: Element, node: int | None, above: tuple[str, ...]) -> None:
         address = (pci.get("busid") or "").lower()
         for gpu in pci.findall("gpu"):
-            index = gpu.get("dev", "")
-            if index.isdecimal() and len(index) < 4:
-                self._gpus[int(index)] = _gpu(gpu, pci, node, above)
-                self._links[int(index)] = [_target(link) for link in gpu.findall("nvlink")]
-                self._links[int(index)] += [_target(link) for link in gpu.findall("xgmi")]
+            if (index := index_of(gpu.get("dev", ""))) is not None:
+                self._gpus[index] = _gpu(gpu, pci, node, above)
+                links = [*gpu.findall("nvlink"), *gpu.findall("xgmi")]
+                self._links[index] = [_target(link) for link in links]
         inner = pci.findall("pci")
         if inner:
             self._bridges[address] = Bridge(*_link(pci), is_switch=True)
@@ -87,11 +85,11 @@ class _XmlGraph:
 
 
 def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:
-    address, (speed, width) = (pci.get("busid") or "").lower(), _link(pci)
+    speed, width = _link(pci)
     rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
     return ToldGpu(
         model=model_of(pci.get("device") or ""),
-        pci=address if _ADDRESS.fullmatch(address) else None,
+        pci=address_of(pci.get("busid", "")),
         node=node, max_speed=speed, width=width, above=above,
         link_rate=rate * 1e9 if rate else None,
     )  # fmt: skip
@@ -99,13 +97,12 @@ def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -
 
 def _link(pci: Element) -> tuple[float | None, int | None]:
     speed = _SPEED.match(pci.get("link_speed", ""))
-    width = pci.get("link_width", "")
-    lanes = int(width) if width.isdecimal() and len(width) < 3 else 0
-    return (float(speed[1]) if speed else None, lanes or None)
+    width = index_of(pci.get("link_width", ""))
+    return (float(speed[1]) if speed else None, width or None)
 
 
 def _target(link: Element) -> tuple[str, int]:
-    count = link.get("count", "1")
+    count = index_of(link.get("count", "1"))
     is_switch = link.get("tclass") == _SWITCH
     target = "switch" if is_switch else (link.get("target") or "").lower()
-    return target, min(int(count), 64) if count.isdecimal() and len(count) < 4 else 1
+    return target, 1 if count is None else min(count, 64)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import pairwise
 
 from msgspec.structs import replace
 
 from linkgauge.model.hardware.pcie import SPEEDS
 
-from ..lines import words_of
-from ..told import Facts, Found, ToldGpu, ToldNode, together
+from ..lines import DECIMAL, address_of, words_of
+from ..told import Facts, Found, TextScan, ToldGpu, ToldNode, together
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
@@ -30,10 +31,11 @@ _REFUSED = {
 }
 _CSV = re.compile(r"\s*(\d{1,3}), ([A-Z][^,]{3,80}), ([0-9A-Fa-f:.]{12,18})\s*(?:,|$)")
 _LISTED = re.compile(r"\s*GPU (\d{1,3}): (.{1,100}?)(?: \(UUID: .{1,60}\))?$")
-_LINK = re.compile(r"\s*Link (\d{1,2}): (?:(\d{1,14}(?:\.\d{0,9})?) GB/s|(<inactive>|inactive))")
-_BUS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
+_LINK = re.compile(rf"\s*Link (\d{{1,2}}): (?:({DECIMAL}) GB/s|(<inactive>|inactive))")
+_EMPTY = re.compile(r"\s*$")
+_RULE = re.compile(r"\s*[|+]")
 _SCREEN = re.compile(
-    r"\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
+    r".*?\|\s+(\d{1,3})\s+(\S.{1,40}?)\s+(?:On|Off|N/A)\s+\|\s+([0-9A-Fa-f:.]{12,18})\s"
 )
 
 
@@ -46,30 +48,32 @@ def _topology(lines: Sequence[str]) -> Found | None:
     return None
 
 
-def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found:
-    gpus, joins, used = dict[int, ToldGpu](), dict[tuple[int, int], str](), {head}
+def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found | None:
+    seen, joins = TextScan(lines), dict[tuple[int, int], str]()
     nodes, nearest = dict[int, ToldNode](), dict[int, str]()
+    seen.used.add(head)
     for number in range(head + 1, len(lines)):
         words = words_of(lines[number])
         row = words[1 : len(names) + 1]
         if words and words[0] in names and all(map(_JOIN.fullmatch, row)) and row:
-            used.add(number)
+            seen.used.add(number)
             rest = words[len(names) + 1 :]
             if (match := _GPU.fullmatch(words[0])) is not None:
-                own = int(match[1])
-                gpus[own] = ToldGpu(node=_node(rest))
-                if gpus[own].node is not None:
-                    nodes.setdefault(gpus[own].node or 0, ToldNode(cpus=_cpus(rest[0])))
+                own, node = int(match[1]), _node(rest)
+                seen.gpus[own] = ToldGpu(node=node)
+                if node is not None:
+                    cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
+                    nodes.setdefault(node, ToldNode(cpus))
                 joins |= dict(_joins(own, names, row))
-                ways = [how for name, how in zip(names, row, strict=False) if "GPU" not in name]
-                nearest |= {own: min(near, key=_NEAR.index)} if (near := {*ways} & {*_NEAR}) else {}
+                ways = {how for name, how in zip(names, row, strict=False) if "GPU" not in name}
+                if near := next((near for near in _NEAR if near in ways), None):
+                    nearest[own] = near
         elif _LEGEND.match(lines[number]):
-            used.add(number)
+            seen.used.add(number)
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
     adapters = sum(1 for name in names if not _GPU.fullmatch(name))
-    facts = Facts(gpus=gpus, joins=joins, nodes=nodes, adapters=adapters or None, nearest=nearest)
-    return Found(facts=facts, lines=frozenset(used))
+    return seen.facts(joins=joins, nodes=nodes, adapters=adapters or None, nearest=nearest)
 
 
 def _peers(lines: Sequence[str]) -> Found | None:
@@ -102,64 +106,37 @@ def _node(rest: Sequence[str]) -> int | None:
     return int(match[1]) if match and int(match[1]) < 64 else None
 
 
-def _cpus(text: str) -> int | None:
-    """Returns the number of CPUs in a list, or None if the list contains anything else or is cut
-    off."""
-    return count_of_list(text) if _CPUS.fullmatch(text) else None
-
-
 def _links(lines: Sequence[str]) -> Found | None:
     """Reads `nvlink -s` and `nvlink -L`."""
-    gpus, used, own = dict[int, ToldGpu](), set[int](), None
-    down = dict[int, int]()
-    for number, line in enumerate(lines):
-        if match := _LISTED.match(line):
+    seen, own, down = TextScan(lines), None, Counter[int]()
+    for _, match in seen.each(_LISTED, _LINK, _EMPTY):
+        if match.re is _LISTED:
             own = int(match[1])
-            gpus.setdefault(own, ToldGpu(match[2].strip()))
-        elif own is not None and (match := _LINK.match(line)):
-            before = gpus[own]
-            up = match[2] is not None
-            down[own] = down.get(own, 0) + (not up)
-            gpus[own] = replace(
-                before,
-                links=(before.links or 0) + up,
-                link_rate=float(match[2]) * 1e9 if up else before.link_rate,
-            )
-        else:
-            own = own if line.strip() else None
-            continue
-        used.add(number)
-    some = {n for n, count in down.items() if count and gpus[n].links}
-    warnings = {f"GPU {n}: {down[n]} of {down[n] + (gpus[n].links or 0)} links down" for n in some}
-    facts = Facts(gpus=gpus, warnings=frozenset(warnings))
-    return Found(facts=facts, lines=frozenset(used)) if gpus else None
+            seen.gpus.setdefault(own, ToldGpu(match[2].strip()))
+        elif match.re is _EMPTY:
+            own = None
+        elif own is not None:
+            before, up = seen.gpus[own], match[2] is not None
+            down[own] += not up
+            rate = float(match[2]) * 1e9 if up else before.link_rate
+            seen.gpus[own] = replace(before, links=(before.links or 0) + up, link_rate=rate)
+    some = {n for n, count in down.items() if count and seen.gpus[n].links}
+    warnings = {
+        f"GPU {n}: {down[n]} of {down[n] + (seen.gpus[n].links or 0)} links down" for n in some
+    }
+    return seen.facts(warnings=frozenset(warnings))
 
 
-def _csv(lines: Sequence[str]) -> Found | None:
-    """Reads `--query-gpu=index,name,pci.bus_id --format=csv`."""
-    rows = {n: match for n, line in enumerate(lines) if (match := _CSV.match(line))}
-    gpus = {int(match[1]): ToldGpu(match[2], address_of(match[3])) for match in rows.values()}
-    return Found(facts=Facts(gpus=gpus), lines=frozenset(rows)) if gpus else None
-
-
-def _screen(lines: Sequence[str]) -> Found | None:
-    """Reads the first screen, which may cut off names."""
-    gpus, used = dict[int, ToldGpu](), set[int]()
-    is_one = any("NVIDIA-SMI" in line for line in lines)
-    for number, line in enumerate(lines) if is_one else ():
-        if line.lstrip().startswith(("|", "+")):
-            used.add(number)
-        if match := _SCREEN.search(line):
-            gpus[int(match[1])] = ToldGpu(match[2].rstrip(".").strip(), address_of(match[3]))
-    return Found(facts=Facts(gpus=gpus), lines=frozenset(used)) if gpus else None
-
-
-def address_of(text: str) -> str | None:
-    """Returns a PCI address as sysfs writes it."""
-    match = _BUS.search(text)
-    if match is None:
-        return None
-    return f"{match[1][-4:]}:{match[2]}:{match[3]}.{match[4]}".lower()
+def _screens(lines: Sequence[str]) -> Found | None:
+    """Reads the first screen, which may cut off names, and
+    `--query-gpu=index,name,pci.bus_id --format=csv`."""
+    seen = TextScan(lines)
+    is_screen = any("NVIDIA-SMI" in line for line in lines)
+    for _, match in seen.each(_CSV, *((_SCREEN, _RULE) if is_screen else ())):
+        if match.re is not _RULE:
+            name = match[2].rstrip(".").strip()
+            seen.gpus[int(match[1])] = ToldGpu(name, address_of(match[3]))
+    return seen.facts() if seen.gpus else None
 
 
 # -q: fields by indentation.
@@ -174,8 +151,7 @@ def _query(lines: Sequence[str]) -> Found | None:
         return None
     gpus, used = dict[int, ToldGpu](), set(range(max(starts[0] - 8, 0), starts[0]))
     warnings = set[str]()
-    for index, start in enumerate(starts):
-        end = starts[index + 1] if index + 1 < len(starts) else len(lines)
+    for index, (start, end) in enumerate(pairwise([*starts, len(lines)])):
         fields, last = _fields(lines, start, end)
         used |= set(range(start, last))
         gpus[index] = _described(fields, lines[start])
@@ -208,15 +184,16 @@ def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str],
 
 
 def _described(fields: dict[str, str], head: str) -> ToldGpu:
-    link = "PCI/GPU Link Info"
+    link, lanes = "PCI/GPU Link Info", r"(\d{1,2})x"
+    memory = _count(r"(\d{1,9}) MiB", fields.get("FB Memory Usage/Total"))
     return ToldGpu(
         model=fields.get("Product Name"),
         pci=address_of(fields.get("PCI/Bus Id", head)),
         speed=_generation(fields.get(f"{link}/PCIe Generation/Current")),
         max_speed=_generation(fields.get(f"{link}/PCIe Generation/Max")),
-        width=_width(fields.get(f"{link}/Link Width/Current")),
-        max_width=_width(fields.get(f"{link}/Link Width/Max")),
-        memory=_mebibytes(fields.get("FB Memory Usage/Total")),
+        width=_count(lanes, fields.get(f"{link}/Link Width/Current")),
+        max_width=_count(lanes, fields.get(f"{link}/Link Width/Max")),
+        memory=memory << 20 if memory else None,
     )
 
 
@@ -224,14 +201,10 @@ def _generation(text: str | None) -> float | None:
     return SPEEDS[int(text) - 1] if text and re.fullmatch(f"[1-{len(SPEEDS)}]", text) else None
 
 
-def _width(text: str | None) -> int | None:
-    match = re.match(r"(\d{1,2})x", text or "")
-    return int(match[1]) if match and int(match[1]) else None
+def _count(pattern: str, text: str | None) -> int | None:
+    """Returns the number above 0 that the text begins with, or None."""
+    match = re.match(pattern, text or "")
+    return int(match[1]) or None if match else None
 
 
-def _mebibytes(text: Any) -> int | None:
-    match = re.match(r"(\d{1,9}) MiB", text or "")
-    return int(match[1]) << 20 if match and int(match[1]) else None
-
-
-read = together(_topology, _peers, _links, _query, _csv, _screen)
+read = together(_topology, _peers, _links, _query, _screens)

@@ -4,80 +4,48 @@ from each row to each column, the host first."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..lines import number_of
-from ..told import MIB, Bridge, Facts, Found, Log, ToldFigure, ToldGpu, copied
+from linkgauge.machine.tree import ADDRESS
+
+from ..lines import index_of, number_of
+from ..told import MIB, Bridge, Facts, Found, TextScan, ToldGpu, copied_between
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
-    r"\s*([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) NODE \d+, rbln(\d{1,3}), "
+    rf"\s*({ADDRESS}) NODE \d+, rbln(\d{{1,3}}), "
     r"([^,(]{2,40}).*?NUMA: (\d{1,2})"
 )
 _BRIDGE = re.compile(r"\s*(?:\S{6,14}/)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) PCI bridge:")
 _TITLE = re.compile(r"\s*Device (Write|Read) bandwidth \(GB/s\)")
+_HEADS = re.compile(r"\s*S\s.*?((?:(?:HOST|rbln\S{0,9})(?:\s+|$))+)")
+_ROW = re.compile(r"\s*(HOST|rbln\S{0,9})\s+(.*)")
 _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 
 
 def read(lines: Sequence[str]) -> Found | None:
     if not any("rbln" in line or "RBLN_PERF" in line for line in lines):
         return None
-    gpus, bridges, used = _devices(lines)
-    figures, title, columns = list[ToldFigure](), "", list[int | None]()
-    sizes = (int(match[1], 16) for line in lines if (match := _SIZE.match(line)))
-    size = next(filter(None, sizes), 512 * MIB)
-    for number, line in enumerate(lines):
-        words = line.split()
-        if match := _TITLE.match(line):
+    seen, title, columns = TextScan(lines), "", list[int | None]()
+    bridges, above = dict[str, Bridge](), tuple[str, ...]()
+    size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB
+    for _, match in seen.each(_BRIDGE, _DEVICE, _TITLE, _HEADS, _ROW):
+        if match.re is _BRIDGE:
+            above = (f"0000:{match[1]}",)
+            bridges[above[0]] = Bridge(is_switch=True)
+        elif match.re is _DEVICE:
+            gpu = ToldGpu(match[3].strip(), match[1], int(match[4]), above=above)
+            seen.gpus[int(match[2])] = gpu
+        elif match.re is _TITLE:
             title, columns = match[1], []
-        elif words[:1] == ["S"] and "HOST" in words:
-            columns = [_index(word) for word in words if word == "HOST" or word.startswith("rbln")]
-        elif words and columns and (words[0] == "HOST" or words[0].startswith("rbln")):
-            figures += _row(_index(words[0]), columns, words[1:], title == "Read", size)
+        elif match.re is _HEADS:
+            columns = [index_of(name.removeprefix("rbln")) for name in match[1].split()]
         else:
-            continue
-        used.add(number)
-    if not gpus and not figures:
-        return None
-    facts = Facts(gpus=gpus, bridges=bridges)
-    return Found((Log(_TOOL, tuple(figures), space="rbln"),), facts, frozenset(used))
-
-
-def _devices(lines: Sequence[str]) -> tuple[dict[int, ToldGpu], dict[str, Bridge], set[int]]:
-    """Returns the devices, the switches that list these devices, and the numbers of all lines
-    read."""
-    gpus, bridges, used, above = dict[int, ToldGpu](), dict[str, Bridge](), set[int](), ""
-    for number, line in enumerate(lines):
-        if match := _BRIDGE.match(line):
-            above = f"0000:{match[1]}"
-            bridges[above] = Bridge(is_switch=True)
-            used.add(number)
-        elif match := _DEVICE.match(line):
-            over = (above,) if above else ()
-            gpus[int(match[2])] = ToldGpu(match[3].strip(), match[1], int(match[4]), above=over)
-            used.add(number)
-    return gpus, bridges, used
-
-
-def _index(word: str) -> int | None:
-    """Returns the number of a device such as `rbln3`, or None for the host."""
-    digits = word.removeprefix("rbln")
-    return int(digits) if digits.isdecimal() and len(digits) < 4 else None
-
-
-def _row(
-    row: int | None, columns: Sequence[int | None], words: Sequence[str], reads: bool, size: int
-) -> Iterator[ToldFigure]:
-    for column, word in zip(columns, words, strict=False):
-        rate = number_of(word)
-        if not rate or row == column:
-            continue
-        if row is None:
-            name, down, across = "host_to_device_memcpy_ce", 0, column
-        elif column is None:
-            name, down, across = "device_to_host_memcpy_ce", 0, row
-        elif reads:  # the column's device pulls from the row's
-            name, down, across = "device_to_device_memcpy_read_ce", column, row
-        else:
-            name, down, across = "device_to_device_memcpy_write_ce", row, column
-        yield copied(name, down, across, rate, size)
+            row = index_of(match[1].removeprefix("rbln"))
+            for column, word in zip(columns, match[2].split(), strict=False):
+                if column != row and (rate := number_of(word)):
+                    # Reading, the column's device pulls from the row's.
+                    figure = copied_between(row, column, rate, size, reads=title == "Read")
+                    seen.figures.append(figure)
+    facts = Facts(gpus=seen.gpus, bridges=bridges)
+    return seen.log(_TOOL, facts, space="rbln") if seen.gpus or seen.figures else None

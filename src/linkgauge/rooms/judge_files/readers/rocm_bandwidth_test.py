@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
-from ..lines import PrintedGrid, grid_at
-from ..told import MIB, Facts, Found, Log, ToldFigure, ToldGpu, copied
+from ..lines import Grid
+from ..told import MIB, Facts, Found, TextScan, ToldFigure, ToldGpu, copied, copied_between
 
 SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
@@ -32,32 +32,26 @@ _BOTH = Row(
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    versions = [n for n, line in enumerate(lines) if _VERSION.match(line)]
-    titles = {n: match for n, line in enumerate(lines) if (match := _TITLE.match(line))}
-    if not versions and not titles:
-        return None
-    used, gpus, names = {*versions, *titles}, dict[int, ToldGpu](), dict[int, str]()
-    for number, line in enumerate(lines):
-        if match := _DEVICE.match(line):
-            used.add(number)
+    seen, names, titles = TextScan(lines), dict[int, str](), dict[int, bool]()
+    for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER):
+        if match.re is _TITLE:
+            titles[number] = match[1].startswith("B")
+        elif match.re is _DEVICE:
             names[int(match[1])] = match[2].strip()
             if match[3]:
-                gpus[int(match[1])] = ToldGpu(match[2].strip(), _address(match[3]))
-        elif _OTHER.match(line):
-            grid = grid_at(lines, number + 1)
-            used |= {number} | (grid.lines if grid is not None else set())
-    place = {index: at for at, index in enumerate(sorted(gpus))}
-    figures = list[ToldFigure]()
-    for number, title in titles.items():
-        grid = grid_at(lines, number + 1)
-        if grid is not None:
-            used |= grid.lines
-            figures += _figures(grid, place, title[1].startswith("B"))
-    version = next((m[1] for line in lines if (m := _VERSION.match(line))), None)
-    cpu = next((name for index, name in names.items() if index not in gpus), None)
-    known = {place[index]: gpu for index, gpu in gpus.items()}
-    log = Log("rocm-bandwidth-test", tuple(figures), version)
-    return Found((log,), Facts(gpus=known, cpu_model=cpu), frozenset(used))
+                seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), _address(match[3]))
+        elif match.re is _OTHER:
+            seen.grid(number + 1)
+            seen.used.add(number)
+    version = seen.first(_VERSION)
+    if not version and not titles:
+        return None
+    place = {index: at for at, index in enumerate(sorted(seen.gpus))}
+    for number, both in titles.items():
+        seen.figures += _figures(seen.grid(number + 1), place, both)
+    cpu = next((name for index, name in names.items() if index not in place), None)
+    facts = Facts({place[index]: gpu for index, gpu in seen.gpus.items()}, cpu_model=cpu)
+    return seen.log("rocm-bandwidth-test", facts, version=version or None)
 
 
 def _address(text: str) -> str:
@@ -69,27 +63,21 @@ def _address(text: str) -> str:
     )
 
 
-def _figures(grid: PrintedGrid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
+def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
     """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU. The matrix
     does not say which CPU is near."""
-    hosts = sorted({a for a, _ in grid.figures} - place.keys())
-    best = dict[tuple[str, int], float]()
-    for (down, across), figure in grid.figures.items():
-        if figure is None:
-            continue
-        if down in place and across in place:
-            yield from _between(place[down], place[across], figure, both)
-        elif down in hosts and across in place:
-            key = "host_to_device_memcpy_ce", place[across]
-            best[key] = max(best.get(key, 0.0), figure)
-        elif down in place and across in hosts:
-            key = "device_to_host_memcpy_ce", place[down]
-            best[key] = max(best.get(key, 0.0), figure)
-    for (name, index), figure in best.items():
+    best = dict[tuple[int | None, int | None], float]()
+    for (down, across), figure in grid.items():
+        source, destination = place.get(down), place.get(across)
+        if figure is not None and source is not None and destination is not None:
+            yield from _between(source, destination, figure, both)
+        elif figure is not None and source != destination:
+            best[source, destination] = max(best.get((source, destination), 0.0), figure)
+    for (source, destination), figure in best.items():
         if not both:
-            yield copied(name, 0, index, figure, SIZE)
-        elif name.startswith("host"):
-            yield copied(_BOTH.name, 0, index, figure, SIZE, _BOTH)
+            yield copied_between(source, destination, figure, SIZE)
+        elif source is None:
+            yield copied(_BOTH.name, 0, destination, figure, SIZE, _BOTH)
 
 
 def _between(down: int, across: int, figure: float, both: bool) -> Iterator[ToldFigure]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 
 from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.transfer import Report
 
-from ..lines import number_of, words_of
-from ..told import MIB, Facts, Found, Log, ToldFigure, copied
+from ..lines import DECIMAL, number_of, words_of
+from ..told import MIB, Found, TextScan, ToldFigure, copied, copied_between
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -20,7 +21,7 @@ _TITLE = re.compile(
 _SIZE = re.compile(r"(?:Bytes Per Direction (\d{1,13})|\[(\d{1,13}) bytes per Transfer\])")
 _ALL = re.compile(r"\s*GPU-(GFX|DMA) All-To-All benchmark")
 _ONE = re.compile(
-    r"\s*Transfer\s+\d+\s.*?(\d{1,14}(?:\.\d{0,9})?) GB/s"
+    rf"\s*Transfer\s+\d+\s.*?({DECIMAL}) GB/s"
     r".*?(\d{1,14}) bytes.*?\s([A-Z])(\d{1,3})\s*->\s*"
     r"([A-Z])(\d{1,3})(?:[.:]\S{1,12})?\s*->\s*([A-Z])(\d{1,3})\s*$"
 )
@@ -42,49 +43,42 @@ _BOTH = {
 def read(lines: Sequence[str]) -> Found | None:
     if not any(_VERSION.match(line) or _TITLE.match(line) or _ALL.match(line) for line in lines):
         return None
-    figures, used, size = list[ToldFigure](), set[int](), 256 * MIB
+    seen, size = TextScan(lines), 256 * MIB
     for number, line in enumerate(lines):
         if match := _SIZE.search(line):
             size = int(match[1] or match[2])
-            used.add(number)
+            seen.used.add(number)
         if title := _TITLE.match(line):
             kind, both = _KIND.get(title[2], "sm"), title[1] == "Bidirectional"
-            found, taken = _matrix(lines, number + 1, kind, size, both)
-            figures += found
-            used |= taken | {number}
+            seen.used.add(number)
+            seen.figures += _matrix(seen, number + 1, kind, size, both)
         elif title := _ALL.match(line):
             said = " ".join(lines[max(number - 30, 0) : number + 4])
             way = "read" if "Using DST as executor" in said else "write"
             name = f"all_to_all_{way}_{_KIND[title[1]]}" if _COPIES in said else ""
             size = next((int(m[2]) for m in _SIZE.finditer(said) if m[2]), size)
-            found, taken = _all_to_all(lines, number, name, size)
-            figures += found
-            used |= taken
+            seen.used.add(number)
+            seen.figures += _all_to_all(seen, number + 1, name, size)
         elif match := _ONE.match(line.replace("│", " ").replace("|", " ")):
-            figures += _single(match)
-            used.add(number)
-    version = next((match[1] for line in lines if (match := _VERSION.match(line))), None)
-    return Found((Log("TransferBench", tuple(figures), version),), Facts(), frozenset(used))
+            seen.figures += _single(match)
+            seen.used.add(number)
+    return seen.log("TransferBench", version=seen.first(_VERSION) or None)
 
 
-def _matrix(
-    lines: Sequence[str], start: int, kind: str, size: int, both: bool
-) -> tuple[list[ToldFigure], set[int]]:
+def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
     """Reads a matrix of the preset p2p. Rows are `GPU 00 -> …`. Rows for both ways are also `<-`
     and `<->`; the last one is the total."""
-    figures, used, names = list[ToldFigure](), set[int](), list[str]()
-    for number in range(start, min(start + 400, len(lines))):
-        line = lines[number]
+    names = list[str]()
+    for number, line in enumerate(seen.lines[start : start + 400], start):
         if "\\DST" in line:
             names = re.findall(r"[CG]PU \d{1,3}", line)
         elif match := re.match(r"\s*([CG]PU \d{1,3})\s+(->|<-|<->)\s(.*)", line):
             if match[2] == ("<->" if both else "->"):
                 rates = [number_of(word) for word in match[3].split()]
-                figures += _of_row(match[1], names, rates, kind, size, both)
+                yield from _of_row(match[1], names, rates, kind, size, both)
         elif line.strip() and not re.match(r"\s*(?:[CG]PU->|Averages)", line):
             break
-        used.add(number)
-    return figures, used
+        seen.used.add(number)
 
 
 def _of_row(
@@ -96,25 +90,22 @@ def _of_row(
             continue
         if kinds == "GC":
             if across == 0:
-                yield copied(f"device_to_host_memcpy_{kind}", 0, down, rate, size)
+                yield copied_between(down, None, rate, size, kind)
         elif down == across:
             if not both and kind == "ce":
                 yield copied("device_local_copy", 0, across, rate, size)
         elif both:
             yield copied(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
         else:
-            yield copied(f"device_to_device_memcpy_write_{kind}", down, across, rate, size)
+            yield copied_between(down, across, rate, size, kind)
 
 
-def _all_to_all(
-    lines: Sequence[str], start: int, name: str, size: int
-) -> tuple[list[ToldFigure], set[int]]:
-    """Returns the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
-    Returns nothing if figures are missing, or if copies within devices ran too (no `name`)."""
-    used, rates, total = {start}, list[float](), 0.0
-    count = 0
-    for number in range(start + 1, min(start + 200, len(lines))):
-        line, words = lines[number], words_of(lines[number])
+def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
+    """Yields the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
+    Yields nothing if figures are missing, or if copies within devices ran too (no `name`)."""
+    rates, total, count = list[float](), 0.0, 0
+    for number, line in enumerate(seen.lines[start : start + 199], start):
+        words = words_of(line)
         if words[:1] == ["GPU"]:
             count += 1
             rates += [rate for word in words[2:-2] if (rate := number_of(word))]
@@ -122,36 +113,23 @@ def _all_to_all(
             total = float(match[1])
         elif not _IN_GRID.match(_RULES.sub("", line).strip()):
             break
-        used.add(number)
+        seen.used.add(number)
     if not name or not total or len(rates) != count * (count - 1):
-        return [], used
+        return
     whole = copied(name, 0, 0, total, size)._replace(ranks=count)
-    figures = [whole]
-    pairs = [(one, other) for one in range(count) for other in range(count) if one != other]
-    for (source, destination), rate in zip(pairs, rates, strict=True):
+    yield whole
+    for (source, destination), rate in zip(permutations(range(count), 2), rates, strict=True):
         own, other = (destination, source) if "read" in name else (source, destination)
         # The row's transfers go round from each device: to the next one first.
         part = own * (count - 1) + (other - own - 1) % count
-        figures.append(whole._replace(figure=rate * 1e9, part=part))
-    return figures, used
+        yield whole._replace(figure=rate * 1e9, part=part)
 
 
 def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
     """Returns the transfer of a test: from one memory by an executor to another memory."""
-    rate, size = float(match[1]), int(match[2])
-    source, executor, destination = match[3] + match[4], match[5] + match[6], match[7] + match[8]
-    kind = {"G": "sm", "D": "ce"}.get(match[5])
-    if kind is None or not size:
-        return
-    owner = match[6]
-    if source[0] == destination[0] == "G" and source != destination:
-        reads = destination[1:] == owner
-        way = "read" if reads else "write"
-        places = (match[8], match[4]) if reads else (match[4], match[8])
-        if owner in places:
-            name = f"device_to_device_memcpy_{way}_{kind}"
-            yield copied(name, int(places[0]), int(places[1]), rate, size)
-    elif source[0] in "CBN" and destination[0] == "G" and executor[1:] == destination[1:]:
-        yield copied(f"host_to_device_memcpy_{kind}", 0, int(match[8]), rate, size)
-    elif source[0] == "G" and destination[0] in "CBN" and executor[1:] == source[1:]:
-        yield copied(f"device_to_host_memcpy_{kind}", 0, int(match[4]), rate, size)
+    kind, owner = {"G": "sm", "D": "ce"}.get(match[5]), int(match[6])
+    source, destination = (int(match[n + 1]) if match[n] == "G" else None for n in (3, 7))
+    is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)
+    if kind and is_known and source != destination and (size := int(match[2])):
+        reads = destination == owner
+        yield copied_between(source, destination, float(match[1]), size, kind, reads=reads)

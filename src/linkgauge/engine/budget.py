@@ -1,0 +1,77 @@
+"""Decides how long a run may take in all, and which part of that time is for measuring."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Literal, NamedTuple
+
+from linkgauge.engine.workers.process import waits_for_cpu
+from linkgauge.model.settings import Budget, Settings
+
+from .plan import Plan, able, most_seconds
+
+OfPlan = Literal["plan"]
+"""The time that a plan needs, in place of a number of seconds."""
+QUICK_SECONDS, QUICK_CELL_SECONDS = 30.0, 0.5
+"""The aim of a quick run: it grows with the number of cells where that is too short for all."""
+TIMES = 2.0
+"""The factor by which a busy machine may make a run longer."""
+START_SECONDS = 10.0
+"""Seconds to open the devices, and to choose the fastest kernel of the host."""
+FOR_PASSES = 0.9
+"""The share of the time for passes over the plan. The rest is for doubtful cells, which are
+measured once more."""
+LOADS, MOST_LOAD = 5.0, 0.125
+"""To load the program and to end the run takes as long as to load it so many times. Loading counts
+as at most this share of the whole time, because the process may have begun long before the run."""
+END_CELL_SECONDS = 0.002
+"""CPU seconds to judge and to show a cell."""
+LEAST_SHARE = 0.2
+"""The least share of the time that is for measuring."""
+
+
+class Promise(NamedTuple):
+    """How long a run takes, in seconds: usually (`aim`), and at most, because it then ends."""
+
+    aim: float
+    most: float
+
+
+def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> Promise | None:
+    """Returns how long a run takes: what was asked for, or what the plan needs. Returns None for a
+    run without a time budget: without `asked`, and with a fixed number of samples, under a
+    profiler, for a plan that is repeated, and on a simulated machine unless seconds were asked
+    for."""
+    if asked is None or asked != "plan":
+        return None if asked is None else Promise(asked, asked)
+    needs = most_seconds(plan, settings)
+    if needs is None or settings.simulation or settings.soak or settings.profiler:
+        return None
+    aim = most = float(round(START_SECONDS + TIMES * needs))
+    if settings.profile == "quick":
+        aim = min(most, max(QUICK_SECONDS, QUICK_CELL_SECONDS * sum(1 for _ in able(plan))))
+        most = TIMES * aim
+    return Promise(aim, most)
+
+
+def budget_of(
+    plan: Plan, settings: Settings, asked: float | OfPlan | None, began: float
+) -> Budget | None:
+    """Returns the time budget of a run that began to open the machine at `began`, a time of the
+    monotonic clock. Returns None for a run without one. The time that is left for the end of the
+    run follows from the time that loading took, with all waiting for CPUs."""
+    found = promise_of(plan, settings, asked)
+    if found is None:
+        return None
+    if settings.simulation is not None:  # where only measuring takes time
+        return Budget(*found, FOR_PASSES * found.aim, found.most)
+    cpu, waited = time.process_time(), max(waits_for_cpu(os.getpid()).values(), default=0.0)
+    showing = (1 + waited / cpu) * END_CELL_SECONDS * sum(len(sheet.cells) for sheet in plan)
+    opening = time.monotonic() - began
+
+    def measuring(seconds: float) -> float:
+        end = LOADS * min(cpu + waited, MOST_LOAD * seconds) + showing
+        return max(seconds - opening - end, LEAST_SHARE * seconds)
+
+    return Budget(*found, measuring(FOR_PASSES * found.aim), measuring(found.most))

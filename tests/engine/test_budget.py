@@ -1,0 +1,172 @@
+"""A run ends by its time budget, and spends it where figures are least precise."""
+
+import time
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from msgspec.structs import replace
+
+from fakes import device, machine
+from linkgauge.backends.sim.description import load
+from linkgauge.engine import budget, controller
+from linkgauge.engine.budget import budget_of, promise_of
+from linkgauge.engine.controller import Observer, execute
+from linkgauge.engine.kept.journal import MeasuredVisit, Opened, assemble, follow, visits_of
+from linkgauge.engine.kept.run_state import state_of
+from linkgauge.engine.visits import Visits
+from linkgauge.engine.workers.messages import Visit
+from linkgauge.engine.workers.supervisor import Supervisor
+from linkgauge.model.documents.soak import Soaking
+from linkgauge.model.settings import Budget, Settings, Simulation
+from linkgauge.report.words.run_notes import spent_budget
+from visit_kit import plan_of, planned, sheet, visited
+
+SETTINGS = Settings((64,), precision=0.01, max_time=6000.0)
+PLAN = (sheet(*map(planned, "12345678")),)
+
+
+class Clock:
+    """Time that passes only while cells are measured, each for `seconds` of its column."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now, self.seconds, self.visits = 0.0, seconds, Counter()
+        self.most = []
+        monkeypatch.setattr(controller.time, "monotonic", lambda: self.now)
+
+    def measure(self, cells, size, visit):
+        (cell,) = cells
+        self.now += self.seconds(cell.column)
+        self.most.append(visit.most)
+        self.visits[cell.column] += 1
+        rate = 1.0 + (self.visits[cell.column] % 3) * (0.2 if cell.column in "38" else 0.001)
+        return (visited(cell, rate, rate, rate, seconds=0.06),)
+
+    def look(self, names):
+        return None
+
+
+def ran(clock, seconds, plan=PLAN):
+    """The records of a run with this time for measuring, and the run."""
+    opened = Opened(
+        id="1", label="l", command=(), started="s", machine=machine(), settings=SETTINGS,
+        plan=plan, budget=Budget(seconds + 5, seconds + 5, 0.9 * seconds, seconds),
+    )  # fmt: skip
+    records = [opened]
+    return records, execute((opened,), clock, records.append, Observer())
+
+
+def test_time_goes_to_the_least_precise_figures(monkeypatch):
+    clock = Clock(monkeypatch, lambda column: 1.0)
+    _, run = ran(clock, 40.0)
+    assert clock.now <= 40
+    steady = max(count for column, count in clock.visits.items() if column not in "38")
+    assert min(clock.visits["3"], clock.visits["8"]) > steady >= 2
+    stopped = {cell.column: cell.stopped for cell in run.results[0].cells}
+    assert stopped["3"] == stopped["8"] == "budget"
+    assert {stopped[column] for column in "124567"} == {"precision"}
+    told = "time budget of 45 s used: 2 figures are less certain than ±1.00%: give --budget 3m"
+    assert spent_budget(run) == told
+
+
+def test_what_the_budget_does_not_reach_is_skipped_and_said(monkeypatch):
+    clock = Clock(monkeypatch, lambda column: 1.0)
+    records, run = ran(clock, 5.0)
+    cells = {cell.column: cell for cell in run.results[0].cells}
+    assert [cells[column].status for column in "12345678"] == ["pass"] * 5 + ["skip"] * 3
+    assert {cells[column].kind for column in "678"} == {"budget"}
+    assert spent_budget(run).startswith("time budget of 10 s used: 3 cells not measured, ")
+    assert run.finished is not None
+    assert state_of(records).is_complete
+    assert assemble(records) == run
+
+
+def test_a_visit_knows_when_it_is_given_up(monkeypatch):
+    clock = Clock(monkeypatch, lambda column: 1.0)
+    ran(clock, 5.0)
+    assert clock.most == [
+        6.0 - passed for passed in range(5)
+    ]  # a fifth of what is left for the end
+
+
+def test_what_was_expensive_is_visited_again_only_if_there_is_time(monkeypatch):
+    clock = Clock(monkeypatch, lambda column: 10.0 if column == "8" else 0.1)
+    ran(clock, 20.0)
+    assert clock.visits["8"] == 1
+    assert clock.visits["3"] > 2
+    assert clock.now < 20
+
+
+@pytest.mark.parametrize("cut", [3, 9, 14, 21])
+def test_a_resumed_run_goes_on_with_what_is_left_of_its_time(monkeypatch, cut):
+    records, _ = ran(Clock(monkeypatch, lambda column: 1.0), 25.0)
+    visits = visits_of(records[:cut])
+    assert visits.at == max(0, cut - 1)
+    for record in records[cut:]:
+        if isinstance(record, MeasuredVisit) and record.at is not None:
+            assert any(record.cell.column == one.column for one in visits.left()[0])
+        follow(visits, record)
+    assert not any(visits.left())
+
+
+def test_cells_measured_at_once_stay_together():
+    rounds = [planned(column, round=number // 2) for number, column in enumerate("123456")]
+    visits = Visits((sheet(*rounds),), SETTINGS, Budget(20.0, 20.0, 10.0, 11.0))
+    at = 0.0
+    while any(left := visits.left()):
+        assert len(left[0]) % 2 == 0
+        for first, second in zip(left[0][::2], left[0][1::2], strict=True):
+            assert first.round == second.round
+            at += 1.0
+            for cell in (first, second):
+                rate = 1.0 + 0.3 * (at % 2) * (cell.column == "4")
+                visits.add(0, visited(cell, rate, rate), at)
+    assert at <= 11
+
+
+def test_a_cell_under_way_is_given_up_when_the_time_is_over():
+    hanging = Simulation(*load("ppu-8"), ("hang sim:1 cells=0",))
+    cells = [planned("1", "sim:0 -> sim:1 by sim:0.sm", number=number) for number in (0, 1)]
+    with closing(Supervisor(Settings((64,), samples=6, simulation=hanging))) as worker:
+        worker.survey(["sim"])
+        began = time.monotonic()
+        (cut,) = worker.measure(cells[:1], 1 << 20, Visit(most=0.5))
+        assert time.monotonic() - began < 9
+        assert (cut.status, cut.kind) == ("skip", "budget")
+        (after,) = worker.measure(cells[1:], 1 << 20)
+        assert after.status == "pass"
+
+
+def test_what_is_promised():
+    plan = plan_of(machine([device()]), "host_to_device_memcpy_ce")
+    quick = replace(SETTINGS, profile="quick", max_time=0.3)
+    cells = sum(len(one.cells) for one in plan)
+    needs = budget.START_SECONDS + budget.TIMES * budget.most_seconds(plan, quick)
+    assert promise_of(plan, quick, 12.5) == (12.5, 12.5)
+    assert promise_of(plan, quick, None) is None
+    assert promise_of(plan, quick, "plan") == (round(needs), 2 * round(needs))
+    assert promise_of(plan * 40, quick, "plan") == (30, 60)
+    assert promise_of(plan * 90, quick, "plan") == (45 * cells, 90 * cells)
+    aim, most = promise_of(plan, SETTINGS, "plan")
+    assert aim == most > cells * SETTINGS.max_time
+    simulated = replace(quick, simulation=Simulation("m", "d"))
+    for endless in (replace(quick, samples=3), replace(quick, soak=Soaking(9.0)), simulated):
+        assert promise_of(plan, endless, "plan") is None
+    assert budget_of(plan, simulated, 7.0, 0.0) == Budget(7.0, 7.0, pytest.approx(6.3), 7.0)
+
+
+def test_a_busy_machine_leaves_more_time_for_the_report(monkeypatch):
+    plan = plan_of(machine([device()]), "host_to_device_memcpy_ce")
+    monkeypatch.setattr(budget.time, "monotonic", lambda: 103.0)
+    monkeypatch.setattr(budget.time, "process_time", lambda: 0.3)
+    found = []
+    for waited in (0.0, 1.0, 100.0):
+        monkeypatch.setattr(budget, "waits_for_cpu", lambda pid, waited=waited: {str(pid): waited})
+        found.append(budget_of(plan, SETTINGS, 40.0, 100.0))
+    assert {one.most for one in found} == {40}
+    quiet, busy, overloaded = (one.measuring for one in found)
+    # Three seconds went by until the machine was open, and loading had taken 0.3 s.
+    assert quiet == pytest.approx(40 - 3 - 5 * 0.3, abs=0.1)
+    assert busy == pytest.approx(40 - 3 - 5 * 1.3, abs=0.1)
+    assert overloaded == pytest.approx(40 - 3 - 5 * 5, abs=1.5)
+    assert all(one.passes < one.measuring for one in found[:2])
