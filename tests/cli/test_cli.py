@@ -64,7 +64,9 @@ def test_another_package_adds_a_command_by_a_room(tmp_path):
     said = (
         "the command 'typed' of other 1 is left out: TypeError: other:typed is no function of one"
     )
-    assert said in done.stderr
+    refused = linkgauge("typed", PYTHONPATH=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert said in refused.stderr
     assert done.stderr.startswith("linkgauge: nowhere:ROOM of other 1 is left out: ModuleNotFound")
 
 
