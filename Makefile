@@ -44,6 +44,10 @@ try-deb:
 try-container:
 	tools/try-container
 
+# Where both are asked for, what is tried is made first: make -j2 dist try-dist.
+try-dist: $(filter dist,$(MAKECMDGOALS))
+try-deb: $(filter deb,$(MAKECMDGOALS))
+
 # Man pages of all commands in build/man, made from their help: man -l build/man/linkgauge-run.1
 man: $(STAMP)
 	$(BIN)/python tools/man

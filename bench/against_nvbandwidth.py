@@ -193,7 +193,9 @@ class Comparison:
             return nvbandwidth_command((self._options.nvbandwidth,), step.scope)
         program = tuple(shlex.split(self._options.linkgauge))
         if step.tool == "linkgauge as nvbandwidth":
-            return nvbandwidth_command((*program, "as", "nvbandwidth"), step.scope)
+            return nvbandwidth_command(
+                (*program, "as", "nvbandwidth", "--emulate", "0.8"), step.scope
+            )
         return linkgauge_command(program, step.scope, str(out), tuple(self._options.extra))
 
     def _update(self, record: Record | None = None, stopped: str | None = None) -> None:

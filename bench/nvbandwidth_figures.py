@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from linkgauge.benchmarks.copies import NVBANDWIDTH
+from linkgauge.benchmarks.copies import NVBANDWIDTH_0_8
 from linkgauge.model.documents.result import Result, Run
 from linkgauge.model.units import BANDWIDTH, LATENCY, Unit
 
-TESTS: tuple[str, ...] = tuple(row.name for row in NVBANDWIDTH)
-PARTS: dict[str, tuple[str, ...]] = {row.name: row.parts for row in NVBANDWIDTH}
-UNITS: dict[str, Unit] = {row.name: row.unit for row in NVBANDWIDTH}
+TESTS: tuple[str, ...] = tuple(row.name for row in NVBANDWIDTH_0_8)
+PARTS: dict[str, tuple[str, ...]] = {row.name: row.parts for row in NVBANDWIDTH_0_8}
+UNITS: dict[str, Unit] = {row.name: row.unit for row in NVBANDWIDTH_0_8}
 
 
 def is_latency(test: str) -> bool:

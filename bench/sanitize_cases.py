@@ -115,7 +115,7 @@ def _all_but_pieces(backend: CudaBackend) -> Iterator[str]:
             yield from _arrays(backend, operation, settings)
     yield from _products(backend)
     yield from _contents(backend)
-    _chase(backend)
+    yield from _chase(backend)
     _flags(backend)
     _load(backend)
     yield from _beside_kernel(backend)
@@ -290,10 +290,15 @@ def _products(backend: CudaBackend) -> Iterator[str]:
         prepared.close()
 
 
-def _chase(backend: CudaBackend) -> None:
+def _chase(backend: CudaBackend) -> Iterator[str]:
     transfer = parse_transfer("cuda:0 -> null by sm")
     buffer = backend.allocate(transfer.source, 64 << 10, transfer.engine)
-    _run(backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], "chase"))
+    operations: tuple[OperationName, ...] = ("chase", "bulk-chase")
+    for operation in operations:
+        try:
+            _run(backend.prepare([Copy(transfer, buffer, None, buffer.size, 1)], operation))
+        except Unsupported as reason:
+            yield str(reason)
     buffer.free()
 
 

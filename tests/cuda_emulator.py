@@ -22,6 +22,10 @@ TRANSLATED = {
     '"=l"(value.x), "=l"(value.y) : "l"(from));': "value = *from;",
     """asm volatile("st.global.v2.u64 [%0], {%1, %1};" ::"l"(destination + unit), "l"(word)
                          : "memory");""": "destination[unit] = make_ulonglong2(word, word);",
+    "extern __shared__ __align__(128) char ring[];": (
+        "static __align__(128) char ring[STAGE * STAGES];"
+    ),
+    '#include "bulk.cuh"': "typedef unsigned long long u64;",
     'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));': "now = emulated_nanoseconds();",
 }
 """Assembly of kernels, in C++."""

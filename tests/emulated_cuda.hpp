@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -18,6 +19,8 @@
 #define __shared__ static
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __trap abort
 
 struct dim3 { unsigned x, y, z; };
 struct float2 { float x, y; };
@@ -75,6 +78,34 @@ inline unsigned short float_to_half(float value)
 {
     return std::bit_cast<unsigned short>(static_cast<_Float16>(value));
 }
+
+// The bulk copy unit (bulk.cuh). A load arrives at once: its barrier counts the loads, and a wait for
+// another one than the last would never end.
+using Shared = char*;
+inline Shared shared_address(const void* pointer) { return (Shared)pointer; }
+inline void begin_barrier(Shared barrier) { *(u64_*)barrier = 0; }
+inline void begin_bulk_copies() {}
+inline void bulk_move(char* to, const char* from, unsigned bytes)
+{
+    if (((std::uintptr_t)to | (std::uintptr_t)from | bytes) % 16)
+        abort();
+    std::memcpy(to, from, bytes);
+}
+inline void load_chunk(Shared stage, const char* from, unsigned bytes, Shared barrier)
+{
+    bulk_move(stage, from, bytes);
+    ++*(u64_*)barrier;
+}
+inline void store_chunk(char* to, Shared stage, unsigned bytes) { bulk_move(to, stage, bytes); }
+inline bool has_arrived(Shared barrier, unsigned parity)
+{
+    if (*(u64_*)barrier % 2 == parity)
+        abort();
+    return true;
+}
+inline void wait_for(Shared barrier, unsigned parity) { has_arrived(barrier, parity); }
+template <int PENDING> void await_reads() {}
+inline void await_stores() {}
 
 // The threads of a block that exchange values: each runs to its next barrier, then comes the next one.
 struct Fiber {

@@ -12,8 +12,8 @@ from cuda_kit import FakeCompiler, gpu
 from linkgauge.backends.cuda import flags, group, load, matmul, queue, verify, work
 
 EVERY = [
-    "arrays.arrays", "bulk.copy", "chase.chase", "chase.link", "compute.multiply_add",
-    "content.count_wrong", "content.fill", "copy.copy", "flags.answer",
+    "arrays.arrays", "bulk.copy", "bulk_chase.chase", "chase.chase", "chase.link",
+    "compute.multiply_add", "content.count_wrong", "content.fill", "copy.copy", "flags.answer",
     "flags.bounce", "flags.nothing", "gate.gate", "load.load",
     "matmul.compare", "matmul.draw", "matmul.fold", "pattern.compare", "pattern.fill",
     "pieces.copy", "stream.read", "stream.write",

@@ -14,6 +14,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compat_kit import MadeUp, spoken
 from fakes import machine
@@ -150,3 +152,17 @@ def test_what_scripts_take_of_sysbench(on, text):
 def test_what_they_say(on, words, code, says):
     done = on(words, searched)
     assert (done.returncode, says in done.stdout + done.stderr) == (code, True), done.stderr
+
+
+VALUES = ("stream -DNTIMES=", "sysbench cpu run --threads=", "sysbench cpu run --time=")
+
+
+@given(st.sampled_from(VALUES), st.text(max_size=12))
+def test_any_value_is_a_number_or_refused_in_one_line(words, written):
+    with pytest.MonkeyPatch.context() as patch:
+        MadeUp(lambda cell, *_: passed(cell, (1e9,))).install(patch, machine(nodes=8))
+        tool, *more = words.split(" ")
+        more[-1] += written
+        done = spoken(tool, "", *more, on=None)
+    assert done.returncode in (0, 1)
+    assert (done.returncode == 1) == ("Usage: " in done.stderr)

@@ -12,6 +12,7 @@ EXAMPLES = read_examples(
     (Path(__file__).parents[1] / "data" / "sailbandwidth-multinode.txt").read_text()
 )
 BETWEEN = "multinode_device_to_device_"
+OLD = "--emulate 0.8"
 
 
 @pytest.fixture
@@ -58,16 +59,16 @@ def test_is_printed_to_the_column_as_on_the_page(start, command, printed):
 
 
 def test_the_system_is_a_line_for_each_process(start):
-    out = start(12, "nvbandwidth", "-t 47").stdout
+    out = start(12, "nvbandwidth", f"{OLD} -t 47").stdout
     assert "Driver Version: 580.1\n\nProcess  0 (first.example): device 0: Fake Card X1 (0" in out
     assert "\nProcess 10 (second.example): device 4: Fake Card X1 (00000000:14:00)\n" in out
     assert "\n 3-> 9    100.00\n 4->10    100.00\n" in out
-    found = document(start(4, "nvbandwidth", "-j -t 47"))
+    found = document(start(4, "nvbandwidth", f"{OLD} -j -t 47"))
     assert found["GPU Device list"][2] == "2: Fake Card X1 (00000000:10:00): (second.example)"
 
 
 def test_each_shape_has_its_rows_in_text_and_json(start):
-    out = start(3, "nvbandwidth", "-t 45 46", lambda *_: 10.0).stdout
+    out = start(3, "nvbandwidth", f"{OLD} -t 45 46", lambda *_: 10.0).stdout
     assert read_tests(out)[0].tables[0].rows == {"0": ["10.00"] * 3}
     assert "total bandwidth (GB/s)\n           0\n 0     60.00\n" in out
     cases = document(start(2, "nvbandwidth", "-j -p multinode", lambda *_: 10.0))["testcases"]
@@ -98,15 +99,18 @@ def test_wrong_headings_of_the_tool_are_kept_and_said(start):
     }
 
 
-def test_they_follow_those_of_one_process_which_are_waived(start):
-    listed = re.findall(r"^(\d+), (\w+):$", start(2, "nvbandwidth", "-l").stdout, re.MULTILINE)
-    assert [int(number) for number, _ in listed] == list(range(48))
-    done = start(2, "nvbandwidth", "")
+@pytest.mark.parametrize(("words", "alone"), [(OLD, 35), ("", 44)])
+def test_they_follow_those_of_one_process_which_are_waived(start, words, alone):
+    listed = re.findall(
+        r"^(\d+), (\w+):$", start(2, "nvbandwidth", f"{words} -l").stdout, re.MULTILINE
+    )
+    assert [int(number) for number, _ in listed] == list(range(alone + 13))
+    done = start(2, "nvbandwidth", words)
     assert done.returncode == 0
     waived = re.findall(r"^Waived: \w+: (.*)$", done.stdout, re.MULTILINE)
-    assert waived == ["needs one process: run it without mpirun"] * 35
+    assert waived == ["needs one process: run it without mpirun"] * alone
     ran = [test.name for test in read_tests(done.stdout)]
-    assert ran == [name for _, name in listed[35:]]
+    assert ran == [name for _, name in listed[alone:]]
 
 
 @pytest.mark.parametrize("words", ["-l", "-h", "--bogus", "-t 47"])
@@ -117,7 +121,9 @@ def test_other_processes_print_nothing_of_what_the_first_prints(start, words):
 
 
 def test_what_failed_has_no_figure_but_its_row(start):
-    done = start(4, "nvbandwidth", "-t 47", lambda _, cell, __: None if cell.row[0] == "1" else 1e2)
+    done = start(
+        4, "nvbandwidth", f"{OLD} -t 47", lambda _, cell, __: None if cell.row[0] == "1" else 1e2
+    )
     assert done.returncode == 3
     assert "Error: (1->3, 0): process 1 ended\n" in done.stdout
     assert "\n0->2    100.00\n1->3       N/A\n2->0    100.00\n" in done.stdout

@@ -40,7 +40,7 @@ CASES = [
         ("device_local_copy", "'device_local_copy'"),
         ("-v=1", "ignored explicit argument"),
         ("-p bogus", "prefixes did not match any testcases"),
-        ("-t 35", "ERROR: Testcase index 35 out of bound!"),
+        ("-t 44", "ERROR: Testcase index 44 out of bound!"),
         ("--useNormalCopy", "--useNormalCopy"),
     ),
     *cases(
@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said_and_nothing_is_left(tool, words, says, tmp_path, 
         ("a2a", {"A2A_MODE": "2:1"}, "A2A_MODE=2:1: give a number"),
         ("a2a", {"USE_DMA_EXEC": 1, "A2A_MODE": 1}, "USE_DMA_EXEC=1 copies"),
         ("a2a", {"NUM_QUEUE_PAIRS": 1}, "NIC executors are not measured"),
-        ("one2all", {"EXE_INDEX": 2}, "EXE_INDEX=2: GPUs are 0 to 1"),
+        ("one2all", {"EXE_INDEX": 2}, "EXE_INDEX=2: give 0 to 1"),
         ("one2all", {"SWEEP_EXE": "C"}, "SWEEP_EXE=C: give G or D"),
     ],
 )

@@ -155,6 +155,7 @@ def test_another_operation_is_carried_out_or_unsupported(subject, lent, operatio
                 timing = run(group, 3)
                 assert group.pace.steps >= 1
                 assert 0 < timing.seconds[0] <= timing.span * 1.000001
+                assert operation != "bulk-copy" or wrong(subject, copy) == [None], transfer
                 done = True
         except Unsupported as reason:
             assert "\n" not in str(reason)

@@ -141,12 +141,13 @@ def test_what_is_promised():
     plan = plan_of(machine([device()]), "host_to_device_memcpy_ce")
     quick = replace(SETTINGS, profile="quick", max_time=0.3)
     cells = sum(len(one.cells) for one in plan)
-    needs = budget.START_SECONDS + budget.TIMES * budget.most_seconds(plan, quick)
     assert promise_of(plan, quick, 12.5) == (12.5, 12.5)
     assert promise_of(plan, quick, None) is None
-    assert promise_of(plan, quick, "plan") == (round(needs), 2 * round(needs))
-    assert promise_of(plan * 40, quick, "plan") == (30, 60)
+    assert promise_of(plan, quick, "plan") == (30, 60)
     assert promise_of(plan * 90, quick, "plan") == (45 * cells, 90 * cells)
+    short = replace(quick, profile="standard")
+    needs = budget.START_SECONDS + budget.TIMES * budget.most_seconds(plan, short)
+    assert promise_of(plan, short, "plan") == (round(needs), round(needs))
     aim, most = promise_of(plan, SETTINGS, "plan")
     assert aim == most > cells * SETTINGS.max_time
     simulated = replace(quick, simulation=Simulation("m", "d"))

@@ -1,5 +1,5 @@
-"""The 35 single-node tests of nvbandwidth 0.8, with their exact names and in the order of
-nvbandwidth, and copies within the host.
+"""The 44 single-node tests of nvbandwidth 0.10, with their exact names and in the order of
+nvbandwidth, and copies within the host. nvbandwidth 0.8 and 0.9 have 35 of these tests.
 
 In the notation of a test, letters stand for memories. d is the device of the column, e is every
 other device, and h is the host node near a device. In a matrix, r is the device (or node) of the
@@ -7,14 +7,15 @@ row, and c is that of the column. `by x` names the device that moves the bytes, 
 (`ce`) or a compute kernel (`sm`). In a read, the destination moves them. In a write, the source
 does. Interfering copies move twice the bytes, so that they run longer than the measured copy.
 
-Source of the definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp."""
+Sources of the definitions: nvbandwidth 0.8, testcases_ce.cpp and testcases_sm.cpp; for the nine
+other tests, what nvbandwidth 0.10 prints about them with `--list`."""
 
 from __future__ import annotations
 
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
-from .table import Layout, Row
+from .table import Layout, Profile, Row
 
 CHASE_SIZE = 2 << 20
 """The size of a pointer chase in bytes, as in nvbandwidth."""
@@ -78,6 +79,23 @@ def _engine_rows(kind: str) -> tuple[Row, ...]:
     )
 
 
+_FULL: tuple[Profile, ...] = ("full",)
+
+
+def _bulk(name: str, title: str, layout: Layout, cell: str, parts: tuple[str, ...] = ()) -> Row:
+    """Returns a test by the GPU's bulk copy unit (NVIDIA's TMA), which kernels control."""
+    return Row(
+        f"{name}_tma",
+        f"memcpy TMA {title}",
+        layout,
+        cell.replace(".K", ".sm"),
+        Report.SUM if parts else Report.FIRST,
+        operation="bulk-copy",
+        parts=parts,
+        profiles=_FULL,
+    )
+
+
 NVBANDWIDTH: tuple[Row, ...] = (
     *_engine_rows("ce"),
     *_engine_rows("sm"),
@@ -85,9 +103,26 @@ NVBANDWIDTH: tuple[Row, ...] = (
         "h -> null by d.sm", Report.LATENCY, LATENCY, "chase", size=CHASE_SIZE),
     Row("device_to_device_latency_sm", "latency SM device(row) <- device(column)", Layout.PAIRS,
         "c -> null by r.sm", Report.LATENCY, LATENCY, "chase", size=CHASE_SIZE),
+    *(_bulk(name, title, layout, cell, parts)
+      for name, title, layout, cell, _, _, parts in _COPIES if layout is Layout.PAIRS),
     Row("device_local_copy", "memcpy CE within device(column)", Layout.EACH_DEVICE,
         "d -> d by d.ce"),
+    Row("device_local_copy_sm", "memcpy SM within device(column)", Layout.EACH_DEVICE,
+        "d -> d by d.sm", profiles=_FULL),
+    Row("device_local_read_sm", "read SM of device(column)", Layout.EACH_DEVICE,
+        "d -> null by d.sm", profiles=_FULL),
+    Row("device_local_write_sm", "write SM of device(column)", Layout.EACH_DEVICE,
+        "null -> d by d.sm", profiles=_FULL),
+    Row("device_to_device_latency_tma", "latency TMA device(row) <- device(column)", Layout.PAIRS,
+        "c -> null by r.sm", Report.LATENCY, LATENCY, "bulk-chase", size=CHASE_SIZE,
+        profiles=_FULL),
+    _bulk("device_local_copy", "within device(column)", Layout.EACH_DEVICE, "d -> d by d.K"),
 )  # fmt: skip
+_LATER = ("device_local_copy_sm", "device_local_read_sm", "device_local_write_sm")
+NVBANDWIDTH_0_8 = tuple(
+    row for row in NVBANDWIDTH if not row.name.endswith("_tma") and row.name not in _LATER
+)
+"""The tests that nvbandwidth 0.8 and 0.9 have, in their order."""
 
 HOST: tuple[Row, ...] = (
     Row("host_to_host_memcpy_read_cpu", "read CPU threads of node(row) <- memory of node(column)",

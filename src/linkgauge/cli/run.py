@@ -99,8 +99,8 @@ def run(asked: RunOptions) -> int:
     from linkgauge.engine.workers.process import WorkerProcess
     from linkgauge.machine.processes.launch import launched
 
-    # It loads while the rest of this process loads. Ranks have none.
-    alone = asked.resume is None and launched().size == 1
+    # It loads while the rest of this process loads. Ranks and simulated machines have none.
+    alone = asked.resume is None and asked.simulated.machine is None and launched().size == 1
     held = click.get_current_context()
     first = held.with_resource(closing(WorkerProcess())) if alone else None
     from . import requests

@@ -17,7 +17,7 @@ QUICK_SECONDS, QUICK_CELL_SECONDS = 30.0, 0.5
 """The aim of a quick run: it grows with the number of cells where that is too short for all."""
 TIMES = 2.0
 """The factor by which a busy machine may make a run longer."""
-START_SECONDS = 10.0
+START_SECONDS = 30.0
 """Seconds to open the devices, and to choose the fastest kernel of the host."""
 FOR_PASSES = 0.9
 """The share of the time for passes over the plan. The rest is for doubtful cells, which are

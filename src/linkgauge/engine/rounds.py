@@ -3,7 +3,7 @@ and rounds in which disjoint pairs are measured at the same time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 
 from msgspec.structs import replace
@@ -75,6 +75,17 @@ def _drawn(benchmark: Benchmark, sample: PairSample) -> Benchmark:
     cells = (c for c in benchmark.cells if c.place in chosen or not _is_pair(c.place))
     drawn = DrawnPairs(sample.count, len(places), sample.seed)
     return replace(benchmark, cells=tuple(cells), drawn=drawn)
+
+
+def only(benchmarks: Sequence[Benchmark], pairs: Collection[Place]) -> tuple[Benchmark, ...]:
+    """Returns the benchmarks with only these pairs of devices. Benchmarks that measure no pairs
+    stay as they are."""
+    return tuple(
+        replace(one, cells=tuple(cell for cell in one.cells if cell.place in pairs))
+        if one.pairs
+        else one
+        for one in benchmarks
+    )
 
 
 def _is_pair(place: Place) -> bool:

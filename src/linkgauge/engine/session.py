@@ -26,7 +26,7 @@ from linkgauge.engine.kept.journal import JOURNAL_FILE, Journal, Opened
 from linkgauge.engine.measuring.garbage import collect_seldom
 from linkgauge.engine.workers.messages import Workers
 from linkgauge.engine.workers.process import WorkerProcess
-from linkgauge.engine.workers.supervisor import SURVEY_SECONDS, Supervisor
+from linkgauge.engine.workers.supervisor import SURVEY_SECONDS, workers_of
 from linkgauge.machine.hardware import state
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
@@ -152,6 +152,10 @@ class Session:
         finally:
             self.request, self.folder = request, folder
 
+    def close(self) -> None:
+        """Ends the workers. Nothing can be measured afterwards."""
+        self._worker.close()
+
     def _open(self, plan: Plan) -> Opened:
         request, machine = self.request, self.machine
         started = now()
@@ -213,7 +217,7 @@ def opened(
 ) -> Iterator[Session]:
     """Opens a session for the request. `first` is a worker process that is already started. A
     backend that does not open `within` this many seconds is unavailable."""
-    with closing(Supervisor(request.settings, first, within)) as worker:
+    with closing(workers_of(request.settings, first, within)) as worker:
         yield Session(request, worker)
 
 

@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import astuple
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
-from linkgauge.engine.kept.folder import slug
 from linkgauge.model.documents.history import (
     EarlierRun,
     Figure,
@@ -42,7 +41,10 @@ class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
     """Converts database rows to objects of type `kind`. The type has a field for each column.
     Raises ValidationError if a value has a wrong type, as in a damaged SQLite file."""
-    return msgspec.convert(list(rows), list[kind], from_attributes=True)  # type: ignore[valid-type]
+    found = list(rows)
+    names = [str(name) for name in found[0]._fields] if found else []
+    fields = [dict(zip(names, row, strict=True)) for row in found]
+    return msgspec.convert(fields, list[kind])  # type: ignore[valid-type]
 
 
 def _tuples(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
@@ -74,6 +76,13 @@ def runs_of(store: Store, which: Filter) -> tuple[PastRun, ...]:
         found = _runs(connection, _where(connection, which), which.last)
         names = _benchmarks(connection, found)
     return tuple(msgspec.structs.replace(run, benchmarks=names[run.number]) for run in found)
+
+
+def number_of_runs(store: Store, which: Filter) -> int:
+    """Returns how many runs match the filter, whatever its `last`. Raises StoreError."""
+    with store.reading() as connection:
+        asked = select(func.count()).select_from(runs).where(*_where(connection, which))
+        return int(connection.execute(asked).scalar_one())
 
 
 def histories_of(
@@ -262,6 +271,8 @@ def _where(connection: Connection, which: Filter) -> list[ColumnElement[bool]]:
 def _is_of(machine: Any, which: Filter) -> bool:
     """Whether the machine matches the filter's host and accelerator. An accelerator matches by part
     of its name, so `H200` finds `NVIDIA H200`."""
+    from linkgauge.engine.kept.folder import slug  # knows plans, which takes 60 ms
+
     if which.host is not None and machine.host != which.host:
         return False
     asked = slug(which.accelerator or "", "")

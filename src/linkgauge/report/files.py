@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from shlex import quote
 
@@ -100,13 +101,14 @@ def samples_csv(of: Run | OneRun) -> str:
     samples."""
     run = of.run if isinstance(of, OneRun) else of
     lines = [_row(SampleRow.__struct_fields__)]
+    further = cache(lambda *fields: _row(("", *fields)))  # quoting takes time
     for result in run.results:
+        head = _row((run.id, result.benchmark, result.backend))
         after = _row((result.unit, result.simulated))
         for cell in result.cells:
-            size = size_of(result, cell)
-            head = (run.id, result.benchmark, result.backend, size, cell.row, cell.column)
+            place = head + further(size_of(result, cell), cell.row, cell.column)
             for transfer, samples in samples_of(cell):
-                before = _row((*head, transfer))  # once: quoting takes time
+                before = place + further(transfer)
                 lines += [f"{before},{n},{value!r},{after}" for n, value in enumerate(samples)]
     return "\n".join((*lines, ""))
 

@@ -67,8 +67,8 @@ class CudaBackend(Offering):
     name = "cuda"
     collects = True
     carried = (
-        "copy", "chase", "enqueue", "copy-ping-pong", "flag-ping-pong", "timed-copy", "overlap",
-        *HAND_OVERS, *PEAK_NAMES, *PRODUCT_NAMES,
+        "copy", "bulk-copy", "chase", "bulk-chase", "enqueue", "copy-ping-pong", "flag-ping-pong",
+        "timed-copy", "overlap", *HAND_OVERS, *PEAK_NAMES, *PRODUCT_NAMES,
     )  # fmt: skip
 
     def __init__(
@@ -224,7 +224,8 @@ class CudaBackend(Offering):
         check_alone(copies)
         (copy,) = copies
         device = self.device_of(copy.transfer.engine.owner)
-        return chase(self._driver, device, ours(copy.source), copy.size)
+        bulk = does.name == "bulk-chase"
+        return chase(self._driver, device, ours(copy.source), copy.size, bulk=bulk)
 
     def multiplying(
         self, copies: Sequence[Copy], does: Operation

@@ -88,13 +88,15 @@ def beside(
     return kernel, alone, copying, together
 
 
-def chase(driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int) -> CudaGroup:
+def chase(
+    driver: Driver, device: CudaDevice, ring: CudaBuffer, size: int, *, bulk: bool
+) -> CudaGroup:
     """Returns a group that follows pointers through `size` bytes of a buffer. One GPU thread
-    follows the pointers, and the multiprocessors take turns."""
+    follows the pointers, by loads or by the bulk copy unit, and the multiprocessors take turns."""
     count = max(1, size // _STRIDE)
     run(ring.home, link_launch(ring.home, ring.address, count, _STRIDE))
     each = max(1, _ACCESSES // device.multiprocessors)
-    launches = chase_launches(device, ring.address, count, _STRIDE, each)
+    launches = chase_launches(device, ring.address, count, _STRIDE, each, bulk=bulk)
     group = CudaGroup(driver, [InPieces(device, [launch.enqueue for launch in launches])])
     group.pace = Pace(loops=1, steps=each * len(launches))
     return group

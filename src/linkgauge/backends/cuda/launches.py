@@ -130,12 +130,16 @@ def plain_grid(size: int, settings: CopySettings, multiprocessors: int) -> tuple
 
 
 def _check_bulk(device: CudaDevice, settings: CopySettings, both_ways: bool) -> None:
-    if device.capability < 90:
-        raise Unsupported(f"bulk copies need compute capability 9.0: {device.model} has less")
+    _need_bulk(device)
     if both_ways:
         raise Unsupported("the bulk kernel copies one way: '<->' needs the plain kernel")
     if not 1 <= settings.unroll < STAGES:
         raise InputError(f"{settings.unroll} chunks ahead: the bulk kernel takes 1 to {STAGES - 1}")
+
+
+def _need_bulk(device: CudaDevice) -> None:
+    if device.capability < 90:
+        raise Unsupported(f"bulk copies need compute capability 9.0: {device.model} has less")
 
 
 def read_launch(device: CudaDevice, source: int, size: int, checksum: int) -> KernelLaunch:
@@ -179,14 +183,17 @@ def link_launch(device: CudaDevice, address: int, count: int, stride: int) -> Ke
 
 
 def chase_launches(
-    device: CudaDevice, address: int, count: int, stride: int, accesses: int
+    device: CudaDevice, address: int, count: int, stride: int, accesses: int, *, bulk: bool
 ) -> list[KernelLaunch]:
     """Returns one launch for each multiprocessor. In a launch, one block follows `accesses`
-    pointers in a ring of `count` pointers.
+    pointers in a ring of `count` pointers, by loads or by the bulk copy unit. Raises Unsupported
+    for the bulk copy unit on a device older than compute capability 9.0.
 
     Every launch uses another multiprocessor, as in nvbandwidth's ptrChasingKernel. Every launch
     starts where the previous one ended, so that together they cover the ring."""
-    kernel = device.kernel("chase", "chase")
+    if bulk:
+        _need_bulk(device)
+    kernel = device.kernel("bulk_chase" if bulk else "chase", "chase")
     grid = (device.multiprocessors, 1)
     launches = []
     for block in range(device.multiprocessors):

@@ -166,5 +166,5 @@ def store_tuned(
 def defaults(transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
     """Returns the default settings of a transfer."""
     if operation != "copy":
-        return ARRAY_DEFAULT
+        return BULK_DEFAULT if operation == "bulk-copy" else ARRAY_DEFAULT
     return SPLIT_DEFAULT if transfer.both_ways else DEFAULT

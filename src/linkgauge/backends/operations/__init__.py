@@ -16,11 +16,13 @@ from linkgauge.model.operations.operation import ARRAYS, HAND_OVERS, PRIMES, PRO
 
 _FILES: Mapping[object, str] = {
     "copy": "copies",
+    "bulk-copy": "copies",
     "timed-copy": "timed_copies",
     "copy-ping-pong": "copy_ping_pong",
     "flag-ping-pong": "flags",
     "ping-pong": "ping_pong",
     "chase": "chase",
+    "bulk-chase": "chase",
     "enqueue": "enqueue",
     "overlap": "overlap",
     "touch": "touch",

@@ -66,8 +66,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     name = refusals.SPACE
     collects = True
     carried = (
-        "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
-        "overlap", *PEAK_NAMES, *PRODUCT_NAMES,
+        "copy", "bulk-copy", "chase", "bulk-chase", "enqueue", "ping-pong", "copy-ping-pong",
+        "flag-ping-pong", "timed-copy", "overlap", *PEAK_NAMES, *PRODUCT_NAMES,
     )  # fmt: skip
 
     def __init__(

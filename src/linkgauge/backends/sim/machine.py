@@ -17,7 +17,7 @@ from .description import Description, load, parse_description
 from .faults import Fault, parse_fault
 from .hardware import build, with_cpus
 from .resources import Resources
-from .schedule import check_targets
+from .schedule import Schedule, check_targets
 from .topology import SimTopology
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ class SimMachine:
             check_targets(faults, self._resources.targets)
         self.faults = tuple(faults)
         self._node_of = {cpu: node.index for node in self._hardware.nodes for cpu in node.cpus}
+
+    @property
+    def strikes(self) -> tuple[Fault, ...]:
+        """Returns the faults that end a cell, some of them with the measuring process."""
+        return Schedule(self.faults).strikes
 
     def touched(self, transfer: Transfer) -> frozenset[str]:
         """Returns the names of all parts whose faults affect the transfer."""

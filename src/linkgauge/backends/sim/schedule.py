@@ -37,6 +37,7 @@ class Schedule:
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._faults = tuple(faults)
+        self.strikes = tuple(fault for fault in self._faults if isinstance(fault, Strike))
 
     def __bool__(self) -> bool:
         return bool(self._faults)
@@ -49,19 +50,17 @@ class Schedule:
 
     def strike(self, cell: int, phase: Phase, touched: Set[str]) -> Strike | None:
         """Returns the fault that ends the cell at the start of this phase, or None."""
-        strikes = (fault for fault in self._faults if isinstance(fault, Strike))
-        ending = (f for f in strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
+        ending = (f for f in self.strikes if _strikes_in(f, cell, phase) and f.aims_at(touched))
         return next(ending, None)
 
     def rate(self, cell: int, names: Set[str]) -> float:
         """Returns the fraction of the full rate that a part has in this cell. `names` are the names
         of the part."""
-        return math.prod((_left(f, cell) for f in self._on(Fault, cell, names)), start=1.0)
+        return least_rate(self.aimed(names), (cell,))
 
-    def least_rate(self, cells: Iterable[int], names: Set[str]) -> float:
-        """Returns the lowest fraction of the full rate that a part has in any of these cells."""
-        aimed = Schedule([fault for fault in self._faults if fault.aims_at(names)])
-        return min(aimed.rate(cell, names) for cell in cells) if aimed else 1.0
+    def aimed(self, names: Set[str]) -> tuple[Fault, ...]:
+        """Returns the faults of a part. `names` are the names of the part."""
+        return tuple(fault for fault in self._faults if fault.aims_at(names))
 
     def sigma(self, cell: int, touched: Set[str]) -> float:
         """Returns the relative standard deviation that faults add."""
@@ -76,6 +75,15 @@ class Schedule:
         """Returns the bits that flip in the result of a transfer, each as the offset of its byte
         and its number."""
         return [(flip.offset, flip.bit) for flip in self._on(Flip, cell, touched)]
+
+
+def least_rate(faults: Sequence[Fault], cells: Iterable[int]) -> float:
+    """Returns the lowest fraction of the full rate that a part with these faults has in any of the
+    cells."""
+    rates = (
+        math.prod((_left(f, cell) for f in faults if cell in f.cells), start=1.0) for cell in cells
+    )
+    return min(rates) if faults else 1.0
 
 
 _MOST_DRIFT = math.log(1e6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import msgspec
 
@@ -14,7 +15,7 @@ from linkgauge.model.transfer import Transfer
 
 from .memory import SimBuffer
 from .resources import Demand, Resources
-from .schedule import Schedule, act
+from .schedule import Schedule, act, least_rate
 
 
 class Trouble:
@@ -33,6 +34,8 @@ class Trouble:
         self._cells, self._phase = cells, phase
         if phase == "verify":
             self.flip()
+        if not self._schedule.strikes:
+            return
         # A collective crosses links that its transfers, each within a device, do not name.
         crossed: defaultdict[int, list[frozenset[str]]] = defaultdict(list)
         for of, _, own in self._copies:
@@ -67,10 +70,10 @@ class Trouble:
         if not self._schedule:
             return self._resources.capacity
         used = {resource for demand in demands for resource, _ in demand.flow.usage}
-        return {one: self._resources.capacity[one] * self._rate(one) for one in used}
-
-    def _rate(self, resource: Resource) -> float:
-        return self._schedule.least_rate(self._cells, self._resources.names[resource])
+        cells, full = self._cells.keys(), self._resources.capacity
+        least = cache(lambda faults: least_rate(faults, cells))  # many parts have the same faults
+        aimed = self._schedule.aimed
+        return {one: full[one] * least(aimed(self._resources.names[one])) for one in used}
 
     def sigma(self, place: int) -> float:
         """Returns the relative standard deviation that faults add to a copy. `place` is its

@@ -13,7 +13,7 @@ from linkgauge.engine.locks import devices_measured, hold
 from linkgauge.engine.measuring.garbage import collect_seldom
 from linkgauge.engine.plan import Plan, able
 from linkgauge.engine.workers.messages import Workers
-from linkgauge.engine.workers.supervisor import Supervisor
+from linkgauge.engine.workers.supervisor import workers_of
 from linkgauge.machine.kernel_log import following
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
@@ -32,8 +32,8 @@ Opening = Callable[[Opened], AbstractContextManager[Workers]]
 
 
 def alone(opened: Opened) -> AbstractContextManager[Workers]:
-    """Opens the worker processes of a run on this machine alone."""
-    return closing(Supervisor(opened.settings))
+    """Opens the workers of a run on this machine alone."""
+    return closing(workers_of(opened.settings))
 
 
 def go_on(

@@ -38,6 +38,7 @@ from .messages import (
     Survey,
     Tune,
     Visit,
+    Workers,
     beside_unable,
     failed,
     failure_reason,
@@ -60,6 +61,22 @@ TIMES_PROFILED = 10
 """The factor for all these limits under a profiler, which slows down the process."""
 FAILURES = 3
 """The number of consecutive failed cells after which a device is set aside."""
+
+
+def workers_of(
+    settings: Settings, first: WorkerProcess | None = None, within: float = SURVEY_SECONDS
+) -> Workers:
+    """Returns the workers of this machine, with the arguments of a `Supervisor`. A simulated
+    machine is measured in this process, unless one of its faults may end or hang the process, or a
+    profiler is to start it."""
+    if settings.simulation is not None and settings.profiler is None:
+        from linkgauge.backends.sim.machine import machine_of
+
+        if not machine_of(settings.simulation).strikes:
+            from .worker import LocalWorker
+
+            return LocalWorker(settings)
+    return Supervisor(settings, first, within)
 
 
 class Supervisor:

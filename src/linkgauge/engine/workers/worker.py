@@ -31,7 +31,7 @@ from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import Accelerator, Inventory
 from linkgauge.model.hardware.machine import Device, Host, Machine
 from linkgauge.model.notation import parse_memory
-from linkgauge.model.settings import EngineSettings, Settings, Tried
+from linkgauge.model.settings import EngineSettings, Profiler, Settings, Tried
 from linkgauge.model.transfer import Transfer
 
 from .messages import FIRST, Visit, beside_unable
@@ -221,11 +221,20 @@ class LocalWorker:
     def keep_output(self, folder: Path) -> None:
         """Does nothing, because this worker prints where its process prints."""
 
+    def profile(self, profiler: Profiler, folder: Path) -> None:
+        """Does nothing, because a profiler starts the processes that it measures."""
+
+    def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
+        """Returns no files, for the same reason."""
+        return ()
+
     def close(self) -> None:
         self.release()
         for backend in self._backends.values():
             backend.close()
         self._backends.clear()
+        self._known.clear()
+        self.__dict__.pop("_simulated", None)
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:

@@ -110,8 +110,10 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
         times = case.times
         if case.cell.status in ("pass", "fail") and len(times) >= LEAST:
             middle = statistics.median(times)
-            near = (min(_FAR, max(1 / _FAR, time / middle)) for time in times)
-            relative.append((case, tuple(near)))
+            near = tuple(time / middle for time in times)
+            if min(near) < 1 / _FAR or max(near) > _FAR:
+                near = tuple(min(_FAR, max(1 / _FAR, time)) for time in near)
+            relative.append((case, near))
     if not relative:
         return ()
     usual = statistics.median(

@@ -150,9 +150,8 @@ class CellResult(Cell, frozen=True, gc=False):
     warnings: The notes, as sentences.
     bytes: Bytes that one loop of the headline figure moves; null if it was not measured.
     loops: Loops of a sample; null if it was not measured.
-    stopped: Why sampling ended: the precision was reached, the number of samples was fixed, the
-        cell's time was over, more samples would not have made it more precise, or the run's time
-        budget was used; null without samples.
+    stopped: Why sampling ended: precision reached, number of samples fixed, the cell's time over,
+        no gain from more samples, or the run's time budget used; null without samples.
     verified: Whether the bytes that arrived are right; null if the bytes were not compared.
     locked: Whether all host buffers to be locked in memory are locked; null without any.
     placement: Where each buffer lies.
@@ -345,8 +344,7 @@ class Run(BriefRepr, msgspec.Struct, frozen=True, kw_only=True):
     lines: Hockney's lines of benchmarks that were measured at several sizes.
     profiler_files: The names of a profiler's files in the run's folder.
     lost: The rank whose loss ended the run; null for every other run.
-    soak: The results over time of a soak (a run that repeats its benchmarks), else null. The cells
-        of a soak have samples of only some visits.
+    soak: The results over time of a soak (a repeated run), whose cells keep only some samples.
     earlier: The comparison with earlier runs of the machine; left out if there are no earlier runs.
     tool: The other program that measured the run; left out if linkgauge measured it."""
 
@@ -383,8 +381,7 @@ _WORST_FIRST: tuple[Status, ...] = ("error", "timeout", "fail", "pass")
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Returns the worst of the statuses, in the order error, timeout, fail, pass; `skip` if all are
-    skipped."""
+    """Returns the worst status (error, timeout, fail, pass); `skip` if all are skipped."""
     present = set(statuses)
     return next((status for status in _WORST_FIRST if status in present), "skip")
 

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from .collective import Collective
 
@@ -141,18 +142,19 @@ HAND_OVERS: tuple[HandOver, ...] = get_args(HandOver)
 """The ways in which the host gives work to a device and learns that the work is done."""
 OperationName = (
     Literal[
-        "copy", "chase", "enqueue", "ping-pong", "copy-ping-pong", "flag-ping-pong", "timed-copy",
-        HandOver, "overlap", "touch", PrimesOperation, "broadcast", "workload", OutsideOperation,
-        ArrayOperation, ProductOperation,
+        "copy", "bulk-copy", "chase", "bulk-chase", "enqueue", "ping-pong", "copy-ping-pong",
+        "flag-ping-pong", "timed-copy", HandOver, "overlap", "touch", PrimesOperation, "broadcast",
+        "workload", OutsideOperation, ArrayOperation, ProductOperation,
     ]
     | Collective
 )  # fmt: skip
-"""The name of an operation in cells and files. An operation moves bytes, follows pointers, enqueues
-copies on a device, bounces a cache line, copies there and back, bounces flags between memories,
-times single copies by the device's events, hands over empty work, copies while a kernel computes,
-has fresh memory allocated, searches prime numbers, stores the content of one memory in all others
-at once, carries out an AI workload, has another tool measure, works on arrays as STREAM does,
-multiplies matrices, or carries out a collective of all ranks."""
+"""The name of an operation in cells and files. An operation moves bytes, follows pointers, does
+either by the GPU's bulk copy unit, enqueues copies on a device, bounces a cache line, copies there
+and back, bounces flags between memories, times single copies by the device's events, hands over
+empty work, copies while a kernel computes, has fresh memory allocated, searches prime numbers,
+stores the content of one memory in all others at once, carries out an AI workload, has another tool
+measure, works on arrays as STREAM does, multiplies matrices, or carries out a collective of all
+ranks."""
 
 
 class ArrayWork(msgspec.Struct, frozen=True):
@@ -279,17 +281,21 @@ PEAK_NAMES = tuple(name for name in ARRAY_NAMES if ARRAYS[name].mode == "peak")
 PRODUCT_NAMES: tuple[ProductOperation, ...] = get_args(ProductOperation)
 
 COPY = Operation("copy", "has no copy", is_copy=True, by_device=True)
+_CHASE = Operation(
+    "chase",
+    "does not measure latency",
+    is_compared=False,
+    is_by_bytes=False,
+    by_device=True,
+    follows_pointers=True,
+    of_sizes=True,
+)
+_NO_BULK = "has no bulk copy unit (TMA)"
 _ALL: tuple[Operation, ...] = (
     COPY,
-    Operation(
-        "chase",
-        "does not measure latency",
-        is_compared=False,
-        is_by_bytes=False,
-        by_device=True,
-        follows_pointers=True,
-        of_sizes=True,
-    ),
+    Operation("bulk-copy", _NO_BULK, by_device=True),
+    _CHASE,
+    replace(_CHASE, name="bulk-chase", lacking=_NO_BULK),
     Operation("enqueue", "does not time enqueueing", is_by_bytes=False, by_host_alone=True),
     Operation("ping-pong", "bounces no cache lines", is_by_bytes=False, between_cpus=True),
     Operation("copy-ping-pong", "times no copies there and back", is_single=True, of_sizes=True),

@@ -23,7 +23,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from operator import mul
+from operator import mul, sub
 
 import msgspec
 
@@ -182,11 +182,12 @@ def _seeded(length: int) -> Iterator[tuple[int, int]]:
         size /= _DECAY
 
 
-def _dips(begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields the stretches within an interval after which the level may come back."""
-    for first in range(begin + LEAST, end - 2 * LEAST + 1):
-        for last in range(first + LEAST, min(first + LONGEST, end - LEAST) + 1):
-            yield first, last
+def _dips(begin: int, end: int) -> Iterator[tuple[int, range]]:
+    """Yields the lengths of stretches within an interval after which the level may come back, each
+    with the positions at which such a stretch may begin."""
+    for length in range(LEAST, LONGEST + 1):
+        if firsts := range(begin + LEAST, end - LEAST - length + 1):
+            yield length, firsts
 
 
 @lru_cache
@@ -194,7 +195,7 @@ def _tries(length: int) -> dict[int, float]:
     """Returns the factor by which p-values are multiplied in a series of this length. The factor
     for changes has the key 1, the factor for dips the key 2."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
-    dips = sum(1 for of in _seeded(length) for _ in _dips(*of))
+    dips = sum(len(firsts) for of in _seeded(length) for _, firsts in _dips(*of))
     return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}
 
 
@@ -208,6 +209,11 @@ class _Sums:
         mean = statistics.fmean(values)
         self.length = len(values)
         self._sums = [0.0, *accumulate(value - mean for value in values)]
+        self._of_length = {
+            length: list(map(sub, self._sums[length:], self._sums))
+            for length in range(LEAST, LONGEST + 1)
+        }
+        """By length, the sums of all stretches that a dip may be."""
         self._squares = [0.0, *accumulate((value - mean) ** 2 for value in values)]
         # Equal values are, and differ by rounding.
         self._least = max(self._squares[-1] * 1e-12, len(values) * 1e-24)
@@ -219,28 +225,42 @@ class _Sums:
     def best_split(self, begin: int, end: int) -> _Stretch | None:
         """Returns the stretch with the largest t that lasts to the end of the interval, or None if
         it does not count."""
-        return self._best(((at, end) for at in range(begin + LEAST, end - LEAST + 1)), begin, end)
+        size, sums = end - begin, self._sums
+        mean = (sums[end] - sums[begin]) / size
+        most, best = 0.0, begin
+        for at in range(begin + LEAST, end - LEAST + 1):
+            k = end - at
+            score = (sums[end] - sums[at] - k * mean) ** 2 / (k * (size - k))
+            if score > most:
+                most, best = score, at
+        return self._counting(most, best, end, begin, end)
 
     def best_dip(self, begin: int, end: int) -> _Stretch | None:
         """Returns the stretch with the largest t after which the level comes back, or None if it
         does not count."""
-        return self._best(_dips(begin, end), begin, end)
-
-    def _best(self, stretches: Iterable[tuple[int, int]], begin: int, end: int) -> _Stretch | None:
-        size, sums = end - begin, self._sums
-        mean = (sums[end] - sums[begin]) / size
+        size = end - begin
+        mean = (self._sums[end] - self._sums[begin]) / size
         most, best = 0.0, (begin, end)
-        for first, last in stretches:
-            k = last - first
-            score = (sums[last] - sums[first] - k * mean) ** 2 / (k * (size - k))
+        for k, firsts in _dips(begin, end):
+            sums = self._of_length[k][firsts.start : firsts.stop]
+            farthest = max(max(sums), min(sums), key=lambda one: abs(one - k * mean))
+            score = (farthest - k * mean) ** 2 / (k * (size - k))
             if score > most:
-                most, best = score, (first, last)
+                first = firsts[sums.index(farthest)]
+                most, best = score, (first, first + k)
+        return self._counting(most, *best, begin, end)
+
+    def _counting(
+        self, most: float, first: int, last: int, begin: int, end: int
+    ) -> _Stretch | None:
+        """Returns the stretch, which explains `most` for each value, if it counts."""
         if not most:
             return None
-        kind, t = 1 + (best[1] < end), self._t(begin, end, most * size)
+        size = end - begin
+        kind, t = 1 + (last < end), self._t(begin, end, most * size)
         if t <= self._too_small.get((kind, size), 0.0):
             return None
-        found = self._stretch(t, *best, begin, end)
+        found = self._stretch(t, first, last, begin, end)
         if not self.counts(found):
             self._too_small[kind, size] = t
             return None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.kept.journal import RUN_FILE
-from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
@@ -69,8 +70,9 @@ def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
             table = Attachment(CELLS_FILE, "a row for each cell", CELLS.csv(one).encode())
             yield (table, *whole), ""
             yield whole, ""
+        short = _with_cells(one.run, _short)
         for most in _FEWER:
-            run = _thinned(one.run, most)
+            run = _with_cells(short, partial(_thinned, most=most))
             held = sum(map(_count, _cells(run)))
             if held <= MOST_SAMPLES:
                 less = f"all samples, nor for more than {_DIGITS} digits of statistics"
@@ -111,25 +113,25 @@ def _count(cell: CellResult) -> int:
     return len(cell.samples) + own + sum(len(one.seconds) for one in cell.iterations)
 
 
-def _thinned(run: Run, most: int) -> Run:
-    """Returns the run with less data: without samples for cells that have more than `most`, and
-    with fewer digits in statistics."""
+def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
+    """Returns the run with what `made` returns for each of its cells."""
+    results = (replace(one, cells=tuple(map(made, one.cells))) for one in run.results)
+    return replace(run, results=tuple(results))
 
-    def cell(one: CellResult) -> CellResult:
-        keeps = _count(one) <= most
-        parts = tuple(
-            replace(part, samples=part.samples if keeps else (), summary=_rounded(part.summary))
-            for part in one.parts
-        )
-        own = one.iterations if keeps else tuple(replace(i, seconds=()) for i in one.iterations)
-        samples = one.samples if keeps else ()
-        summary = _rounded(one.summary)
-        return replace(one, samples=samples, parts=parts, iterations=own, summary=summary)
 
-    def result(one: Result) -> Result:
-        return replace(one, cells=tuple(map(cell, one.cells)))
+def _short(cell: CellResult) -> CellResult:
+    """Returns the cell with fewer digits in statistics."""
+    parts = tuple(replace(part, summary=_rounded(part.summary)) for part in cell.parts)
+    return replace(cell, parts=parts, summary=_rounded(cell.summary))
 
-    return replace(run, results=tuple(map(result, run.results)))
+
+def _thinned(cell: CellResult, most: int) -> CellResult:
+    """Returns the cell, without its samples if it has more than `most`."""
+    if _count(cell) <= most:
+        return cell
+    parts = tuple(replace(part, samples=()) for part in cell.parts)
+    own = tuple(replace(times, seconds=()) for times in cell.iterations)
+    return replace(cell, samples=(), parts=parts, iterations=own)
 
 
 def _rounded(summary: Summary | None) -> Summary | None:

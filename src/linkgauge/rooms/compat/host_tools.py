@@ -75,7 +75,6 @@ _KERNELS: tuple[ArrayOperation, ...] = ("stream-copy", "stream-scale", "stream-a
 _BYTES = 8
 _ARRAYS = {"copy": "c", "scale": "b", "add": "c", "triad": "a"}
 """The array of stream.c that each kernel writes."""
-_MI, _GI = 1 << 20, 1 << 30
 _LINE = "-" * 61
 _STREAM_HEAD = f"""\
 {_LINE}
@@ -84,8 +83,8 @@ STREAM version $Revision: 5.10 $
 This system uses 8 bytes per array element.
 {_LINE}
 Array size = {{elements}} (elements), Offset = 0 (elements)
-Memory per array = {{mib:.1f}} MiB (= {{gib:.1f}} GiB).
-Total memory required = {{all_mib:.1f}} MiB (= {{all_gib:.1f}} GiB).
+Memory per array = {{0:.1f}} MiB (= {{1:.1f}} GiB).
+Total memory required = {{2:.1f}} MiB (= {{3:.1f}} GiB).
 Each kernel will be executed {{times}} times.
  The *best* time for each kernel (excluding the first iteration)
  will be used to compute the reported bandwidth.
@@ -117,15 +116,10 @@ def run_stream(arguments: Sequence[str], where: Where) -> int:
     cells, threads, code = _measured(where, settings, digits(asked), works)
     seconds = [[size * ARRAYS[cell.does.name].counted / rate for rate in cell.samples]
                for cell in cells]  # fmt: skip
-    sums = {
-        "mib": size / _MI,
-        "gib": size / _GI,
-        "all_mib": 3 * size / _MI,
-        "all_gib": 3 * size / _GI,
-    }
+    sums = (part / unit for part in (size, 3 * size) for unit in (1 << 20, 1 << 30))
     took = round(min(seconds[0], default=0.0) * 1e6)
-    print(_STREAM_HEAD.format(elements=elements, times=times, threads=threads, took=took, **sums))
-    show(map(_stream_line, cells, seconds), [_LINE], _validation(cells), [_LINE])
+    print(_STREAM_HEAD.format(*sums, elements=elements, times=times, threads=threads, took=took))
+    show(map(_stream_line, cells, seconds), [_LINE], _validation(cells))
     return code
 
 
@@ -147,8 +141,10 @@ def _validation(cells: Sequence[CellResult]) -> Iterator[str]:
         if cell.status == "fail":
             array = _ARRAYS[ARRAYS[cell.does.name].kind]
             yield f"Failed Validation on array {array}[], AvgRelAbsErr > epsilon (1.000000e-13)"
+            yield _LINE
     if all(cell.status == "pass" for cell in cells):
         yield "Solution Validates: avg error less than 1.000000e-13 on all three arrays"
+        yield _LINE
 
 
 # sysbench cpu.

@@ -8,16 +8,11 @@ from functools import partial
 
 from linkgauge.cli.tool_options import ToolOption
 
-from .nvbandwidth import OPTIONS, WRITES_AS_READS, Dialect, number, speak
+from .nvbandwidth import speak
+from .nvbandwidth.dialects import OPTIONS, WRITES_AS_READS, Dialect, number_or_all
 
-
-def _number(text: str, allowed: range, what: str) -> int | None:
-    """Reads a number. -1 gives None, which means that the backend chooses."""
-    return None if text == "-1" else number(text, allowed, what)
-
-
-_blocks = partial(_number, allowed=range(1, 1 << 31), what="a number of blocks, or -1")
-_threads = partial(_number, allowed=range(64, 1025, 64), what="a multiple of 64 up to 1024, or -1")
+_blocks = partial(number_or_all, allowed=range(1, 1 << 31), what="a number of blocks")
+_threads = partial(number_or_all, allowed=range(64, 1025, 64), what="a multiple of 64 up to 1024")
 _OPTIONS = (
     *(option._replace(about=option.about.replace("\n", "")) for option in OPTIONS),
     ToolOption("--useNormalCopy", "Use normal copy for sm test"),

@@ -9,9 +9,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from linkgauge.history.address import address
 from linkgauge.history.named import VARIABLE
-from linkgauge.history.reading import Filter, benchmarks_of, histories_of, runs_of
+from linkgauge.history.reading import (
+    Filter,
+    benchmarks_of,
+    histories_of,
+    number_of_runs,
+    runs_of,
+)
 from linkgauge.history.records import microseconds
 from linkgauge.history.store import Store, opened
 from linkgauge.model.documents.history import PastRun
@@ -65,13 +73,13 @@ def show_list(which: Filter, asked: str | None, form: Format, *, whole: bool) ->
     """Shows the list of runs, with the oldest first. The latest run is then next to the prompt."""
     from .trends import HistoryDocument
 
+    is_brief = not (whole or form.is_document) and which.last is None
     with _store(asked) as store:
-        found = runs_of(store, which)
-    is_cut = not (whole or form.is_document) and which.last is None and len(found) > LATEST
-    shown = found[LATEST - 1 :: -1] if is_cut else found[::-1]
-    form.write(HISTORY, HistoryDocument(tuple(shown)))
-    if is_cut:
-        print(f"the latest {LATEST} of {len(found)} runs: --all shows all, --last N the latest N")
+        found = runs_of(store, replace(which, last=LATEST) if is_brief else which)
+        count = number_of_runs(store, which) if is_brief else len(found)
+    form.write(HISTORY, HistoryDocument(found[::-1]))
+    if count > len(found):
+        print(f"the latest {LATEST} of {count} runs: --all shows all, --last N the latest N")
     return 0
 
 

@@ -5,6 +5,7 @@ have quotes, rates have six decimals, and columns of CSV and keys of JSON differ
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -58,10 +59,4 @@ def _rows(shown: Shown, places: Iterable[int]) -> Iterator[tuple[float | str, ..
 
 
 def _written(value: float | str) -> str:
-    return (
-        f'"{value}"'
-        if isinstance(value, str)
-        else str(value)
-        if isinstance(value, int)
-        else f"{value:.6f}"
-    )
+    return f"{value:.6f}" if isinstance(value, float) else json.dumps(value)

@@ -1,189 +1,50 @@
-"""Carries out command lines of nvbandwidth 0.8, and of tools derived from nvbandwidth.
-
-As in nvbandwidth, long names may be abbreviated, `-t` and `-p` take several words, and the word
-`true` may follow a switch (scripts write `-s true`)."""
+"""Carries out command lines of nvbandwidth, and of tools derived from nvbandwidth. NVIDIA's own has
+its multinode tests where mpirun started several processes."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Literal
 
-import msgspec
 from msgspec.structs import replace
 
-from linkgauge import __version__
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.cli.tool import Context, Quiet, Where, measure, opened, printing_once
-from linkgauge.cli.tool_options import (
-    OnceAction,
-    Parser,
-    ToolOption,
-    UsageError,
-    digits,
-    help_lines,
-)
+from linkgauge.cli.tool_options import OnceAction, Parser, ToolOption, UsageError
+from linkgauge.engine.rewriting import in_memory
+from linkgauge.engine.rounds import draw, only
 from linkgauge.judge.expected.expect import Expectations
 from linkgauge.judge.verdict import judge_result
 from linkgauge.machine.processes.launch import launched
 from linkgauge.model.documents.result import Result, exit_code
 from linkgauge.model.errors import InputError, LinkgaugeError
-from linkgauge.model.settings import EngineSettings, Settings
-from linkgauge.model.transfer import Benchmark
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.pairs import PairSample
+from linkgauge.model.transfer import Benchmark, Place
 from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.words.run_notes import note_lines
 
-from .cases import (
-    BY_NAME,
-    Misprint,
-    Testcase,
-    TestMatrix,
-    TestOutcome,
-    cases_of,
-    find,
-    frame,
-    hint,
-    outcome,
-    utilisation,
-    with_prefixes,
-)
+from .cases import BY_NAME, Testcase, find, hint, with_prefixes
+from .dialects import DEFAULT_SIZE, GIT_VERSION, VERSIONS, Dialect, NvbandwidthOptions, parse
+from .outcomes import TestMatrix, TestOutcome, frame, outcome, utilisation
 from .text import JsonPrinter, TextPrinter, system_of
 
-DEFAULT_SIZE = 512
-"""The default size in MiB."""
-
-
-def number(text: str, allowed: range, what: str) -> int:
-    """Reads a number in the allowed range. The error message describes the range as `what`."""
-    found = digits(text)
-    if found is None or found not in allowed:
-        raise ArgumentTypeError(f"{text!r} is not {what}")
-    return found
-
-
-_count = partial(number, allowed=range(1, 10**9 + 1), what="a number from 1 to 1000000000")
-OPTIONS = (
-    ToolOption("-h [ --help ]", "Produce help message"),
-    ToolOption("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB", _count),
-    ToolOption("-l [ --list ]", "List available testcases"),
-    ToolOption("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)", str, several=True),
-    ToolOption(
-        "-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))", str, several=True
-    ),
-    ToolOption("-v [ --verbose ]", "Verbose output"),
-    ToolOption("-s [ --skipVerification ]", "Skips data verification after copy"),
-    ToolOption("-d [ --disableAffinity ]", "Disable automatic CPU affinity control"),
-    ToolOption("-i [ --testSamples ] arg (=3)", "Iterations of the benchmark", _count),
-    ToolOption("-m [ --useMean ]", "Use mean instead of median for results"),
-    ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext."),
-)
-_UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
-"""The options that are not in the tool's help."""
-
-
-class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """The options, with the tool's own names. Sizes are in MiB. The help does not list
-    `perf_formatter` and `loop_count`. Only sailbandwidth has the fields after these two."""
-
-    help: bool = False
-    list: bool = False
-    verbose: bool = False
-    skip_verification: bool = False
-    disable_affinity: bool = False
-    use_mean: bool = False
-    json: bool = False
-    testcase: tuple[str, ...] = ()
-    testcase_prefixes: tuple[str, ...] = ()
-    buffer_size: int = DEFAULT_SIZE
-    test_samples: int = 3
-    perf_formatter: bool = False
-    loop_count: int = 16
-    test_local_copy: bool = False
-    display_ur: bool = msgspec.field(default=False, name="displayUR")
-    is_single_die: bool = False
-    disable_vm: bool = False
-    use_normal_copy: bool = False
-    blocks: int | None = None
-    threads: int | None = None
-
-
-def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
-    """Reads a command line. Raises UsageError for unknown options and words."""
-    parser = Parser((*options, *_UNLISTED), allow_abbrev=True, action=OnceAction)
-    given, rest = parser.parse_known_args(arguments)
-    for word in rest:
-        if word != "true":
-            what = "unrecognised option" if word.startswith("-") else "no option takes the word"
-            raise UsageError(f"{what} '{word}'")
-    return msgspec.convert(vars(given), NvbandwidthOptions)
-
-
-# `linkgauge as nvbandwidth`: NVIDIA's nvbandwidth 0.8, with its multinode tests where mpirun
-# started several processes.
-
-
-GIT_VERSION = f"linkgauge {__version__}"
-"""The text in place of the commit from which the tool was built."""
 Printer = TextPrinter | JsonPrinter
 
 
-class Dialect(msgspec.Struct, frozen=True):
-    """The differences between nvbandwidth and a tool derived from it. `header` is printed first.
-    `options` are the options in the tool's help. `misprints` are errors in the tool's headings, by
-    test. If `has_bulk`, kernels copy by the bulk copy unit unless the user requests normal
-    copies."""
-
-    name: str
-    version: str
-    header: tuple[str, ...]
-    options: tuple[ToolOption, ...]
-    misprints: Mapping[str, tuple[Misprint, ...]]
-    has_bulk: bool = False
-
-    @property
-    def help(self) -> str:
-        return f"{self.name} CLI:\n{help_lines(self.options, 31)}\n"
-
-    def settings(self, asked: NvbandwidthOptions) -> Settings:
-        """Returns the settings for measuring, with one stream and without tuning."""
-        bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
-        return Settings(
-            sizes=(asked.buffer_size << 20,),
-            samples=asked.test_samples,
-            loops=asked.loop_count,
-            verify=not asked.skip_verification,
-            engines=EngineSettings(
-                kernel=bulk if self.has_bulk else None,
-                blocks=asked.blocks,
-                threads=asked.threads,
-                streams=1,
-                tuned=False,
-                affinity=not asked.disable_affinity,
-            ),
-        )
-
-
-_BETWEEN = "multinode_device_to_device_"
-_ROWS = Misprint("CPU(row)", "GPU(row)")
-WRITES_AS_READS = {f"{_BETWEEN}bidirectional_memcpy_write_ce": (Misprint("Read", "Write"),)}
-NVBANDWIDTH = Dialect(
-    "nvbandwidth",
-    "v0.8",
-    ("nvbandwidth Version: v0.8", f"Built from Git version: {GIT_VERSION}", ""),
-    OPTIONS,
-    {
-        f"{_BETWEEN}memcpy_read_sm": (Misprint("memcpy CE", "memcpy SM"),),
-        f"{_BETWEEN}bidirectional_memcpy_read_ce": (_ROWS,),
-        f"{_BETWEEN}bidirectional_memcpy_read_sm": (_ROWS,),
-        f"{_BETWEEN}bidirectional_memcpy_write_sm": (_ROWS,),
-    }
-    | {name: (_ROWS, *writes) for name, writes in WRITES_AS_READS.items()},
-)
+def run(arguments: Sequence[str], where: Where) -> int:
+    """Carries out a command line of nvbandwidth. `--emulate VERSION` chooses the version; the
+    default is the newest. Exit codes are those of `speak`."""
+    parser = Parser((ToolOption("--emulate VERSION", read=str),), action=OnceAction)
+    given, rest = parser.parse_known_args(list(arguments))
+    version = getattr(given, "emulate", [*VERSIONS][-1])
+    if version not in VERSIONS:
+        raise UsageError(f"--emulate {version}: give one of {', '.join(VERSIONS)}")
+    return speak(VERSIONS[version], rest, where)
 
 
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
@@ -206,16 +67,17 @@ def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     for name, given in (("isSingleDie", options.is_single_die), ("disableVm", options.disable_vm)):
         if given:
             print(f"{dialect.name}: --{name} has no meaning here: ignored", file=sys.stderr)
-    printer: Printer = TextPrinter(verbose=options.verbose, perf=options.perf_formatter)
-    if options.json:
+    perf, brief = options.perf_formatter or options.format == "perf", dialect.is_brief
+    printer: Printer = TextPrinter(verbose=options.verbose, perf=perf, brief=brief)
+    if options.json or options.format == "json":
         printer = JsonPrinter(dialect.name, dialect.version, GIT_VERSION, verbose=options.verbose)
     else:
         print(*dialect.header, sep="\n")
     if options.help:
         print(dialect.help)
-        return 0
-    if options.list:
-        _list(cases_of(several=launched().size > 1))
+    elif options.list:
+        _list(dialect)
+    if options.help or options.list or options.version:
         return 0
     try:
         return _run(dialect, options, where, printer)
@@ -224,13 +86,16 @@ def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
         return error.exit_code
 
 
-run = partial(speak, NVBANDWIDTH)
-
-
-def _list(cases: Sequence[Testcase]) -> None:
-    print("Index, Name:\n\tDescription\n=======================")
-    for index, case in enumerate(cases):
-        print(f"{index}, {case.name}:", *(f"\t{line}" for line in case.about), "", sep="\n")
+def _list(dialect: Dialect) -> None:
+    brief = dialect.is_brief
+    print("Index, Name:\n\tDescription", *(() if brief else ("=======================",)), sep="\n")
+    for index, case in enumerate(dialect.cases(several=launched().size > 1)):
+        about = "\n\t".join(case.about)
+        print(
+            f"{index}, {case.name}:\n\t\t{about}"
+            if brief
+            else f"{index}, {case.name}:\n\t{about}\n"
+        )
 
 
 @contextmanager
@@ -255,14 +120,14 @@ def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iter
 
 
 def _asked(
-    tool: str, options: NvbandwidthOptions, *, several: bool
+    dialect: Dialect, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
     """Returns the requested tests by name or index. If there is no test of a name, the reason takes
     its place. Raises UsageError if no test has one of the requested prefixes."""
-    cases = cases_of(several=several)
+    cases = dialect.cases(several=several)
 
     def advised(problem: str, option: str, asked: str) -> str:
-        return problem if several else problem + hint(f"{tool} {option}", asked)
+        return problem if several else problem + hint(f"{dialect.name} {option}", asked)
 
     names = options.testcase or tuple(case.name for case in cases)
     if prefixes := options.testcase_prefixes:
@@ -297,7 +162,7 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
             "peak bandwidth."
         )
     with _opened(dialect, options, where) as context:
-        found = _asked(dialect.name, options, several=context.fabric.across_ranks)
+        found = _asked(dialect, options, several=context.fabric.across_ranks)
         printer.system(system_of(context))
         reporting = _Reporting(dialect, found, options, context, printer)
         cases = [case for _, case in found if isinstance(case, Testcase)]
@@ -307,11 +172,35 @@ def _run(dialect: Dialect, options: NvbandwidthOptions, where: Where, printer: P
     return code or (UsageError.exit_code if len(cases) < len(found) else 0)
 
 
+def _asked_pairs(options: NvbandwidthOptions, context: Context) -> tuple[Place, ...]:
+    """Returns the only pairs of devices to measure, by row and column: the one with the requested
+    UUIDs, between processes in both orders. Returns none if all pairs are to be measured. Raises
+    InputError for an unknown UUID."""
+    known = {device.uuid: parse_memory(device.memory).label for device in context.devices}
+    for uuid in options.pair:
+        if uuid not in known:
+            raise InputError(f"--pair: no device has the UUID {uuid}")
+    if not options.pair:
+        return ()
+    row, column = (known[uuid] for uuid in options.pair)
+    return (Place(row, column), Place(column, row))[: 2 if context.fabric.across_ranks else 1]
+
+
 def _measure(
     cases: Sequence[Testcase], options: NvbandwidthOptions, context: Context, reporting: _Reporting
 ) -> int:
     rows = [case.row_with_local_copies if options.test_local_copy else case.row for case in cases]
-    benchmarks = [_lay_out(row, context.fabric) for row in rows]
+    benchmarks = tuple(_lay_out(row, context.fabric) for row in rows)
+    if options.use_huge_pages:
+        with suppress(InputError):  # no test uses host memory
+            benchmarks = in_memory(benchmarks, "huge")
+    if options.target_num_pairs is not None and context.fabric.across_ranks:
+        with suppress(InputError):  # no test has pairs
+            benchmarks = draw(benchmarks, PairSample(options.target_num_pairs))
+    elif options.target_num_pairs is not None:
+        reporting.say(f"{context.tool}: --targetNumPairs has no effect in one process")
+    if pairs := _asked_pairs(options, context):
+        benchmarks = only(benchmarks, pairs)
     measured = measure(context, benchmarks, observer=reporting)
     if measured.finished is None:
         reporting.of_interrupted(measured.results)
@@ -336,7 +225,12 @@ class _Reporting(Quiet):
         self._left = deque(found)
         self._devices = context.devices
         self._outcome = partial(
-            outcome, devices=context.devices, use_mean=options.use_mean, verbose=options.verbose
+            outcome,
+            devices=context.devices,
+            use_mean=options.use_mean,
+            verbose=options.verbose,
+            spread=dialect.spread,
+            only_rows=tuple(pair.row for pair in _asked_pairs(options, context)),
         )
         self._printer = printer
         self._expectations = Expectations(context.machine) if options.display_ur else None

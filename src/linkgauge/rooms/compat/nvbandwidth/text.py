@@ -13,7 +13,7 @@ from linkgauge.cli.tool import Context
 from linkgauge.model.notation import parse_memory
 
 from ..copy_cells import shown
-from .cases import TestMatrix, TestOutcome
+from .outcomes import TestMatrix, TestOutcome
 
 
 class Located(msgspec.Struct, frozen=True):
@@ -180,22 +180,29 @@ _UNITS = {"higher": "+GB/s", "lower": "-ns"}
 class TextPrinter:
     """Prints each test as soon as it is measured."""
 
-    def __init__(self, *, verbose: bool, perf: bool) -> None:
+    def __init__(self, *, verbose: bool, perf: bool, brief: bool) -> None:
         self._verbose = verbose
         self._perf = perf
+        self._brief = brief
 
     def warn(self, text: str) -> None:
         _say(text)
 
     def system(self, system: System) -> None:
+        cuda, api = str(system.cuda), ""
+        if self._brief:
+            cuda = f"{system.cuda // 1000}.{system.cuda % 1000 // 10} ({cuda})"
+            api = " (API)"
         _say(
-            f"CUDA Runtime Version: {system.cuda}",
-            f"CUDA Driver Version: {system.cuda}",
+            f"CUDA Runtime Version: {cuda}",
+            f"CUDA Driver Version{api}: {cuda}",
             f"Driver Version: {system.driver}",
             "",
-            *(_processes(system) if system.has_processes else _devices(system)),
-            "",
         )
+        if system.has_processes:
+            _say(*_processes(system), "")
+        elif not self._brief:
+            _say(*_devices(system), "")
 
     def missing(self, asked: str, problem: str) -> None:
         _say(f"ERROR: {problem}", "")
@@ -205,13 +212,16 @@ class TextPrinter:
             _say(f"Waived: {outcome.name}: {'; '.join(outcome.reasons)}")
             return
         _say(f"Running {outcome.name}.")
-        _say(*(f"{outcome.status}: {reason}" for reason in outcome.reasons))
         _say(*outcome.samples)
         for matrix in outcome.matrices:
             _say(matrix.heading, *_lines(matrix), "")
             self._sum_up(matrix, outcome.better)
         if outcome.shares is not None:
             _say(outcome.shares.heading, *_lines(outcome.shares), "")
+        # Below the matrix: parsers take the line below `Running` for its heading.
+        _say(*(f"{outcome.status}: {reason}" for reason in outcome.reasons))
+        if outcome.reasons and outcome.matrices:
+            _say("")
         sys.stdout.flush()
 
     def _sum_up(self, matrix: TestMatrix, better: str) -> None:
@@ -221,6 +231,8 @@ class TextPrinter:
             _say(f"&&&& PERF {matrix.name} {total:.2f} {_UNITS[better]}")
         else:
             _say(f"SUM {matrix.name} {total:.2f}")
+        if matrix.variation is not None:
+            _say(f"COEFFICIENT_OF_VARIATION {matrix.name} {matrix.variation:.2f}")
         if self._verbose and figures:
             _say(
                 f"MIN {matrix.name} {min(figures):.2f}",

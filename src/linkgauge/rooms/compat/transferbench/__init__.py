@@ -67,7 +67,7 @@ def _preset(name: str, size: int, common: Common, variables: Variables, where: W
     shape = blocks(name, Variables(os.environ))
     with opened(where, common.settings(shape, size)) as context:
         bench = Bench(context)
-        lines = presets.lines(name, bench, common, Variables(os.environ), size)
+        lines = presets.PRESETS[name](bench, common, Variables(os.environ), size).lines()
         _tell_shape(context.backend, shape)
         show(text.banner())
         for line in lines:

@@ -102,15 +102,6 @@ def parse_size(written: str) -> int:
     return size
 
 
-def written(test: AskedTest) -> str:
-    """Returns the line that describes this test."""
-    each = (
-        f"({t.source or 'N0'}->{t.executor}->{t.destination or 'N0'} {t.count} {t.size})"
-        for t in test
-    )
-    return f"-{len(test)} {' '.join(each)}"
-
-
 def parse_test(line: str) -> AskedTest:
     """Returns the transfers of a line; empty for a comment or an empty line. Raises UsageError for
     invalid notation. Raises NotMeasured for a transfer that linkgauge does not measure."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from linkgauge.cli.tool_options import UsageError, digits, whole
+from linkgauge.cli.tool_options import UsageError, whole
 from linkgauge.model.settings import EngineSettings, Settings
 
 TOOL = "TransferBench"
@@ -165,13 +165,3 @@ def _pattern(written: str) -> int | None:
         raise UsageError(f"FILL_PATTERN={written}: give 2, 4, 8 or 16 hexadecimal digits")
     repeated = bytes.fromhex(written)[::-1] * (_WORD // (len(written) // 2))
     return int.from_bytes(repeated, "little")
-
-
-def index(variables: Variables, name: str, count: int) -> int:
-    """Reads the number of a device from a variable. There are `count` devices. Raises UsageError if
-    there is no such device."""
-    written = variables.text(name, "0")
-    value = digits(written)
-    if value is None or value >= count:
-        raise UsageError(f"{name}={written}: GPUs are 0 to {count - 1}")
-    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from linkgauge.cli.tool_options import UsageError
@@ -19,7 +19,7 @@ from .cases import (
     MeasuredTest,
     TransferEnd,
 )
-from .environment import TOOL, Common, Variables, index
+from .environment import TOOL, Common, Variables
 from .text import CPU_TYPES, GPU_TYPES, Preset, blocks
 
 
@@ -258,7 +258,7 @@ class OneToAll(Preset):
         if count > _MOST_SUBSETS:
             why = f"one2all measures all subsets of at most {_MOST_SUBSETS} GPUs"
             raise UsageError(f"{why}: set NUM_GPU_DEVICES")
-        own = index(variables, "EXE_INDEX", count)
+        own = variables.number("EXE_INDEX", 0, 0, count - 1)
         executor, source, destination = (
             variables.text(name, "G").upper() for name in ("SWEEP_EXE", "SWEEP_SRC", "SWEEP_DST")
         )
@@ -320,12 +320,8 @@ class OneToAll(Preset):
             yield f"{''.join(cells)} {len(subset)} {chosen[0].count}{transfers}"
 
 
-def lines(
-    name: str, bench: Bench, common: Common, variables: Variables, size: int
-) -> Iterator[str]:
-    """Yields the preset's lines while it measures. Raises UsageError for invalid variables before
-    anything is measured."""
-    given = bench, common, variables, size
-    if name == "p2p":
-        return PeerToPeer(*given).lines()
-    return AllToAll(*given).lines() if name == "a2a" else OneToAll(*given).lines()
+PRESETS: Mapping[str, type[PeerToPeer | AllToAll | OneToAll]] = {
+    "p2p": PeerToPeer, "a2a": AllToAll, "one2all": OneToAll,
+}  # fmt: skip
+"""The preset of each name. Its `lines` raise UsageError for invalid variables before anything is
+measured."""

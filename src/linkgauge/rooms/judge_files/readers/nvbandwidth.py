@@ -12,10 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from linkgauge.benchmarks.copies import NVBANDWIDTH
-from linkgauge.benchmarks.table import Layout, Row
+from linkgauge.benchmarks.table import Layout
 from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
@@ -36,24 +34,7 @@ _FAILED = re.compile(
     r"\s*(?:Waiv(?:ing (\w{4,80})\.|ed[:.]?\s*$)|((?:Error|ERROR|ASSERT|Invalid value|Failed)\b.*))"
 )
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
-_LOCAL = (("copy_sm", "d -> d"), ("read_sm", "d -> null"), ("write_sm", "null -> d"),
-          ("copy_tma", "d -> d"))  # fmt: skip
-_ROWS = {row.name: row for row in NVBANDWIDTH} | {
-    row.name: row
-    for kind, work in _LOCAL
-    for title in (f"{kind.partition('_')[2].upper()} within device(column)",)
-    for row in (Row(f"device_local_{kind}", title, Layout.EACH_DEVICE, f"{work} by d.sm"),)
-}
-
-
-def row_of(name: str) -> Row | None:
-    """Returns the table row for the test with this name. Bulk copies (`tma`) count as kernels."""
-    if name in _ROWS or not name.endswith("_tma"):
-        return _ROWS.get(name)
-    row = _ROWS.get(f"{name.removesuffix('_tma')}_sm")
-    if row is None:
-        return None
-    return replace(row, name=name, title=row.title.replace(" SM ", " TMA "))
+_ROWS = {row.name: row for row in NVBANDWIDTH}
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -98,7 +79,7 @@ def _figures(name: str, heading: str, grid: Grid) -> Iterator[ToldFigure]:
 
 def told(name: str, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
     """Yields the figures of a test's matrix, or none for an unknown test."""
-    row = row_of(name)
+    row = _ROWS.get(name)
     if row is None:
         return
     scale = unit_of(row.unit.symbol).scale
@@ -170,7 +151,7 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
     """Yields the figures of a test. A test with parts prints the matrix of each part, then the
     total."""
     rows = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
-    row = row_of(name)
+    row = _ROWS.get(name)
     if row is None or not rows:
         return
     count = 3 if row.report is Report.SUM and len(rows) % 3 == 0 else 1

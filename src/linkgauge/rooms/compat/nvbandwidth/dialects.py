@@ -1,0 +1,226 @@
+"""Describes the versions of nvbandwidth, and of a tool derived from it: options, tests and output.
+
+As in nvbandwidth, long names may be abbreviated, `-t` and `-p` take several words, and the word
+`true` may follow a switch (scripts write `-s true`). Sources: nvbandwidth 0.8; for 0.9 and 0.10
+their release notes, help texts and published output (docs/as.md)."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge import __version__
+from linkgauge.cli.tool_options import (
+    OnceAction,
+    Parser,
+    ToolOption,
+    UsageError,
+    digits,
+    help_lines,
+)
+from linkgauge.model.settings import EngineSettings, Settings
+
+from .cases import CASES, CASES_0_8, OF_SEVERAL, Testcase
+from .outcomes import Misprint, Spread
+
+DEFAULT_SIZE = 512
+"""The default size in MiB."""
+
+
+def number(text: str, allowed: range, what: str) -> int:
+    """Reads a number in the allowed range. The error message describes the range as `what`."""
+    found = digits(text)
+    if found is None or found not in allowed:
+        raise ArgumentTypeError(f"{text!r} is not {what}")
+    return found
+
+
+def number_or_all(text: str, allowed: range, what: str) -> int | None:
+    """Reads a number as `number` does. -1 gives None, which means no choice by the user."""
+    return None if text == "-1" else number(text, allowed, f"{what}, or -1")
+
+
+def _form(text: str) -> str:
+    if text not in ("text", "json", "perf"):
+        raise ArgumentTypeError(f"{text!r} is not text, json or perf")
+    return text
+
+
+_ALLOWED = range(1, 10**9 + 1)
+_count = partial(number, allowed=_ALLOWED, what="a number from 1 to 1000000000")
+_pairs = partial(number_or_all, allowed=_ALLOWED, what="a number of pairs from 1 on")
+_several = partial(ToolOption, read=str, several=True)
+_JSON = ToolOption("-j [ --json ]", "Print output in json format instead of plain \ntext.")
+OPTIONS = (
+    ToolOption("-h [ --help ]", "Produce help message"),
+    ToolOption("-b [ --bufferSize ] arg (=512)", "Memcpy buffer size in MiB", _count),
+    ToolOption("-l [ --list ]", "List available testcases"),
+    _several("-t [ --testcase ] arg", "Testcase(s) to run (by name or index)"),
+    _several("-p [ --testcasePrefixes ] arg", "Testcase(s) to run (by prefix))"),
+    ToolOption("-v [ --verbose ]", "Verbose output"),
+    ToolOption("-s [ --skipVerification ]", "Skips data verification after copy"),
+    ToolOption("-d [ --disableAffinity ]", "Disable automatic CPU affinity control"),
+    ToolOption("-i [ --testSamples ] arg (=3)", "Iterations of the benchmark", _count),
+    ToolOption("-m [ --useMean ]", "Use mean instead of median for results"),
+    _JSON,
+)
+_TARGET = "Target pairs for multinode device-to-device tests."
+_SAMPLED = (
+    *OPTIONS[:9],
+    ToolOption("-P [ --targetNumPairs ] arg (=-1)", _TARGET, _pairs),
+    OPTIONS[9],
+    ToolOption("-H [ --useHugePages ]", "Use huge pages for host allocations."),
+    _JSON,
+)
+_PAIR = "Run device-to-device tests only between these two GPUs (by UUID)"
+_TARGET_LATEST = "Target pairs for multinode tests [default: -1]"
+_LATEST = (
+    ToolOption("-h, --help", "shows help message and exits"),
+    ToolOption("    --version", "Print nvbandwidth release version and exit"),
+    ToolOption("-b, --bufferSize SIZE", "Memcpy buffer size in MiB [default: 512]", _count),
+    ToolOption("-l, --list", "List available testcases"),
+    _several("-t, --testcase TEST", "Testcase(s) to run (by name or index)"),
+    _several("-p, --testcasePrefixes PREFIX  ", "Testcase(s) to run (by prefix)"),
+    ToolOption("-v, --verbose", "Verbose output"),
+    ToolOption("-s, --skipVerification", "Skips data verification after copy"),
+    ToolOption("-d, --disableAffinity", "Disable automatic CPU affinity control"),
+    ToolOption("-i, --testSamples N", "Iterations of the benchmark [default: 3]", _count),
+    ToolOption("-P, --targetNumPairs N", _TARGET_LATEST, _pairs),
+    ToolOption("-m, --useMean", "Use mean instead of median for results"),
+    ToolOption("-H, --useHugePages", "Use huge pages for host allocations"),
+    ToolOption("-F, --format FORMAT", "Output format: text, json, or perf [default: text]", _form),
+    _several("    --pair UUID1 UUID2", _PAIR),
+)
+_UNLISTED = (ToolOption("--perfFormatter"), ToolOption("--loopCount arg", read=_count))
+"""The options that are not in the tool's help."""
+
+
+class NvbandwidthOptions(msgspec.Struct, frozen=True, rename="camel"):
+    """The options, with the tool's own names. Sizes are in MiB. The help does not list
+    `perf_formatter` and `loop_count`. Only sailbandwidth has the fields after `pair`."""
+
+    help: bool = False
+    list: bool = False
+    verbose: bool = False
+    skip_verification: bool = False
+    disable_affinity: bool = False
+    use_mean: bool = False
+    json: bool = False
+    testcase: tuple[str, ...] = ()
+    testcase_prefixes: tuple[str, ...] = ()
+    buffer_size: int = DEFAULT_SIZE
+    test_samples: int = 3
+    perf_formatter: bool = False
+    loop_count: int = 16
+    version: bool = False
+    format: str = "text"
+    target_num_pairs: int | None = None
+    use_huge_pages: bool = False
+    pair: tuple[str, ...] = ()
+    test_local_copy: bool = False
+    display_ur: bool = msgspec.field(default=False, name="displayUR")
+    is_single_die: bool = False
+    disable_vm: bool = False
+    use_normal_copy: bool = False
+    blocks: int | None = None
+    threads: int | None = None
+
+
+def parse(arguments: Sequence[str], options: Sequence[ToolOption]) -> NvbandwidthOptions:
+    """Reads a command line. Raises UsageError for unknown options and words. `--json` is accepted
+    in all versions."""
+    listed = {option.written for option in options}
+    more = (option for option in (*_UNLISTED, _JSON) if option.written not in listed)
+    parser = Parser((*options, *more), allow_abbrev=True, action=OnceAction)
+    given, rest = parser.parse_known_args(arguments)
+    for word in rest:
+        if word != "true":
+            what = "unrecognised option" if word.startswith("-") else "no option takes the word"
+            raise UsageError(f"{what} '{word}'")
+    found = msgspec.convert(vars(given), NvbandwidthOptions)
+    if found.pair and len(found.pair) != 2:
+        raise UsageError("--pair takes the UUIDs of two GPUs")
+    return found
+
+
+GIT_VERSION = f"linkgauge {__version__}"
+"""The text in place of the commit from which the tool was built."""
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """A version of nvbandwidth, or of a tool derived from it. `header` is printed first. `options`
+    are the options in the tool's help. `misprints` are errors in the tool's headings, by test.
+    `tests` are the tests for one process. `spread` says which coefficient of variation follows a
+    sum. If `is_brief`, the output does not list the devices. If `has_bulk`, kernels copy by the
+    bulk copy unit unless the user requests normal copies."""
+
+    name: str
+    version: str
+    header: tuple[str, ...]
+    options: tuple[ToolOption, ...]
+    misprints: Mapping[str, tuple[Misprint, ...]]
+    tests: tuple[Testcase, ...] = CASES_0_8
+    spread: Spread = None
+    is_brief: bool = False
+    has_bulk: bool = False
+
+    def cases(self, *, several: bool) -> tuple[Testcase, ...]:
+        """Returns the tests for one process or for several processes, by index. As in nvbandwidth,
+        tests between processes come last and need several processes."""
+        return (*self.tests, *OF_SEVERAL) if several else self.tests
+
+    @property
+    def help(self) -> str:
+        if self.is_brief:
+            what = "A tool for bandwidth measurements on NVIDIA GPUs."
+            lines = help_lines(self.options, 26)
+            return f"Usage: {self.name} [options]\n\n{what}\n\nArguments:\n{lines}\n"
+        width = 1 + max(len(option.written) for option in self.options)
+        return f"{self.name} CLI:\n{help_lines(self.options, width)}\n"
+
+    def settings(self, asked: NvbandwidthOptions) -> Settings:
+        """Returns the settings for measuring, with one stream and without tuning."""
+        bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
+        return Settings(
+            sizes=(asked.buffer_size << 20,),
+            samples=asked.test_samples,
+            loops=asked.loop_count,
+            verify=not asked.skip_verification,
+            engines=EngineSettings(
+                kernel=bulk if self.has_bulk else None,
+                blocks=asked.blocks,
+                threads=asked.threads,
+                streams=1,
+                tuned=False,
+                affinity=not asked.disable_affinity,
+            ),
+        )
+
+
+_BETWEEN = "multinode_device_to_device_"
+_ROWS = Misprint("CPU(row)", "GPU(row)")
+WRITES_AS_READS = {f"{_BETWEEN}bidirectional_memcpy_write_ce": (Misprint("Read", "Write"),)}
+_MISPRINTS = {
+    f"{_BETWEEN}memcpy_read_sm": (Misprint("memcpy CE", "memcpy SM"),),
+    f"{_BETWEEN}bidirectional_memcpy_read_ce": (_ROWS,),
+    f"{_BETWEEN}bidirectional_memcpy_read_sm": (_ROWS,),
+    f"{_BETWEEN}bidirectional_memcpy_write_sm": (_ROWS,),
+} | {name: (_ROWS, *writes) for name, writes in WRITES_AS_READS.items()}
+
+
+def _version(number: str, options: tuple[ToolOption, ...]) -> Dialect:
+    header = f"nvbandwidth Version: v{number}", f"Built from Git version: {GIT_VERSION}", ""
+    return Dialect("nvbandwidth", f"v{number}", header, options, _MISPRINTS)
+
+
+VERSIONS = {
+    "0.8": _version("0.8", OPTIONS),
+    "0.9": replace(_version("0.9", _SAMPLED), spread="cells"),
+    "0.10": replace(_version("0.10.0", _LATEST), tests=CASES, spread="samples", is_brief=True),
+}
+"""The versions of nvbandwidth, the newest last."""

@@ -1,0 +1,228 @@
+"""The results of tests as nvbandwidth reports them: a status, and matrices over all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean, pstdev
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from linkgauge.benchmarks.table import HOST_ROW, Layout
+from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.hardware.machine import Device
+from linkgauge.model.memory import Memory
+from linkgauge.model.notation import parse_memory
+from linkgauge.model.transfer import Place, Transfer
+from linkgauge.model.units import unit_of
+from linkgauge.report.matrix import Matrix
+
+from .cases import Testcase
+
+NAMED = 3
+"""The most reasons that are reported for a failed test."""
+
+
+Spread = Literal["cells", "samples"] | None
+"""Over what a coefficient of variation is taken: the figures of a matrix, as in nvbandwidth 0.9, or
+the samples of each figure, as in 0.10. None for nothing."""
+
+
+class TestMatrix(Matrix, frozen=True):
+    """A matrix in GB/s or ns, with the heading above it. `labels` replace the names of the rows.
+    `variation` is the coefficient of variation, if the tool prints one."""
+
+    heading: str = ""
+    labels: tuple[str, ...] = ()
+    variation: float | None = None
+
+    @property
+    def ordered(self) -> list[list[float | None]]:
+        """Returns the figures by row and column; None where there is no figure."""
+        return [
+            [self.figures.get(Place(row, column)) for column in self.columns] for row in self.rows
+        ]
+
+    @property
+    def known(self) -> list[float]:
+        """Returns the figures that exist, row by row."""
+        return [figure for row in self.ordered for figure in row if figure is not None]
+
+
+class TestOutcome(msgspec.Struct, frozen=True):
+    """The result of a test. `reasons` say why the status is not Passed. `samples` are lines on each
+    sample. `shares` are percentages of the theoretical figures, if requested."""
+
+    name: str
+    status: str
+    reasons: tuple[str, ...]
+    better: str
+    matrices: tuple[TestMatrix, ...]
+    samples: tuple[str, ...] = ()
+    shares: TestMatrix | None = None
+
+
+class Misprint(msgspec.Struct, frozen=True):
+    """A wrong word in the headings of a test. `written` is what the tool writes, and `meant` is the
+    right word."""
+
+    written: str
+    meant: str
+
+    def in_headings(self, shown: TestOutcome) -> TestOutcome:
+        matrices = tuple(
+            replace(matrix, heading=matrix.heading.replace(self.meant, self.written))
+            for matrix in shown.matrices
+        )
+        return replace(shown, matrices=matrices)
+
+
+def outcome(
+    result: Result,
+    case: Testcase,
+    devices: Sequence[Device],
+    *,
+    use_mean: bool,
+    verbose: bool,
+    spread: Spread = None,
+    only_rows: tuple[str, ...] = (),
+) -> TestOutcome:
+    """Returns the outcome of a test. A test that was skipped is Waived. Failed cells have no
+    figure. `only_rows` are the rows of devices to show; empty for all."""
+    status = {"pass": "Passed", "skip": "Waived"}.get(result.status, "Error")
+    reasons = list(dict.fromkeys(_reasons(result)))
+    if len(reasons) > NAMED:
+        reasons[NAMED:] = [f"and {len(reasons) - NAMED} more"]
+    over = frame(result, case, devices, only_rows)
+    matrices = list(_matrices(result, over, use_mean))
+    if matrices and result.better == "higher":
+        matrices[-1] = replace(matrices[-1], variation=_variation(result, matrices[-1], spread))
+    return TestOutcome(
+        case.name,
+        status,
+        tuple(reasons),
+        result.better,
+        tuple(matrices),
+        tuple(_samples(result)) if verbose else (),
+    )
+
+
+def _reasons(result: Result) -> Iterator[str]:
+    """Yields the reasons why the test is not Passed."""
+    if result.status == "skip":
+        yield from (result.reason,) if result.reason else (c.reason or "" for c in result.cells)
+    for cell in result.cells:
+        if cell.status not in ("pass", "skip"):
+            yield f"({cell.row}, {cell.column}): {cell.reason}"
+
+
+def _variation(result: Result, matrix: TestMatrix, spread: Spread) -> float | None:
+    """Returns the coefficient of variation of a test: that of the matrix's figures, or the mean of
+    those of each figure's samples. None for a single figure of a matrix, as in nvbandwidth 0.9."""
+    if spread == "samples":
+        sampled = (cell.samples for cell in result.cells if cell.status == "pass")
+        return fmean(pstdev(samples) / fmean(samples) for samples in sampled)
+    if spread is None or len(matrix.known) < 2:
+        return None
+    return pstdev(matrix.known) / fmean(matrix.known)
+
+
+def frame(
+    result: Result, case: Testcase, devices: Sequence[Device], only_rows: tuple[str, ...] = ()
+) -> TestMatrix:
+    """Returns an empty matrix with the rows and columns of a test over these devices. The host is a
+    single row."""
+    each = tuple(parse_memory(device.memory).label for device in devices)
+    host: tuple[str, ...] = (HOST_ROW,)
+    rows, columns, labels = host, each, host
+    match case.row.layout:
+        case Layout.PAIRS:
+            rows = labels = only_rows or each
+        case Layout.TOGETHER:
+            columns = host
+        case Layout.HALVES:
+            width = len(str(len(devices) - 1))
+            rows, columns = tuple(cell.row for cell in result.cells), host
+            labels = tuple(_ends(cell.transfers[0], width) for cell in result.cells)
+    return TestMatrix(case.name, rows, columns, {}, heading=case.heading, labels=labels)
+
+
+def _ends(transfer: Transfer, width: int) -> str:
+    """Returns the numbers of both processes, padded to `width`: `0->2`."""
+    return f"{transfer.source.label:>{width}}->{transfer.destination.label:>{width}}"
+
+
+def _matrices(result: Result, over: TestMatrix, use_mean: bool) -> Iterator[TestMatrix]:
+    """Yields a matrix for each part of a test, then the matrix of the headline figures. If there
+    are parts, the headline figure is their sum. Yields nothing if there are no figures."""
+    scale = unit_of(result.unit).scale
+    passed = [cell for cell in result.cells if cell.status == "pass"]
+    if not passed:
+        return
+
+    def figures(*parts: int) -> dict[Place, float]:
+        """Returns the sum of these parts for each cell. If no parts are given, returns the headline
+        figures."""
+        summaries = (
+            (cell.place, [cell.parts[part].summary for part in parts] or [cell.summary])
+            for cell in passed
+        )
+        known = {place: [one for one in each if one is not None] for place, each in summaries}
+        return {
+            place: sum((one.mean if use_mean else one.median) / scale for one in each)
+            for place, each in known.items()
+            if each
+        }
+
+    for number, part in enumerate(result.parts):
+        heading = over.heading.replace(" Total ", f" {part.capitalize()} ")
+        name = f"{over.name}_{part}"
+        yield replace(over, name=name, heading=heading, figures=figures(number))
+    name = over.name + ("_total" if result.parts else "")
+    yield replace(over, name=name, figures=figures(*range(len(result.parts))))
+
+
+def _samples(result: Result) -> Iterator[str]:
+    """Yields a line for each sample of each reported figure."""
+    unit = unit_of(result.unit)
+    for cell in (cell for cell in result.cells if cell.status == "pass"):
+        for number in range(len(cell.samples)):
+            for what, figure in _sampled(cell, number):
+                yield f"\tSample {number}: {what}: {figure / unit.scale:.2f} {unit.shown}"
+
+
+def _sampled(cell: CellResult, number: int) -> Iterator[tuple[str, float]]:
+    """Yields each figure of one sample, with the path of the transfer."""
+    routes = [_route(transfer) for transfer in cell.transfers]
+    if cell.report.is_first:
+        yield routes[0], cell.samples[number]
+        return
+    for part in cell.parts:
+        yield routes[part.transfer], part.samples[number]
+    if cell.report.is_total:
+        yield "Total Bandwidth ", cell.samples[number]
+
+
+def _route(transfer: Transfer) -> str:
+    """Returns the path of a transfer: `Host -> Device 0`. The path of a latency goes from the
+    reader to the memory that is read."""
+    if transfer.destination.is_null:
+        return f"{_place(transfer.engine.owner)} -> {_place(transfer.source)}"
+    return f"{_place(transfer.source)} -> {_place(transfer.destination)}"
+
+
+def _place(memory: Memory) -> str:
+    if memory.rank is not None:
+        return f"Multinode node {memory.rank}"
+    return "Host" if memory.is_host else f"Device {memory.index}"
+
+
+def utilisation(result: Result) -> dict[tuple[str, str], float]:
+    """Returns the figure divided by the theoretical figure, by row and column. A cell that lacks
+    one of these figures is left out."""
+    return {
+        cell.place: share
+        for cell in result.cells
+        if cell.expected is not None and (share := cell.share(cell.expected.theoretical))
+    }
