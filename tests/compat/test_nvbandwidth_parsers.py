@@ -24,7 +24,7 @@ LOGS = [
     for name in ("nvbandwidth-0.8-laptop.txt", "nvbandwidth-0.10-b300.txt")
 ]
 TESTS = ("host_to_device_memcpy_ce", "device_to_host_memcpy_ce", "device_to_device_memcpy_read_ce")
-WORDS = f"-b 1 -i 1 -t {' '.join(TESTS)}"
+WORDS = f"-t {' '.join(TESTS)}"
 
 
 def plainly(text):
@@ -132,9 +132,10 @@ def test_superbench_reads_all_but_what_was_not_measured(ours, status, code):
 
 @pytest.mark.parametrize("text", [LOGS[1], None], ids=["0.10", "ours"])
 def test_azures_shell_reads_its_three_tests(ours, text):
-    text = (text or ours("pass").stdout).partition("\nNOTE")[0]
+    text = (text or ours("pass").stdout).partition("\nNOTE: The")[0]
     read = by_azures_shell(text)
     expected = {at: figure for at, figure in plainly(text).items() if at[0] in TESTS}
+    assert len(expected) >= 14
     assert {at: float(figure) for at, figure in read.items() if at[0] in TESTS} == expected
 
 
@@ -152,3 +153,17 @@ def test_azures_monitor_takes_no_figure_of_a_test_with_a_lost_cell(ours, status,
     read = by_azures_monitor(document(done))
     assert (done.returncode, read[TESTS[0]]) == (code, None)
     assert all(read[name] for name in TESTS[1:])
+
+
+@pytest.mark.parametrize("status", ["fail", "error", "skip"])
+def test_azures_shell_reads_right_figures_beside_a_lost_one(ours, status):
+    """It would not come to that: the exit code ends it."""
+    text = ours(status).stdout.partition("\nNOTE: The")[0]
+    read = {at: float(one) for at, one in by_azures_shell(text).items() if at[1].isdecimal()}
+    assert read == plainly(text)
+    assert len(read) == 8 + 8 + 56 - 1
+
+
+def test_azures_monitor_asks_in_its_own_words(ours):
+    """Its options: -i 10 and --format json."""
+    assert by_azures_monitor(document(ours("pass", "-i 10 --format json")))[TESTS[0]] > 1

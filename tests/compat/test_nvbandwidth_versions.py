@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from compat_kit import MadeUp, as_rank, of_processes, rated, spoken
 from fakes import device, machine
 from linkgauge.model.stats.summary import summarize
+from linkgauge.rooms.judge_files.readers.nvbandwidth import read
 from nvbandwidth_reader import read_tests
 
 FOLDER = Path(__file__).parents[1] / "data" / "nvbandwidth"
@@ -177,3 +178,11 @@ def test_the_form_of_the_output(monkeypatch, form):
             "perf": "&&&& PERF host_to_device_memcpy_ce 200.00 +GB/s"}[form] in shown  # fmt: skip
     if form == "json":
         assert spoken("nvbandwidth", "-j -t 0", on=None).stdout == shown
+
+
+def test_judge_reads_every_figure_and_line_of_a_public_output():
+    text = (FOLDER / "0.10-8xH100.txt").read_text()
+    (log,) = read(text.splitlines()).logs
+    figures = {(one.benchmark, one.row, one.column): one.figure for one in log.figures}
+    assert len(figures) == 3 * 56 + 2 * 8
+    assert figures["device_to_device_latency_sm", "7", "3"] == pytest.approx(821.94e-9)

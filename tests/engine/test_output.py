@@ -39,7 +39,7 @@ def test_without_one_it_does_not_mix_with_a_document(capfd):
 
 def test_a_run_keeps_it_beside_its_results(tmp_path):
     done = called("run", "host_to_device_memcpy_ce", "--machine", "ppu-8", "--samples", "1",
-                  "--no-report", "--out", tmp_path)  # fmt: skip
+                  "--fault", "hang sim:0 cells=99", "--no-report", "--out", tmp_path)  # fmt: skip
     assert done.returncode == 0
     (kept,) = tmp_path.rglob("output.log")
     assert (kept.parent / "run.json").exists()

@@ -69,10 +69,12 @@ class RunKeywords(CopyKeywords, WhichKeywords, total=False):
     seed: int | None
     numa_node: int | None
     host_mode: Literal["stream", "peak"] | None
+    budget: Seconds | None
     tune: bool
     hardware: StrPath | None
     limits: StrPath | None
     duration: Seconds | None
+    budget: Seconds | None
     max_temperature: float | None
     types: str | None
     reductions: str | None

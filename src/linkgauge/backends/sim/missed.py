@@ -31,6 +31,8 @@ def missed(run: Run) -> Iterator[tuple[Fault, str]]:
         machine = machine_of(simulation)
     except InputError:
         return
+    if not machine.faults:
+        return
     every = [
         _Met(cell, result, machine.touched_by(cell.transfers, cell.operation))
         for result in run.results

@@ -28,9 +28,9 @@ MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
 """The most cells of a run whose data can fit into a page. The data of more cells are never
 tried."""
-_FEWER = (256, 32, 0)
-"""The numbers of samples of a cell that are tried in turn until all data fit; cells with more
-samples come without any."""
+_FEWER = (256, 32)
+"""The numbers of samples of a cell that are tried in turn until all data fit, before none. Cells
+with more samples come without any."""
 _DIGITS = 7
 """The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
@@ -51,7 +51,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
 def attached(one: OneRun, most: int) -> Iterator[Block]:
     """Yields the raw data that fit into `most` compressed bytes, and a remark on what does not
     fit."""
-    files, left_out = next(each for each in _choices(one) if _bytes(each[0]) <= most)
+    files, left_out = next(each for each in _choices(one, most) if _bytes(each[0]) <= most)
     if files:
         yield Attachments(files)
     if left_out:
@@ -59,9 +59,9 @@ def attached(one: OneRun, most: int) -> Iterator[Block]:
         yield Prose([plain(f"A page has no room for {left_out}: {has_all}", "dim")])
 
 
-def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
-    """Yields sets of files to attach, the most complete set first. The text of a set says what is
-    missing."""
+def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
+    """Yields sets of files to attach, the most complete set first. Sets that surely take more than
+    `most` bytes are left out. The text of a set says what is missing."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
     if cells <= MOST_CELLS:
@@ -71,12 +71,15 @@ def _choices(one: OneRun) -> Iterator[tuple[Files, str]]:
             yield (table, *whole), ""
             yield whole, ""
         short = _with_cells(one.run, _short)
-        for most in _FEWER:
-            run = _with_cells(short, partial(_thinned, most=most))
-            held = sum(map(_count, _cells(run)))
-            if held <= MOST_SAMPLES:
-                less = f"all samples, nor for more than {_DIGITS} digits of statistics"
-                yield _files(run, f"{held:,} of {total:,} raw samples"), less
+        less = f"all samples, nor for more than {_DIGITS} digits of statistics"
+        least = _files(_with_cells(short, partial(_thinned, most=0)), f"0 of {total:,} raw samples")
+        if _bytes(least) <= most:  # else more does not fit either
+            for samples in _FEWER:
+                run = _with_cells(short, partial(_thinned, most=samples))
+                held = sum(map(_count, _cells(run)))
+                if held <= MOST_SAMPLES:
+                    yield _files(run, f"{held:,} of {total:,} raw samples"), less
+            yield least, less
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"

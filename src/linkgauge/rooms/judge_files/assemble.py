@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 import linkgauge
 from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.benchmarks.catalog import CATALOG
-from linkgauge.benchmarks.collectives import cell_of, row_of
+from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
 from linkgauge.model.documents.result import CellResult, Result, Run, TransferFigure, worst
 from linkgauge.model.documents.tool_run import ToolRun
@@ -29,12 +29,12 @@ from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.ranks import Rank
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
-from linkgauge.model.transfer import Cell, Engine, Transfer
-from linkgauge.model.units import COLLECTIVE, Unit, format_size, unit_of
+from linkgauge.model.transfer import Benchmark, Cell, Engine, Transfer
+from linkgauge.model.units import COLLECTIVE, Unit, unit_of
 
 from .descriptions import Described
 from .products import product_of
-from .told import Facts, HostFigure, ToldFigure
+from .told import Facts, ToldFigure
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -151,7 +151,7 @@ def run_of(
     results = tuple(
         result
         for some in by_benchmark.values()
-        if (result := _result(some, machine.devices.get(backend, ()), machine, backend)) is not None
+        if (result := _result(some, machine, backend)) is not None
     )
     sizes = tuple(dict.fromkeys(result.size for result in results)) or (1,)
     return Run(
@@ -166,61 +166,64 @@ def _key(one: ToldFigure) -> tuple[str, int | None, int]:
     return one.benchmark, None if one.work is not None else one.size, one.ranks
 
 
-def _result(
-    told: Sequence[ToldFigure], devices: Sequence[Device], machine: Machine, backend: str
-) -> Result | None:
-    """Returns the result with these figures, or None if the machine lacks their devices."""
-    first = told[0]
-    if first.work is not None:
-        return _collective(told, devices, backend)
-    if first.host is not None:
-        return _of_host(told, first.host, backend)
-    row = first.of or CATALOG.get(first.benchmark)
-    if not isinstance(row, Row):
-        return None
-    wanted = set(range(first.ranks)) or {int(one.column) for one in told} | (
-        {int(one.row) for one in told} if row.between_devices else set()
-    )
-    some = tuple(one for one in devices if one.index in wanted)
-    if row.on_host:
-        some = ()
-    laid_out = row.lay_out(DeviceSet(backend, machine.host.nodes, some))
+def _result(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Result | None:
+    """Returns the result with these figures, or None if the machine lacks their devices. Each of
+    several figures of a cell is a sample."""
+    table = _table(told, machine, backend)
     figures = grouped(((one.row, one.column), one) for one in told)
+    size = table.size or 1
     cells = tuple(
-        _cell(cell, figures[cell.place], first.size or 1, row.unit)
-        for cell in laid_out.cells
+        _cell(cell, figures[cell.place], size, table.unit)
+        for cell in table.cells
         if cell.place in figures
     )
     if not cells:
         return None
-    has_parts = all(cell.parts for cell in cells)
     return Result(
-        benchmark=row.name, title=row.title, backend=laid_out.backend, size=first.size or 1,
-        unit=row.unit.symbol, better=row.unit.better, parts=row.parts if has_parts else (),
-        status=worst(cell.status for cell in cells), cells=cells,
+        benchmark=table.name, title=table.title, backend=table.backend, size=size,
+        unit=table.unit.symbol, better=table.unit.better, sweep=table.sweep,
+        parts=table.parts if all(cell.parts for cell in cells) else (),
+        status=worst(cell.status for cell in cells), cells=cells, average=average_bus(cells),
     )  # fmt: skip
 
 
-def _of_host(told: Sequence[ToldFigure], first: HostFigure, backend: str) -> Result:
-    """Returns the result of a host or a network, with the name of the benchmark or of the tool's
-    test."""
-    by_place = grouped(((one.row, one.column), one) for one in told)
-    unit, cells = unit_of(first.unit), list[CellResult]()
-    for (row, column), some in by_place.items():
-        what = some[0].host or first
-        transfers = parse_transfers(what.work)
-        cell = Cell(row, column, transfers, what.report, operation=what.operation)
-        cells.append(_cell(cell, some, told[0].size or 1, unit))
-    known = CATALOG.get(told[0].benchmark)
-    return Result(
-        benchmark=told[0].benchmark, title=known.title if known else told[0].benchmark,
-        backend=backend if first.with_device else "host", size=told[0].size or 1, unit=unit.symbol,
-        better=unit.better, parts=first.parts, sweep=True, status="pass", cells=tuple(cells),
-    )  # fmt: skip
+def _table(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Benchmark:
+    """Returns the benchmark of these figures with its cells: those of a collective, of a host or a
+    network, or of a row of the catalogue. A benchmark that the catalogue does not list has the name
+    of the tool's test."""
+    first, devices = told[0], machine.devices.get(backend, ())
+    row, size = first.of or CATALOG.get(first.benchmark), first.size or 1
+    title = row.title if row is not None else first.benchmark
+    cells = tuple(dict.fromkeys(_own_cells(told, devices)))
+    if first.work is not None:
+        return Benchmark(first.benchmark, title, backend, cells, COLLECTIVE, sweep=True)
+    if first.host is not None:
+        backend, unit = backend if first.host.with_device else "host", unit_of(first.host.unit)
+        named = first.benchmark, title, backend, cells, unit, first.host.parts
+        return Benchmark(*named, sweep=True, size=size)
+    if not isinstance(row, Row):
+        return Benchmark(first.benchmark, title, backend)
+    wanted = set(range(first.ranks)) or {int(one.column) for one in told} | (
+        {int(one.row) for one in told} if row.between_devices else set()
+    )
+    some = tuple(one for one in devices if one.index in wanted and not row.on_host)
+    laid_out = row.lay_out(DeviceSet(backend, machine.host.nodes, some))
+    return replace(laid_out, size=size)
+
+
+def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterator[Cell]:
+    """Yields the cells of figures that say themselves what was measured."""
+    for one in told:
+        if (what := one.host) is not None:
+            transfers = parse_transfers(what.work)
+            yield Cell(one.row, one.column, transfers, what.report, operation=what.operation)
+        elif (work := one.work) is not None and one.size:
+            own = one.ranks or len(devices)
+            if (work.root or 0) < own <= len(devices):
+                yield cell_of(work, devices[:own], one.size, one.row, one.column)
 
 
 def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> CellResult:
-    """Returns the cell with these figures. Each of several figures is a sample."""
     samples = tuple(one.figure for one in told if one.part is None)
     counted = cell.counted(size)
     parts = tuple(_parts(told, counted, unit))
@@ -232,7 +235,7 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
     return CellResult(
         **asdict(cell),
         status="pass" if samples else "error",
-        bytes=cell.bytes_reported(size) if not cell.report.is_latency else size,
+        bytes=told[0].size or size if cell.report.is_latency else cell.bytes_reported(size),
         samples=samples,
         summary=summarize(samples, unit.better),
         parts=parts,
@@ -273,32 +276,3 @@ def _parts(
         samples = tuple(by_part[number])
         if number is not None and number < len(counted):
             yield TransferFigure(number, counted[number], samples, summarize(samples, unit.better))
-
-
-def _collective(
-    told: Sequence[ToldFigure], devices: Sequence[Device], backend: str
-) -> Result | None:
-    cells = []
-    by_call = grouped(((one.work, one.size, one.ranks), one.figure) for one in told)
-    for (work, size, ranks), seconds in by_call.items():
-        own = ranks or len(devices)
-        if work is None or size is None or not (work.root or 0) < own <= len(devices):
-            continue
-        cell = cell_of(work, devices[:own], size, row_of(work), format_size(size))
-        cells.append(
-            CellResult(
-                **asdict(cell),
-                status="pass",
-                bytes=size,
-                samples=tuple(seconds),
-                summary=summarize(seconds, COLLECTIVE.better),
-            )
-        )
-    if not cells:
-        return None
-    row = CATALOG[told[0].benchmark]
-    return Result(
-        benchmark=row.name, title=row.title, backend=backend, size=1, unit=COLLECTIVE.symbol,
-        better=COLLECTIVE.better, sweep=True, status="pass", cells=tuple(cells),
-        average=average_bus(cells),
-    )  # fmt: skip

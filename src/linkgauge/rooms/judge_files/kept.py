@@ -69,7 +69,6 @@ def facts_of(evidence: Evidence) -> Facts:
         distances=rows if len(rows) == len(host.nodes) > 1 else None,
         cpu_model=host.cpu_model,
         sockets=details.sockets,
-        threads_per_core=details.threads_per_core,
         architecture=host.architecture or None,
         hypervisor=details.hypervisor,
         hostname=host.hostname or None,
@@ -130,7 +129,5 @@ def _joins(machine: Machine, places: dict[str, int]) -> Iterator[tuple[tuple[int
 
 
 def _bridge(port: PciFunction) -> Bridge:
-    link, redirects = port.link, any("redirect" in one.lower() for one in port.acs or ())
-    is_switch = port.port in ("upstream port", "downstream port")
-    known = (link.speed, link.width, link.max_speed, link.max_width)
-    return Bridge(*known, acs=redirects, is_switch=is_switch)
+    redirects = any("redirect" in one.lower() for one in port.acs or ())
+    return Bridge(redirects, port.port in ("upstream port", "downstream port"))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.benchmarks.table import Row
+from linkgauge.benchmarks.table import Layout, Row
 from linkgauge.model.grouped import grouped
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.operation import OperationName
@@ -53,10 +53,6 @@ class Bridge(msgspec.Struct, frozen=True):
     """A port of a PCIe switch, or a root port. `acs` says whether the port redirects traffic
     between its devices to the host bridge."""
 
-    speed: float | None = None
-    width: int | None = None
-    max_speed: float | None = None
-    max_width: int | None = None
     acs: bool | None = None
     is_switch: bool = False
 
@@ -88,7 +84,6 @@ class Facts(msgspec.Struct, frozen=True):
     distances: tuple[tuple[int, ...], ...] | None = None
     cpu_model: str | None = None
     sockets: int | None = None
-    threads_per_core: int | None = None
     architecture: str | None = None
     hypervisor: str | None = None
     hostname: str | None = None
@@ -142,14 +137,23 @@ class ToldFigure(NamedTuple):
     host: HostFigure | None = None
 
 
+_OWN_ROWS = {
+    row.name: row
+    for row in (
+        Row("device_to_device_memcpy_staged", "memcpy CE device(row) -> device(column) without P2P",
+            Layout.PAIRS, "r -> c by r.ce"),
+        Row("device_to_device_bidirectional_memcpy_staged",
+            "memcpy CE device(row) <-> device(column) without P2P",
+            Layout.PAIRS, "r -> c by r.ce & c -> r by c.ce", Report.SUM),
+        Row("host_to_device_bidirectional_memcpy_total",
+            "memcpy CE host(row) <-> device(column), both ways",
+            Layout.EACH_DEVICE, "h -> d by d.ce & d -> h by d.ce", Report.SUM),
+    )
+}  # fmt: skip
+"""The copies that other tools measure and the catalogue does not list."""
+
+
 def copied(
-    name: str, row: object, column: object, gigabytes: float, size: int, of: Row | None = None
-) -> ToldFigure:
-    """Returns a figure of copies in GB/s, at this place of a benchmark."""
-    return ToldFigure(name, str(row), str(column), gigabytes * 1e9, size, of=of)
-
-
-def copied_between(
     source: int | None,
     destination: int | None,
     gigabytes: float,
@@ -157,16 +161,26 @@ def copied_between(
     kind: str = "ce",
     *,
     reads: bool = False,
+    both: bool = False,
+    staged: bool = False,
 ) -> ToldFigure:
-    """Returns a figure of copies in GB/s from an accelerator or the host (null) to another. Of two
-    accelerators the source writes, or with `reads` the destination reads."""
-    if source is None:
-        return copied(f"host_to_device_memcpy_{kind}", 0, destination, gigabytes, size)
-    if destination is None:
-        return copied(f"device_to_host_memcpy_{kind}", 0, source, gigabytes, size)
-    place = (destination, source) if reads else (source, destination)
-    way = "read" if reads else "write"
-    return copied(f"device_to_device_memcpy_{way}_{kind}", *place, gigabytes, size)
+    """Returns a figure of copies in GB/s from an accelerator or the host (null) to another, or
+    within one. Of two accelerators the source writes, or with `reads` the destination reads. With
+    `both`, the figure is the sum of both ways at the same time. With `staged`, the driver copies
+    over the host's memory."""
+    row, column, ways = 0, destination, "bidirectional_memcpy" if both else "memcpy"
+    if source == destination:
+        name = "device_local_copy"
+    elif source is None:
+        name = f"host_to_device_{ways}_{'total' if both else kind}"
+    elif destination is None:
+        name, column = f"device_to_host_{ways}_{kind}", source
+    else:
+        by = "staged" if staged else f"{'read' if reads else 'write'}_{kind}"
+        name = f"device_to_device_{ways}_{by}"
+        row, column = (destination, source) if reads else (source, destination)
+    place, of = (str(row), str(column)), _OWN_ROWS.get(name)
+    return ToldFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -230,10 +244,18 @@ class TextScan:
         told = Facts(gpus=self.gpus, **facts)
         return Found(facts=told, lines=frozenset(self.used)) if told != Facts() else None
 
-    def log(self, tool: str, facts: Facts | None = None, **about: Any) -> Found:
-        """Returns the output of a tool, with these properties of a `Log`."""
-        log = Log(tool, tuple(self.figures), **about)
-        return Found((log,), facts or Facts(gpus=self.gpus), frozenset(self.used))
+    def log(
+        self,
+        tool: str,
+        version: str | None = None,
+        failed: Iterable[str] = (),
+        hosts: tuple[str, ...] = (),
+        space: str = "",
+        **facts: Any,
+    ) -> Found:
+        """Returns the output of a tool, with the accelerators and these facts."""
+        log = Log(tool, tuple(self.figures), version or None, hosts, tuple(failed), space)
+        return Found((log,), Facts(gpus=self.gpus, **facts), frozenset(self.used))
 
 
 Reader = Callable[[Sequence[str]], Found | None]

@@ -8,22 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from linkgauge.benchmarks.table import Layout, Row
-from linkgauge.model.transfer import Report
-
 from ..lines import DECIMAL, Grid, grid_at
-from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu, copied
-
-_GB, _LOCAL = 1e9, "device_local_copy"
-_STAGED = Row(
-    "device_to_device_memcpy_staged", "memcpy CE device(row) -> device(column) without P2P",
-    Layout.PAIRS, "r -> c by r.ce",
-)  # fmt: skip
-_STAGED_BOTH = Row(
-    "device_to_device_bidirectional_memcpy_staged",
-    "memcpy CE device(row) <-> device(column) without P2P",
-    Layout.PAIRS, "r -> c by r.ce & c -> r by c.ce", Report.SUM,
-)  # fmt: skip
+from ..told import Found, TextScan, ToldFigure, ToldGpu, copied, together
 
 # p2pBandwidthLatencyTest.
 
@@ -42,11 +28,6 @@ _OTHER = re.compile(
     r"|So you can see lesser"
     r"|NOTE: The CUDA Samples|\[P2P \(Peer)"
 )
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    peers = _read_peers(lines)
-    return peers if peers is not None else _read_bandwidth(lines)
 
 
 def _read_peers(lines: Sequence[str]) -> Found | None:
@@ -73,7 +54,7 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
     for number, match in titles:
         figures = _peers(match, seen.grid(number + 1), refused, "sm" if by_kernel else "ce")
         seen.figures += figures
-    return seen.log("p2pBandwidthLatencyTest", Facts(gpus=seen.gpus, ways=frozenset(ways)))
+    return seen.log("p2pBandwidthLatencyTest", ways=frozenset(ways))
 
 
 def _peers(
@@ -81,20 +62,16 @@ def _peers(
 ) -> Iterator[ToldFigure]:
     """Yields the figures of pairs. Pairs without peer access are copied over the host's memory."""
     both, enabled = title[1] == "Bidirectional", title[2] == "Enabled"
-    way = "read" if title[3] == "Reads" else "write"
+    reads = title[3] == "Reads"
     for (down, across), figure in grid.items():
-        if figure is None or (enabled and (down, across) in refused):
+        if figure is None or (enabled and ((down, across) in refused or down == across)):
             continue  # what it shows without, again
-        if down == across:
-            if not both and not enabled:
-                yield copied(_LOCAL, 0, across, figure / 2, _PEER_SIZE)
-        elif enabled:
-            name = f"device_to_device_{'bidirectional_' if both else ''}memcpy_{way}_{kind}"
-            yield copied(name, down, across, figure, _PEER_SIZE)
-        else:
-            row = _STAGED_BOTH if both else _STAGED
-            staged = copied(row.name, down, across, figure, _PEER_SIZE, row)
-            yield staged._replace(staged=True)
+        if down != across:
+            ends = (across, down) if reads else (down, across)
+            about = {"reads": reads, "both": both, "staged": not enabled}
+            yield copied(*ends, figure, _PEER_SIZE, kind, **about)
+        elif not both:
+            yield copied(across, across, figure / 2, _PEER_SIZE)
 
 
 # bandwidthTest.
@@ -112,44 +89,40 @@ _CSV = re.compile(
     r".*?bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = "
     rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{{1,12}}) bytes"
 )
-_WAYS = {"H2D": "host_to_device_memcpy_ce", "D2H": "device_to_host_memcpy_ce"}
+_WAYS = {"H2D": (None, 0), "D2H": (0, None), "D2D": (0, 0)}
 _SAID = re.compile(
     r"\s*(?:\[CUDA Bandwidth Test\]|Running on|.{0,12}Mode$|Transfer Size|Result =|NOTE: The CUDA)"
 )
 
 
 def _read_bandwidth(lines: Sequence[str]) -> Found | None:
+    """Reads bandwidthTest. Copies with pageable memory are left out, because they do not show the
+    rate of a link."""
     if not any(_IS_ONE.search(line) for line in lines):
         return None
-    seen, way, pinned, unit = TextScan(lines), "", True, _GB
+    seen, way, pinned, unit = TextScan(lines), "", True, 1
     failed = tuple[str, ...]()
     for number, match in seen.each(_RUNS, _WAY, _KIND, _CSV, _SAID, _ROW):
         if match.re is _RUNS:
             seen.gpus[int(match[1])] = ToldGpu(match[2].strip())
         elif match.re is _WAY:
-            way = _WAYS.get(f"{match[1][0]}2{match[2][0]}", _LOCAL) if match[3] == "1" else ""
+            way = f"{match[1][0]}2{match[2][0]}" if match[3] == "1" else ""
         elif match.re is _KIND:
             pinned = match[1] == "PINNED"
             failed = failed if pinned else (_PAGEABLE,)
-        elif match.re is _CSV:
-            own = _WAYS.get(match[1], _LOCAL)
-            scale = _GB if match[4] == "GB" else _GB / 1000
-            seen.figures += _bandwidth(own, match[2] == "Pinned", match[3], match[5], scale)
         elif match.re is _SAID:
             line = lines[number]
-            unit = _GB if "GB/s" in line else _GB / 1000 if "MB/s" in line else unit
+            unit = 1 if "GB/s" in line else 1000 if "MB/s" in line else unit
         else:
-            seen.figures += _bandwidth(way, pinned, match[2], match[1], unit)
+            row = way, pinned, match[2], unit, match[1]
+            if match.re is _CSV:
+                scale = 1 if match[4] == "GB" else 1000
+                row = match[1], match[2] == "Pinned", match[3], scale, match[5]
+            own, is_pinned, figure, scale, size = row
+            if own in _WAYS and (is_pinned or own == "D2D"):
+                rate = float(figure) / scale / (2 if own == "D2D" else 1)
+                seen.figures.append(copied(*_WAYS[own], rate, int(size)))
     return seen.log("bandwidthTest", failed=failed)
 
 
-def _bandwidth(
-    way: str, pinned: bool, figure: str, size: str, scale: float
-) -> Iterator[ToldFigure]:
-    """Yields the figures of copies. Copies with pageable memory are left out, because they do not
-    show the rate of a link."""
-    if not way or not (pinned or way == _LOCAL):
-        return
-    local = way == _LOCAL
-    rate = float(figure) * scale / (2 if local else 1)
-    yield ToldFigure(way, "0", "0", rate, int(size))
+read = together(_read_peers, _read_bandwidth)

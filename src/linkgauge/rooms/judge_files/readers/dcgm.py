@@ -16,7 +16,6 @@ _RATE = re.compile(
 )
 _IDS = re.compile(r'"([0-9a-f]{4})"')
 _SAID = re.compile(r"dcgm|DCGM|Diagnostic|diagnostic")
-_WAYS = {"GPU to Host": "device_to_host_memcpy_ce", "Host to GPU": "host_to_device_memcpy_ce"}
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -26,7 +25,9 @@ def read(lines: Sequence[str]) -> Found | None:
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):
             if rate := float(match[3]):
-                seen.figures.append(copied(_WAYS[match[2]], 0, match[1], rate, 512 * MIB))
+                own = int(match[1])
+                source, to = (None, own) if match[2] == "Host to GPU" else (own, None)
+                seen.figures.append(copied(source, to, rate, 512 * MIB))
                 seen.used.add(number)
     seen.gpus = _devices(lines)
     return seen.log("DCGM") if seen.figures else seen.facts()

@@ -45,7 +45,6 @@ def _lscpu(lines: Sequence[str]) -> Found | None:
         cpu_model=fields.get("Model name"),
         architecture=fields.get("Architecture"),
         sockets=index_of(fields.get("Socket(s)", "")) or None,
-        threads_per_core=index_of(fields.get("Thread(s) per core", "")) or None,
         hypervisor=fields.get("Hypervisor vendor"),
     )
 

@@ -49,7 +49,7 @@ def _mlc(lines: Sequence[str]) -> Found | None:
             place, rate = ("memory_reads", "all", "all"), float(match[2]) * 1e6
             cell = HostFigure("host:0 -> null by cpu")
             seen.figures.append(ToldFigure(*place, rate, 1 << 30, host=cell))
-    return seen.log("Intel MLC", version=version) if seen.figures else None
+    return seen.log("Intel MLC", version) if seen.figures else None
 
 
 def _of_nodes(grid: Grid, is_latency: bool) -> Iterator[ToldFigure]:

@@ -104,7 +104,7 @@ def _bridge(one: _Function) -> Bridge:
     redirects, port = _ACS.search(one.body), _PORT.search(one.body)
     is_switch = port is not None and "Root" not in port[1]
     acs = None if redirects is None else redirects[1] == "+" and is_switch
-    return Bridge(*one.link, acs, is_switch)
+    return Bridge(acs, is_switch)
 
 
 # -t and -tv.

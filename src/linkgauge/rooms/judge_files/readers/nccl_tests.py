@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.operations.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
@@ -23,6 +24,7 @@ from linkgauge.model.operations.collective import (
     has_root,
     reduces,
 )
+from linkgauge.model.units import format_size
 
 from ..lines import address_of, number_of
 from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu
@@ -86,7 +88,7 @@ def read(lines: Sequence[str]) -> Found | None:
     versions = filter(None, map(_VERSION.search, lines))
     version = next((match[2] or f"library {match[3]}" for match in versions), None)
     tool = "rccl-tests" if any("rccl" in line.lower() for line in lines[:2000]) else "nccl-tests"
-    return seen.log(tool, facts, version=version, hosts=hosts, failed=failed)
+    return seen.log(tool, version, failed, hosts)._replace(facts=facts)
 
 
 def _facts(lines: Sequence[str], ranks: Iterable[re.Match[str]], debug: Sequence[str]) -> Facts:
@@ -201,4 +203,5 @@ def _told(name: CollectiveName, row: _Line, ranks: int) -> Iterator[ToldFigure]:
         if seconds and row.size:
             work = Collective(name, row.type, reduction, root, in_place)
             if work.is_checked:
-                yield ToldFigure(name, "", "", seconds, row.size, work, ranks)
+                place = name, row_of(work), format_size(row.size)
+                yield ToldFigure(*place, seconds, row.size, work, ranks)

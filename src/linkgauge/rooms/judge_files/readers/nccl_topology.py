@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from xml.etree.ElementTree import Element
 
@@ -25,63 +25,53 @@ def read(lines: Sequence[str]) -> Found | None:
     if found is None or found[0].get("version") is None:
         return None
     root, used = found
-    graph = _XmlGraph()
-    for cpu in root.iter("cpu"):
-        graph.add_cpu(cpu)
-    return Found(facts=graph.facts(), lines=used)
+    cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
+    gpus, links = dict[int, ToldGpu](), dict[int, list[tuple[str, int]]]()
+    bridges = dict[str, Bridge]()
+    for node, cpu in cpus:
+        for pci, above in _below(cpu, ()):
+            bridges |= {address: Bridge(is_switch=True) for address in above}
+            for gpu in pci.findall("gpu"):
+                if (index := index_of(gpu.get("dev", ""))) is not None:
+                    gpus[index] = _gpu(gpu, pci, node, above)
+                    links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
+    facts = Facts(
+        gpus, _joins(gpus, links), bridges,
+        {n: ToldNode(count_of_mask(cpu.get("affinity", ""))) for n, cpu in cpus if n is not None},
+        architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
+    )  # fmt: skip
+    return Found(facts=facts, lines=used)
 
 
-class _XmlGraph:
-    def __init__(self) -> None:
-        self._gpus: dict[int, ToldGpu] = {}
-        self._links: dict[int, list[tuple[str, int]]] = {}
-        self._bridges: dict[str, Bridge] = {}
-        self._nodes: dict[int, ToldNode] = {}
-        self._architecture: str | None = None
+def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
+    """Yields the PCI functions below a CPU or a bridge, with the bridges above, the nearest
+    first."""
+    for pci in one.findall("pci") if len(above) <= _DEEPEST else ():
+        yield pci, above
+        yield from _below(pci, ((pci.get("busid") or "").lower(), *above))
 
-    def add_cpu(self, cpu: Element) -> None:
-        node = index_of(cpu.get("numaid", "0"))
-        if node is not None:
-            self._nodes[node] = ToldNode(cpus=count_of_mask(cpu.get("affinity", "")))
-        self._architecture = self._architecture or cpu.get("arch")
-        for below in cpu.findall("pci"):
-            self._add(below, node, ())
 
-    def _add(self, pci: Element, node: int | None, above: tuple[str, ...]) -> None:
-        address = (pci.get("busid") or "").lower()
-        for gpu in pci.findall("gpu"):
-            if (index := index_of(gpu.get("dev", ""))) is not None:
-                self._gpus[index] = _gpu(gpu, pci, node, above)
-                links = [*gpu.findall("nvlink"), *gpu.findall("xgmi")]
-                self._links[index] = [_target(link) for link in links]
-        inner = pci.findall("pci")
-        if inner:
-            self._bridges[address] = Bridge(*_link(pci), is_switch=True)
-        if len(above) < _DEEPEST:
-            for one in inner:
-                self._add(one, node, (address, *above))
+def _joins(
+    gpus: Mapping[int, ToldGpu], links: Mapping[int, Sequence[tuple[str, int]]]
+) -> dict[tuple[int, int], str]:
+    at = {gpu.pci: index for index, gpu in gpus.items()}
+    counts = {index: sum(count for _, count in some) for index, some in links.items()}
+    through = [index for index, some in links.items() if any(to not in at for to, _ in some)]
+    joins = {
+        (index, at[to]): f"NV{count}"
+        for index, some in links.items()
+        for to, count in some
+        if at.get(to, -1) > index
+    }
+    joins |= {(a, b): f"NV{min(counts[a], counts[b])}" for a, b in combinations(through, 2)}
+    pairs = combinations(sorted(gpus), 2)
+    return joins or {(a, b): _way(gpus[a], gpus[b]) for a, b in pairs}
 
-    def facts(self) -> Facts:
-        at = {gpu.pci: index for index, gpu in self._gpus.items()}
-        joins, counts = dict[tuple[int, int], str](), dict[int, int]()
-        for index, links in self._links.items():
-            for target, count in links:
-                counts[index] = counts.get(index, 0) + count
-                other = at.get(target)
-                if other is not None and other > index:
-                    joins[index, other] = f"NV{count}"
-        through = [i for i, links in self._links.items() if any(t not in at for t, _ in links)]
-        joins |= {(a, b): f"NV{min(counts[a], counts[b])}" for a, b in combinations(through, 2)}
-        if not joins:
-            joins = {pair: self._way(*pair) for pair in combinations(sorted(self._gpus), 2)}
-        gpus = self._gpus
-        return Facts(gpus, joins, self._bridges, self._nodes, architecture=self._architecture)
 
-    def _way(self, one: int, other: int) -> str:
-        a, b = self._gpus[one], self._gpus[other]
-        if set(a.above) & set(b.above):
-            return "PIX"
-        return "NODE" if a.node == b.node else "SYS"
+def _way(one: ToldGpu, other: ToldGpu) -> str:
+    if set(one.above) & set(other.above):
+        return "PIX"
+    return "NODE" if one.node == other.node else "SYS"
 
 
 def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:

@@ -11,7 +11,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import LATENCY
 
 from ..lines import DECIMAL, number_of
-from ..told import Facts, Found, HostFigure, TextScan, ToldFigure, together
+from ..told import Found, HostFigure, TextScan, ToldFigure, together
 from .nvbandwidth import documents
 
 _BETWEEN = "host:0@0 -> host:0@1 by {}"
@@ -69,7 +69,7 @@ def _perftest(lines: Sequence[str]) -> Found | None:
         elif head and len(words := match[0].split()) >= 3 + skip:
             row = [number_of(word) or 0.0 for word in (words[0], *words[1 + skip :])]
             seen.figures += _perftest_row(name, head, row, unit)
-    return seen.log("perftest", Facts(settings=settings)) if seen.figures else None
+    return seen.log("perftest", settings=settings) if seen.figures else None
 
 
 def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> Iterator[ToldFigure]:
@@ -122,7 +122,7 @@ def _iperf3(lines: Sequence[str]) -> Found | None:
             seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
             seen.used |= taken
             version = str(start.get("version", "")).removeprefix("iperf ")[:20]
-    return seen.log("iperf3", version=version or None) if seen.figures else None
+    return seen.log("iperf3", version) if seen.figures else None
 
 
 def _iperf3_text(lines: Sequence[str]) -> Found | None:
@@ -152,8 +152,8 @@ def _osu(lines: Sequence[str]) -> Found | None:
             elif size:
                 name = "osu_bw" if kind == "Bandwidth" else "osu_bibw"
                 seen.figures.append(_figure(name, size, value * 1e6, _MESSAGES))
-    facts = Facts(settings=settings)
-    return seen.log("OSU micro-benchmarks", facts, version=version) if seen.figures else None
+    done = seen.log("OSU micro-benchmarks", version, settings=settings)
+    return done if seen.figures else None
 
 
 read = together(_perftest, _perftest_json, _iperf3, _iperf3_text, _osu)

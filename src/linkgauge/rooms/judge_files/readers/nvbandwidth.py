@@ -18,7 +18,7 @@ from linkgauge.model.transfer import Report
 from linkgauge.model.units import unit_of
 
 from ..lines import Grid, address_of, index_of, number_of
-from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu
+from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, together
 
 SIZE = 512 * MIB
 _VERSION = re.compile(r"\s*(nvbandwidth|sailbandwidth) Version: (\S{1,40})")
@@ -27,7 +27,7 @@ _SUM = re.compile(
     r"\s*(?:(?:SUM|MIN|MAX|AVG|COEFFICIENT_OF_VARIATION)|&&&& PERF)\s+([a-z][a-z0-9_]{5,80})\s"
 )
 _HEADING = re.compile(
-    r".*?(?:memcpy|latency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
+    r".*?(?:memcpy|[Ll]atency|multicast|bandwidth|BW).{0,80}\((?:GB/s|ns)\)|.*?Bisect"
 )
 _DEVICE = re.compile(r"\s*(?:Process\s+\d+[^:]{0,80}: device |Device )(\d{1,4}): (.{1,120})")
 _FAILED = re.compile(
@@ -35,11 +35,6 @@ _FAILED = re.compile(
 )
 _PART = re.compile(r"_(?:read1|read2|write1|write2|total)$")
 _ROWS = {row.name: row for row in NVBANDWIDTH}
-
-
-def read(lines: Sequence[str]) -> Found | None:
-    text = _read_text(lines)
-    return text if text is not None else _read_json(lines)
 
 
 def _read_text(lines: Sequence[str]) -> Found | None:
@@ -61,7 +56,7 @@ def _read_text(lines: Sequence[str]) -> Found | None:
             seen.figures += _figures(test, *waiting.pop(0))
     if not seen.figures and not tool:
         return None
-    return seen.log(tool or "nvbandwidth", version=version, failed=tuple(failed))
+    return seen.log(tool or "nvbandwidth", version, failed)
 
 
 def _why(name: str, failed: re.Match[str]) -> str:
@@ -143,8 +138,7 @@ def _found(tool: str, body: Mapping[str, Any], used: frozenset[int]) -> Found:
         index, _, name = str(text).partition(": ")
         if (number := index_of(index)) is not None:
             seen.gpus[number] = gpu_of(name)
-    known = version if isinstance(version, str) else None
-    return seen.log(tool, version=known, failed=tuple(failed))
+    return seen.log(tool, version if isinstance(version, str) else None, failed)
 
 
 def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
@@ -164,3 +158,6 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
             for across, figure in enumerate(line)
         }
         yield from told(name, figures, number if count > 1 and number < 2 else None)
+
+
+read = together(_read_text, _read_json)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from linkgauge.machine.tree import ADDRESS
 
 from ..lines import index_of, number_of
-from ..told import MIB, Bridge, Facts, Found, TextScan, ToldGpu, copied_between
+from ..told import MIB, Bridge, Found, TextScan, ToldGpu, copied
 
 _TOOL = "rblnBandwidthLatencyTest"
 _DEVICE = re.compile(
@@ -45,7 +45,6 @@ def read(lines: Sequence[str]) -> Found | None:
             for column, word in zip(columns, match[2].split(), strict=False):
                 if column != row and (rate := number_of(word)):
                     # Reading, the column's device pulls from the row's.
-                    figure = copied_between(row, column, rate, size, reads=title == "Read")
+                    figure = copied(row, column, rate, size, reads=title == "Read")
                     seen.figures.append(figure)
-    facts = Facts(gpus=seen.gpus, bridges=bridges)
-    return seen.log(_TOOL, facts, space="rbln") if seen.gpus or seen.figures else None
+    return seen.log(_TOOL, space="rbln", bridges=bridges) if seen.gpus or seen.figures else None

@@ -7,11 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from linkgauge.benchmarks.table import Layout, Row
-from linkgauge.model.transfer import Report
-
 from ..lines import Grid
-from ..told import MIB, Facts, Found, TextScan, ToldFigure, ToldGpu, copied, copied_between
+from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, copied
 
 SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
@@ -24,11 +21,6 @@ _OTHER = re.compile(
     r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
     r"|Data (?:path|verification))"
 )
-_BOTH = Row(
-    "host_to_device_bidirectional_memcpy_total",
-    "memcpy CE host(row) <-> device(column), both ways",
-    Layout.EACH_DEVICE, "h -> d by d.ce & d -> h by d.ce", Report.SUM,
-)  # fmt: skip
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -50,8 +42,8 @@ def read(lines: Sequence[str]) -> Found | None:
     for number, both in titles.items():
         seen.figures += _figures(seen.grid(number + 1), place, both)
     cpu = next((name for index, name in names.items() if index not in place), None)
-    facts = Facts({place[index]: gpu for index, gpu in seen.gpus.items()}, cpu_model=cpu)
-    return seen.log("rocm-bandwidth-test", facts, version=version or None)
+    seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
+    return seen.log("rocm-bandwidth-test", version, cpu_model=cpu)
 
 
 def _address(text: str) -> str:
@@ -69,21 +61,8 @@ def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldF
     best = dict[tuple[int | None, int | None], float]()
     for (down, across), figure in grid.items():
         source, destination = place.get(down), place.get(across)
-        if figure is not None and source is not None and destination is not None:
-            yield from _between(source, destination, figure, both)
-        elif figure is not None and source != destination:
+        is_twice = both and (source == destination or destination is None)
+        if figure is not None and not is_twice and (source, destination) != (None, None):
             best[source, destination] = max(best.get((source, destination), 0.0), figure)
-    for (source, destination), figure in best.items():
-        if not both:
-            yield copied_between(source, destination, figure, SIZE)
-        elif source is None:
-            yield copied(_BOTH.name, 0, destination, figure, SIZE, _BOTH)
-
-
-def _between(down: int, across: int, figure: float, both: bool) -> Iterator[ToldFigure]:
-    if down == across:
-        if not both:
-            yield copied("device_local_copy", 0, across, figure / 2, SIZE)
-        return
-    way = "bidirectional_memcpy_write_ce" if both else "memcpy_write_ce"
-    yield copied(f"device_to_device_{way}", down, across, figure, SIZE)
+    for ends, figure in best.items():
+        yield copied(*ends, figure / (2 if len({*ends}) == 1 else 1), SIZE, both=both)

@@ -7,11 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from linkgauge.benchmarks.table import Layout, Row
-from linkgauge.model.transfer import Report
-
 from ..lines import DECIMAL, number_of, words_of
-from ..told import MIB, Found, TextScan, ToldFigure, copied, copied_between
+from ..told import MIB, Found, TextScan, ToldFigure, copied
 
 _VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
 _TITLE = re.compile(
@@ -30,14 +27,6 @@ _TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) 
 _IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
 _COPIES = "[1 Read(s) 1 Write(s)]"
 _KIND = {"GFX": "sm", "DMA": "ce"}
-_BOTH = {
-    kind: Row(
-        f"device_to_device_bidirectional_memcpy_total_{kind}",
-        f"memcpy {kind.upper()} device(row) <-> device(column), both ways", Layout.PAIRS,
-        f"r -> c by r.{kind} & c -> r by c.{kind}", Report.SUM,
-    )
-    for kind in _KIND.values()
-}  # fmt: skip
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -62,7 +51,7 @@ def read(lines: Sequence[str]) -> Found | None:
         elif match := _ONE.match(line.replace("│", " ").replace("|", " ")):
             seen.figures += _single(match)
             seen.used.add(number)
-    return seen.log("TransferBench", version=seen.first(_VERSION) or None)
+    return seen.log("TransferBench", seen.first(_VERSION))
 
 
 def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
@@ -85,19 +74,12 @@ def _of_row(
     row: str, names: Sequence[str], rates: Sequence[float | None], kind: str, size: int, both: bool
 ) -> Iterator[ToldFigure]:
     for column, rate in zip(names, rates, strict=False):
-        kinds, down, across = row[0] + column[0], int(row[4:]), int(column[4:])
-        if rate is None or kinds == "CC" or (kinds != "GG" and (both or kinds == "CG")):
-            continue
-        if kinds == "GC":
-            if across == 0:
-                yield copied_between(down, None, rate, size, kind)
-        elif down == across:
-            if not both and kind == "ce":
-                yield copied("device_local_copy", 0, across, rate, size)
-        elif both:
-            yield copied(_BOTH[kind].name, down, across, rate, size, _BOTH[kind])
-        else:
-            yield copied_between(down, across, rate, size, kind)
+        ends = [int(name[4:]) if name[0] == "G" else None for name in (row, column)]
+        source, destination = ends
+        is_far = destination is None and (both or int(column[4:]) > 0)
+        is_odd = source == destination and (both or kind != "ce")
+        if rate is not None and source is not None and not is_far and not is_odd:
+            yield copied(source, destination, rate, size, kind, both=both)
 
 
 def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
@@ -116,7 +98,7 @@ def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[To
         seen.used.add(number)
     if not name or not total or len(rates) != count * (count - 1):
         return
-    whole = copied(name, 0, 0, total, size)._replace(ranks=count)
+    whole = ToldFigure(name, "0", "0", total * 1e9, size, ranks=count)
     yield whole
     for (source, destination), rate in zip(permutations(range(count), 2), rates, strict=True):
         own, other = (destination, source) if "read" in name else (source, destination)
@@ -132,4 +114,4 @@ def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
     is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)
     if kind and is_known and source != destination and (size := int(match[2])):
         reads = destination == owner
-        yield copied_between(source, destination, float(match[1]), size, kind, reads=reads)
+        yield copied(source, destination, float(match[1]), size, kind, reads=reads)
