@@ -84,7 +84,6 @@ class RunKeywords(CopyKeywords, WhichKeywords, total=False):
     blocking: bool
     graphed: bool
     registered: Literal["local", "symmetric"] | None
-    budget: Seconds | None
 
 
 class ScaleKeywords(
