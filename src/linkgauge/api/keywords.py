@@ -69,7 +69,6 @@ class RunKeywords(CopyKeywords, WhichKeywords, total=False):
     seed: int | None
     numa_node: int | None
     host_mode: Literal["stream", "peak"] | None
-    budget: Seconds | None
     tune: bool
     hardware: StrPath | None
     limits: StrPath | None
