@@ -48,11 +48,10 @@ def promise_of(plan: Plan, settings: Settings, asked: float | OfPlan | None) -> 
     needs = most_seconds(plan, settings)
     if needs is None or settings.simulation or settings.soak or settings.profiler:
         return None
-    aim = most = float(round(START_SECONDS + TIMES * needs))
+    aim = float(round(START_SECONDS + TIMES * needs))
     if settings.profile == "quick":
-        aim = min(most, max(QUICK_SECONDS, QUICK_CELL_SECONDS * sum(1 for _ in able(plan))))
-        most = TIMES * aim
-    return Promise(aim, most)
+        aim = min(aim, max(QUICK_SECONDS, QUICK_CELL_SECONDS * sum(1 for _ in able(plan))))
+    return Promise(aim, TIMES * aim)
 
 
 def budget_of(

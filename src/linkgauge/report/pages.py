@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import grouped
 from linkgauge.model.memory import POLICY_KINDS, Memory
 from linkgauge.report.words.sentences import first_of
 
@@ -26,8 +27,8 @@ def page_lines(result: Result) -> Iterator[Line]:
     if any(cell.does.follows_pointers and len(cell.transfers) == 1 for cell in cells):
         yield from _shares(cells)
         return
-    for row in dict.fromkeys(cell.row for cell in cells):
-        figures = {_kind(cell): _median(cell) for cell in cells if cell.row == row}
+    for row, own in grouped((cell.row, cell) for cell in cells).items():
+        figures = {_kind(cell): _median(cell) for cell in own}
         yield from _ratios(f"huge pages ({row})", figures, "base", HUGE, "base pages")
         yield from _ratios(f"policies ({row})", figures, "", POLICY_KINDS, "bind")
     nodes: dict[tuple[str, ...], _Figures] = {}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia_option
+from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
 
@@ -106,12 +107,13 @@ def check_power_limit(evidence: Evidence) -> Iterator[Finding]:
     model."""
     devices = latest_accelerators(evidence).values()
     why = "clocks fall under load to keep within it: kernels, and copies by them, are slower"
+    limits = grouped((device.model, device.power_limit or 0.0) for device in devices)
+    most = {model: max(alike) for model, alike in limits.items()}
     for device in devices:
         limit = device.power_limit
-        alike = [one.power_limit or 0.0 for one in devices if one.model == device.model]
         usual, whose = device.power_default, "by default"
         if usual is None:
-            usual, whose = max(alike), "on others of its model"
+            usual, whose = most[device.model], "on others of its model"
         if limit and limit < _LESS * usual:
             found = f"its power is limited to {limit:.0f} W, {usual:.0f} W {whose}"
             again = nvidia_option(evidence, device, f"-pl {usual:.0f}")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import product
 
 from msgspec.structs import asdict, replace
@@ -16,8 +15,7 @@ from linkgauge.backends.sim.backend import SimBackend
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.benchmarks.table import DeviceSet, Row
-from linkgauge.model.documents.result import CellResult, Result, Run, TransferFigure, worst
-from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.model.documents.result import CellResult, Result, TransferFigure, worst
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import Accelerator, PciFunction, PciLink, is_accelerator
@@ -27,10 +25,9 @@ from linkgauge.model.notation import parse_transfers
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.busbw import average_bus
 from linkgauge.model.ranks import Rank
-from linkgauge.model.settings import Settings
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Benchmark, Cell, Engine, Transfer
-from linkgauge.model.units import COLLECTIVE, Unit, unit_of
+from linkgauge.model.units import COLLECTIVE, Better, unit_of
 
 from .descriptions import Described
 from .products import product_of
@@ -138,26 +135,18 @@ def _bare_accelerator(one: Accelerator, backend: str, is_unsure: bool) -> Accele
     )  # fmt: skip
 
 
-def run_of(
-    told: Iterable[ToldFigure],
-    machine: Machine,
-    backend: str,
-    tool: ToolRun,
-    command: Sequence[str],
-) -> Run:
-    """Returns the run that consists of these figures."""
-    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    by_benchmark = grouped((_key(one), one) for one in told)
-    results = tuple(
-        result
-        for some in by_benchmark.values()
-        if (result := _result(some, machine, backend)) is not None
-    )
-    sizes = tuple(dict.fromkeys(result.size for result in results)) or (1,)
-    return Run(
-        id=moment, label="default", command=tuple(command), started=moment, finished=moment,
-        machine=machine, settings=Settings(sizes=sizes), results=results, tool=tool,
-    )  # fmt: skip
+def results_of(
+    told: Iterable[ToldFigure], machine: Machine, backend: str
+) -> tuple[tuple[Result, ...], int]:
+    """Returns the results that these figures give, and the number of figures in their cells."""
+    results, judged = list[Result](), 0
+    for some in grouped((_key(one), one) for one in told).values():
+        table, figures = _table(some, machine, backend), grouped((one.place, one) for one in some)
+        cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]
+        if cells:
+            results.append(_result(table, cells))
+            judged += sum(len(figures[cell.place]) for cell in cells)
+    return tuple(results), judged
 
 
 def _key(one: ToldFigure) -> tuple[str, int | None, int]:
@@ -166,24 +155,12 @@ def _key(one: ToldFigure) -> tuple[str, int | None, int]:
     return one.benchmark, None if one.work is not None else one.size, one.ranks
 
 
-def _result(told: Sequence[ToldFigure], machine: Machine, backend: str) -> Result | None:
-    """Returns the result with these figures, or None if the machine lacks their devices. Each of
-    several figures of a cell is a sample."""
-    table = _table(told, machine, backend)
-    figures = grouped(((one.row, one.column), one) for one in told)
-    size = table.size or 1
-    cells = tuple(
-        _cell(cell, figures[cell.place], size, table.unit)
-        for cell in table.cells
-        if cell.place in figures
-    )
-    if not cells:
-        return None
+def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:
     return Result(
-        benchmark=table.name, title=table.title, backend=table.backend, size=size,
+        benchmark=table.name, title=table.title, backend=table.backend, size=table.size or 1,
         unit=table.unit.symbol, better=table.unit.better, sweep=table.sweep,
         parts=table.parts if all(cell.parts for cell in cells) else (),
-        status=worst(cell.status for cell in cells), cells=cells, average=average_bus(cells),
+        status=worst(cell.status for cell in cells), cells=tuple(cells), average=average_bus(cells),
     )  # fmt: skip
 
 
@@ -223,10 +200,12 @@ def _own_cells(told: Iterable[ToldFigure], devices: Sequence[Device]) -> Iterato
                 yield cell_of(work, devices[:own], one.size, one.row, one.column)
 
 
-def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> CellResult:
+def _cell(cell: Cell, told: Sequence[ToldFigure], table: Benchmark) -> CellResult:
+    """Returns the cell with these figures. Each of several figures is a sample."""
+    size, better = table.size or 1, table.unit.better
     samples = tuple(one.figure for one in told if one.part is None)
     counted = cell.counted(size)
-    parts = tuple(_parts(told, counted, unit))
+    parts = tuple(_parts(told, counted, better))
     if not samples:
         samples = tuple(map(sum, zip(*(part.samples for part in parts), strict=False)))
     staged = any(one.staged for one in told)
@@ -237,7 +216,7 @@ def _cell(cell: Cell, told: Sequence[ToldFigure], size: int, unit: Unit) -> Cell
         status="pass" if samples else "error",
         bytes=told[0].size or size if cell.report.is_latency else cell.bytes_reported(size),
         samples=samples,
-        summary=summarize(samples, unit.better),
+        summary=summarize(samples, better),
         parts=parts,
         definition="span" if cell.report.is_total else None,
         notes=(STAGED,) if staged else (),
@@ -252,27 +231,11 @@ def _by_host(transfer: Transfer) -> Transfer:
     return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
 
-def figures_in(results: Iterable[Result], told: Sequence[ToldFigure]) -> int:
-    """Returns the number of printed figures in the cells. A total that no tool printed is not
-    counted."""
-    places = {
-        whole: {(one.benchmark, one.row, one.column) for one in told if (one.part is None) == whole}
-        for whole in (False, True)
-    }
-    summed = places[False] - places[True]
-    return sum(
-        sum(len(part.samples) for part in cell.parts)
-        + (len(cell.samples) if (result.benchmark, *cell.place) not in summed else 0)
-        for result in results
-        for cell in result.cells
-    )
-
-
 def _parts(
-    told: Sequence[ToldFigure], counted: Sequence[int], unit: Unit
+    told: Sequence[ToldFigure], counted: Sequence[int], better: Better
 ) -> Iterator[TransferFigure]:
     by_part = grouped((one.part, one.figure) for one in told if one.part is not None)
     for number in sorted(by_part, key=lambda part: part or 0):
         samples = tuple(by_part[number])
         if number is not None and number < len(counted):
-            yield TransferFigure(number, counted[number], samples, summarize(samples, unit.better))
+            yield TransferFigure(number, counted[number], samples, summarize(samples, better))

@@ -13,7 +13,7 @@ from linkgauge.judge.findings import Evidence, Finding, Severity
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.tool_run import ToolRun
 
-from .shipped import shipped
+from .products import shipped
 
 _SLOWER = 0.9
 """The ratio of copies with peer access to copies without, below which the latter are better."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import yaml
@@ -13,13 +14,13 @@ from msgspec.structs import replace
 from linkgauge.backends.sim.description import Description, description_of
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import grouped
 
-from .grouping import nodes_by
 from .layout import MachineLayout
 from .lines import and_all
 from .products import Product, product_of, split_product
 from .readers import ReadText, read_text
-from .told import Clash, Facts, ToldFigure, ToldGpu, merged
+from .told import Facts, ToldFigure, ToldGpu, merged
 
 MOST_BYTES = 64 << 20
 """The largest log in bytes that is read whole; a larger one may be cut."""
@@ -33,7 +34,7 @@ class Described(NamedTuple):
     name: str
     description: Description
     assumed: tuple[str, ...]
-    clashes: tuple[Clash, ...]
+    clashes: tuple[str, ...]
     facts: Facts
     products: tuple[Product | None, ...] = ()
     tree: Mapping[str, Any] = {}
@@ -108,13 +109,11 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     gpus = [replace(gpu, model=gpu.model or usual) for gpu in gpus]
     assumed = list[str]()
     if not facts.joins and all(gpu.node is None for gpu in gpus):
-        nodes = nodes_by(told, indices)
+        nodes = _nodes_by(told, indices)
         gpus = [replace(gpu, node=nodes.get(i)) for i, gpu in zip(indices, gpus, strict=True)]
         if nodes:
-            groups = [
-                [i for i in indices if nodes[i] == node] for node in sorted({*nodes.values()})
-            ]
-            shown = " and ".join(", ".join(map(str, group)) for group in groups)
+            groups = grouped((nodes[i], str(i)) for i in indices)
+            shown = " and ".join(", ".join(group) for group in groups.values())
             assumed.append(
                 f"accelerators {shown} lie at different nodes, as the figures between them show "
                 "(nvidia-smi topo -m would tell)"
@@ -124,3 +123,40 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
     kinds = tuple(product_of(gpu.model) for gpu in gpus)
     known = tuple(assumed), clashes, facts, kinds
     return Described(name, description_of(tree), *known, tree, frozenset(made.unsure))
+
+
+# Which accelerators share a node, from the figures of all pairs.
+
+_APART = 0.95
+"""The share of the figures of pairs at one node that pairs at different nodes stay below."""
+
+
+def _nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
+    """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
+    The first benchmark over pairs must have fast pairs in two or more groups of equal size, and
+    slow pairs between the groups. Copies over the host are instead slower within a group, because
+    they cross the shared links twice."""
+    for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
+        pairs = {
+            (int(one.row), int(one.column)): one.figure
+            for one in told
+            if one.benchmark == name and one.part is None and one.row != one.column
+        }
+        if pairs and {a for pair in pairs for a in pair} == {*indices}:
+            inverse = {pair: 1 / figure for pair, figure in pairs.items() if figure}
+            is_staged = name.endswith("_staged") and len(inverse) == len(pairs)
+            return _groups(pairs, indices) or (_groups(inverse, indices) if is_staged else {})
+    return {}
+
+
+def _groups(pairs: Mapping[tuple[int, int], float], indices: Sequence[int]) -> Mapping[int, int]:
+    least = _APART * median(sorted(pairs.values())[-len(indices) :])
+    near = {i: {i, *(b for a, b in pairs if a == i and pairs[a, b] >= least)} for i in indices}
+    groups = list(dict.fromkeys(frozenset(group) for group in near.values()))
+    is_split = sum(map(len, groups)) == len(indices) and len({*map(len, groups)}) == 1
+    between = [v for (a, b), v in pairs.items() if b not in near[a]]
+    if not is_split or len(groups) < 2 or not between or min(map(len, groups)) < 2:
+        return {}
+    if max(between) >= least or min(between) < _APART**2 * median(between):
+        return {}
+    return {i: node for node, group in enumerate(sorted(groups, key=min)) for i in group}

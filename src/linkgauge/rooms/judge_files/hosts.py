@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from linkgauge.judge.outcome import outcome_of
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import CellResult, Result, Run
-from linkgauge.model.documents.tool_run import HostFigures, ToolRun
+from linkgauge.model.documents.tool_run import HostFigures
 
 from .judging import run_of_texts
 from .readers import ReadText
@@ -36,8 +36,7 @@ def run_of_hosts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
 
 
 def _with_peers(run: Run, host: str, peers: Sequence[HostFigures]) -> Run:
-    tool = replace(run.tool, peers=tuple(peers)) if isinstance(run.tool, ToolRun) else run.tool
-    return replace(run, label=host, tool=tool)
+    return replace(run, label=host, tool=run.tool and replace(run.tool, peers=tuple(peers)))
 
 
 def with_verdicts(runs: Sequence[Run], judged: Callable[[Run], Run]) -> tuple[list[Run], int]:
@@ -48,11 +47,10 @@ def with_verdicts(runs: Sequence[Run], judged: Callable[[Run], Run]) -> tuple[li
         return [judged(run) for run in runs], 0
     alone = {run.label: judged(_with_peers(run, run.label, ())) for run in runs}
     words = {host: _verdict(run) for host, run in alone.items()}
-    peers = runs[0].tool.peers if isinstance(runs[0].tool, ToolRun) else ()
+    peers = runs[0].tool.peers if runs[0].tool else ()
     known = [replace(one, verdict=words[one.host]) for one in peers]
-    return [judged(_with_peers(run, run.label, known)) for run in runs], int(
-        "low" in words.values()
-    )
+    code = int("low" in words.values())
+    return [judged(_with_peers(run, run.label, known)) for run in runs], code
 
 
 def _verdict(run: Run) -> str:

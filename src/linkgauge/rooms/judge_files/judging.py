@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,9 +16,10 @@ from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.model.documents.result import Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.errors import InputError
+from linkgauge.model.settings import Settings
 from linkgauge.report.files import write_run
 
-from .assemble import across, figures_in, machine_of, run_of
+from .assemble import across, machine_of, results_of
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
 from .lines import and_all
 from .products import split_product
@@ -60,47 +62,45 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max(one.ranks for one in told), len(known.all_devices)
+    assumed = list(about.assumed)
     if len(about.hosts) < 2 and own < ranks <= _MOST_HOSTS * own and not ranks % own:
-        about = _like_hosts(about, ranks // own, own)
+        hosts = tuple(f"host{number}" for number in range(ranks // own))
+        assumed.append(
+            f"the ranks are those of {len(hosts)} hosts with {own} accelerators each, all alike"
+        )
+        about = replace(about, hosts=hosts)
     if any(one.work is not None and not one.ranks for one in told):
-        said = "all accelerators took part (the text lists no ranks)"
-        about = replace(about, assumed=(*about.assumed, said))
+        assumed.append("all accelerators took part (the text lists no ranks)")
     if len(about.hosts) > 1 and ranks > own:
         known = across(known, backend, about.hosts, ranks)
-    run = run_of(told, known, backend, about, command_line())
-    judged = figures_in(run.results, told)
+    results, judged = results_of(told, known, backend)
     if not judged:
-        devices = len(run.machine.all_devices)
+        devices = len(known.all_devices)
         raise InputError(
             f"the figures are of more accelerators than the {devices} that the machine has: "
             "--machine names another"
         )
-    return replace(run, label=label, tool=replace(about, judged=judged))
-
-
-def _like_hosts(about: ToolRun, hosts: int, own: int) -> ToolRun:
-    """Returns the tool's run with this number of equal hosts, and with the assumption that all are
-    alike."""
-    names = tuple(f"host{number}" for number in range(hosts))
-    said = f"the ranks are those of {hosts} hosts with {own} accelerators each, all alike"
-    return replace(about, hosts=names, assumed=(*about.assumed, said))
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Run(
+        id=moment, label=label, command=tuple(command_line()), started=moment, finished=moment,
+        machine=known, settings=Settings(sizes=tuple({one.size: 0 for one in results})),
+        results=results, tool=replace(about, judged=judged, assumed=tuple(assumed)),
+    )  # fmt: skip
 
 
 def _nothing(texts: Sequence[ReadText]) -> InputError:
-    names = and_all(text.name for text in texts)
-    failed = next((one for text in texts for log in text.logs for one in log.failed), None)
+    logs = [log for text in texts for log in text.logs]
+    failed = next((one for log in logs for one in log.failed), None)
     if failed is not None:
-        return InputError(f"{names}: no figure, as the tool says itself: {failed}")
-    if any(text.logs for text in texts):
-        tools = ", ".join(dict.fromkeys(log.tool for text in texts for log in text.logs))
-        return InputError(f"{names}: {tools} shows no figure there that is judged here")
-    if any(text.facts and text.understood for text in texts):
-        return InputError(
-            f"{names}: no tool's figures, only what tells of a machine: give its output, too"
-        )
-    return InputError(
-        f"{names}: no output of a tool that is known (linkgauge judge --help lists them)"
-    )
+        said = f"no figure, as the tool says itself: {failed}"
+    elif logs:
+        tools = ", ".join(dict.fromkeys(log.tool for log in logs))
+        said = f"{tools} shows no figure there that is judged here"
+    elif any(text.facts and text.understood for text in texts):
+        said = "no tool's figures, only what tells of a machine: give its output, too"
+    else:
+        said = "no output of a tool that is known (linkgauge judge --help lists them)"
+    return InputError(f"{and_all(text.name for text in texts)}: {said}")
 
 
 def _described(
@@ -145,7 +145,7 @@ def _about(texts: Sequence[ReadText], logs: Sequence[Log], described: Described)
         figures=sum(len(log.figures) for log in logs),
         machine=and_all([described.name, *telling]),
         assumed=tuple(dict.fromkeys(described.assumed)),
-        clashes=tuple(map(str, described.clashes)),
+        clashes=described.clashes,
         settings=dict(known.settings),
         ways=tuple(sorted(known.ways)),
         adapters=known.used_adapters or known.adapters,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from linkgauge.engine.kept.runs import RESULTS, latest_run, one_run, read_run
+from linkgauge.engine.kept.runs import one_run, read_run
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import survey
 from linkgauge.judge.doctor.pcie_chains import hops
@@ -46,10 +46,9 @@ def given(text: str) -> tuple[str, str] | None:
 def _kept(text: str) -> Path | None:
     """Returns the path of the run that a text names by its folder, its file or its label."""
     path = Path(text)
+    is_run = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
     try:
-        if path.exists():
-            return one_run(path) if path.is_dir() or path.suffix == ".json" else None
-        return latest_run(RESULTS, text) if len(path.parts) == 1 else None
+        return one_run(path) if is_run else None
     except InputError:
         return None
 
@@ -58,7 +57,8 @@ def facts_of(evidence: Evidence) -> Facts:
     """Returns the facts about a machine that a description needs."""
     machine = evidence.machine
     host, details = machine.host, machine.known.host
-    cards = _cards(machine)
+    found = ([one for one in some if not one.is_cpu] for some in machine.devices.values())
+    cards = next(filter(None, found), [])  # of the first backend that reaches any
     places = {one.memory: number for number, one in enumerate(cards)}
     rows = tuple(tuple(row) for _, row in sorted(details.distances.items()))
     return Facts(
@@ -73,12 +73,6 @@ def facts_of(evidence: Evidence) -> Facts:
         hypervisor=details.hypervisor,
         hostname=host.hostname or None,
     )
-
-
-def _cards(machine: Machine) -> tuple[Device, ...]:
-    """Returns the accelerators of the first backend that reaches any."""
-    of = (tuple(one for one in devices if not one.is_cpu) for devices in machine.devices.values())
-    return next(filter(None, of), ())
 
 
 def _gpu(evidence: Evidence, device: Device) -> ToldGpu:

@@ -14,7 +14,7 @@ from linkgauge.machine.tree import ADDRESS
 from linkgauge.model.hardware.pcie import link_rate
 
 from .products import Product, product_of
-from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode
+from .told import Facts, ToldFigure, ToldGpu, ToldNode
 
 ON_SHEET = " (data sheet)"
 """The end of an assumption that follows from a product's data sheet."""
@@ -40,8 +40,9 @@ class MachineLayout:
         told: Sequence[ToldFigure],
         assumed: list[str],
     ) -> None:
-        self._told = told
-        self._facts, self._gpus, self._assumed = facts, gpus, assumed
+        self._told, self._facts, self._gpus, self._assumed = told, facts, gpus, assumed
+        self._products = [product_of(gpu.model) for gpu in gpus]
+        self._product = next(filter(None, self._products), None)
         self._place = {index: place for place, index in enumerate(indices)}
         self._joins = {
             (self._place[a], self._place[b]): how
@@ -54,9 +55,10 @@ class MachineLayout:
         """The accelerators about whose PCIe links too little is known to judge by them."""
 
     def description(self) -> dict[str, Any]:
-        nodes = self._nodes()
-        for place, gpu in enumerate(self._gpus):
-            self._to_host(place, gpu)
+        named = [gpu.node for gpu in self._gpus if gpu.node is not None]
+        nodes = min(1 + max([*named, *self._facts.nodes, 0]), 64)
+        for place in range(len(self._gpus)):
+            self._to_host(place)
         self._among()
         self._below_switches()
         if nodes > 1:
@@ -68,13 +70,9 @@ class MachineLayout:
             "host": self._host(nodes),
             "link_kinds": self._kinds,
             "switches": self._switches,
-            "devices": [self._device(gpu) for gpu in self._gpus],
+            "devices": [*map(self._device, self._gpus, self._products)],
             "links": self._links,
         }
-
-    def _nodes(self) -> int:
-        named = [gpu.node for gpu in self._gpus if gpu.node is not None]
-        return min(1 + max([*named, *self._facts.nodes, 0]), 64)
 
     def _host(self, nodes: int) -> dict[str, Any]:
         known = self._facts
@@ -91,8 +89,7 @@ class MachineLayout:
         named = {"hypervisor": known.hypervisor, "architecture": known.architecture}
         return host | {name: value for name, value in named.items() if value}
 
-    def _device(self, gpu: ToldGpu) -> dict[str, Any]:
-        product = product_of(gpu.model)
+    def _device(self, gpu: ToldGpu, product: Product | None) -> dict[str, Any]:
         device: dict[str, Any] = {
             "model": gpu.model or "an accelerator",
             "memory": str(gpu.memory or (product.memory if product else 1) * GIB),
@@ -112,7 +109,7 @@ class MachineLayout:
         return device
 
     def _assume(self, product: Product, what: str) -> None:
-        name = next((gpu.model for gpu in self._gpus if product_of(gpu.model) is product), "")
+        name = self._gpus[self._products.index(product)].model
         self._assumed.append(f"{name}: {what}{ON_SHEET}")
 
     def _kind(self, name: str, **about: Any) -> str:
@@ -125,21 +122,21 @@ class MachineLayout:
         self._kinds[own] = about
         return own
 
-    def _to_host(self, place: int, gpu: ToldGpu) -> None:
-        product = product_of(gpu.model)
-        there = f"host:{gpu.node or 0}"
+    def _to_host(self, place: int) -> None:
+        product, there = self._products[place], f"host:{self._gpus[place].node or 0}"
         if product is not None and product.c2c:
             kind = self._kind(
                 "c2c", kind="internal", rate=f"{product.c2c} GB/s", efficiency=_shares(0.77, 0.66)
             )
             self._assume(product, f"C2C of {product.c2c:g} GB/s each way to the host")
         else:
-            kind = self._pcie(place, gpu, product)
+            kind = self._pcie(place)
             switches = (f"plx{n}" for n, group in enumerate(self._groups) if place in group)
             there = next(switches, there)
         self._links.append({"kind": kind, "each": f"sim:{place}", "to": there})
 
-    def _pcie(self, place: int, gpu: ToldGpu, product: Product | None) -> str:
+    def _pcie(self, place: int) -> str:
+        gpu, product = self._gpus[place], self._products[place]
         speed, width = self._speed(place, gpu), gpu.width
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
@@ -190,10 +187,9 @@ class MachineLayout:
             for (a, b), how in self._joins.items()
             if how in _SWITCHED and not self._is_staged(a, b)
         ]
-        for a, b in combinations(range(len(self._gpus)), 2):
-            shared = set(self._gpus[a].above) & set(self._gpus[b].above)
-            if any(self._bridge(one).is_switch for one in shared):
-                groups.append({a, b})
+        for address, bridge in self._facts.bridges.items():
+            below = {place for place, gpu in enumerate(self._gpus) if address in gpu.above}
+            groups += [below] if bridge.is_switch and len(below) > 1 else []
         joined: list[set[int]] = []
         for group in groups:
             touching = [one for one in joined if one & group]
@@ -204,32 +200,20 @@ class MachineLayout:
     def _is_staged(self, *places: int) -> bool:
         """Whether these accelerators only exchange over the host's memory, as nothing else was
         measured that would show a switch."""
-        kinds = [product_of(self._gpus[place].model) for place in places]
-        is_refused = all(kind is not None and kind.peers == "none" for kind in kinds)
+        products = [self._products[place] for place in places]
+        is_refused = all(product is not None and product.peers == "none" for product in products)
         told = {"P2P", "peer access"} & self._facts.ways
         return is_refused and not told and all(one.work is not None for one in self._told)
 
-    def _bridge(self, address: str) -> Bridge:
-        return self._facts.bridges.get(address, Bridge())
-
     def _below_switches(self) -> None:
         for number, group in enumerate(self._groups):
-            first = self._gpus[min(group)]
-            above = [one for place in group for one in self._gpus[place].above]
-            redirects = any(self._bridge(one).acs for one in above)
-            self._switches.append(
-                {"name": f"plx{number}", "kind": "pcie", "acs_redirect": redirects}
-            )
-            kind = self._pcie(min(group), first, product_of(first.model))
-            self._links.append(
-                {"kind": kind, "each": f"plx{number}", "to": f"host:{first.node or 0}"}
-            )
+            name, above = f"plx{number}", {o for place in group for o in self._gpus[place].above}
+            redirects = any(b.acs for at, b in self._facts.bridges.items() if at in above)
+            self._switches.append({"name": name, "kind": "pcie", "acs_redirect": redirects})
+            there = f"host:{self._gpus[min(group)].node or 0}"
+            self._links.append({"kind": self._pcie(min(group)), "each": name, "to": there})
 
     # Links between accelerators.
-
-    @cached_property
-    def _product(self) -> Product | None:
-        return next(filter(None, (product_of(gpu.model) for gpu in self._gpus)), None)
 
     def _among(self) -> None:
         counts = {
@@ -239,32 +223,34 @@ class MachineLayout:
         }
         if not counts:
             return
-        kind, each, most, reach = self._link_kind()
         own = Counter[int]()
         for pair, n in counts.items():
             own.update(dict.fromkeys(pair, n))
-        usual = {product.usual for gpu in self._gpus if (product := product_of(gpu.model))}
+        usual = {product.usual for product in self._products if product}
         # Fewer than direct links to all others need; or all lead to one other, through a switch.
+        most = self._link[2]
         if max(own.values()) > most or (usual == {"switch"} and {*counts.values()} == {most}):
             count = max(counts.values())
             self._switches.append({"name": "nvswitch", "kind": "fabric", "model": "NVSwitch"})
-            named = self._fabric(kind, each, count, reach)
+            named = self._fabric(count)
             for place in sorted(own):
                 links = self._gpus[place].links or count
-                one = named if links >= count else self._fabric(kind, each, links, reach)
+                one = named if links >= count else self._fabric(links)
                 self._links.append({"kind": one, "each": f"sim:{place}", "to": "nvswitch"})
             return
         for count in sorted(set(counts.values())):
             pairs = [[f"sim:{a}", f"sim:{b}"] for (a, b), n in counts.items() if n == count]
-            self._links.append({"kind": self._fabric(kind, each, count, reach), "pairs": pairs})
+            self._links.append({"kind": self._fabric(count), "pairs": pairs})
 
-    def _fabric(self, kind: str, each: float, count: int, reach: tuple[float, float]) -> str:
+    def _fabric(self, count: int) -> str:
+        kind, each, _, reach = self._link
         return self._kind(
             kind, kind="fabric", rate=f"{each:g} GB/s", count=count,
             efficiency=_shares(reach[0], reach[0]), sm_efficiency=_shares(reach[1], reach[1]),
         )  # fmt: skip
 
-    def _link_kind(self) -> tuple[str, float, int, tuple[float, float]]:
+    @cached_property
+    def _link(self) -> tuple[str, float, int, tuple[float, float]]:
         """Returns the kind of link, the rate of one link in GB/s, the most links of one
         accelerator, and the shares of the rate that copies reach."""
         told = next((gpu.link_rate for gpu in self._gpus if gpu.link_rate), None)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00\x07\x08]")
 _SURE = re.compile(
@@ -101,26 +104,20 @@ Grid = Mapping[tuple[int, int], float | None]
 """The figures of a matrix by the numbers of row and column (null: N/A)."""
 
 
-class PrintedGrid(NamedTuple):
-    """A printed matrix, and the numbers of its lines."""
-
-    figures: Grid
-    lines: frozenset[int]
-
-
 _CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
 _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
-def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
-    """Returns the matrix that begins at the first line from `start` on that is not empty. This line
-    has the column numbers. Lines may be wrapped, with empty lines between."""
+def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
+    """Returns the matrix that begins at the first line from `start` on that is not empty, and the
+    numbers of its lines. This line has the column numbers. Lines may be wrapped, with empty lines
+    between."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1
     columns = _columns(lines[at]) if at < len(lines) else None
     if columns is None:
-        return None
+        return {}, set()
     used, figures = {at}, dict[tuple[int, int], float | None]()
     row: list[str] = []
     for number in range(at + 1, len(lines)):
@@ -139,7 +136,7 @@ def grid_at(lines: Sequence[str], start: int) -> PrintedGrid | None:
         elif words:
             break
         used |= {number} if words else set()
-    return PrintedGrid(figures, frozenset(used)) if figures else None
+    return figures, used if figures else set()
 
 
 def _columns(line: str) -> list[int] | None:
@@ -151,3 +148,26 @@ def _columns(line: str) -> list[int] | None:
 
 def _is_figure(word: str) -> bool:
     return word in _NOTHING or number_of(word) is not None
+
+
+# XML among other lines.
+
+_MOST_XML = 16 << 20
+"""The most bytes of an element; lstopo's element for a host with 256 CPUs has 1 MiB."""
+
+
+def xml_in(lines: Sequence[str], tag: str) -> tuple[Element, frozenset[int]] | None:
+    """Returns the first whole element of this name, and the numbers of its lines."""
+    begin = next((n for n, line in enumerate(lines) if f"<{tag}" in line), len(lines))
+    end = next((n for n in range(begin, len(lines)) if f"</{tag}>" in lines[n]), None)
+    if end is None:
+        return None
+    text = "\n".join(lines[begin : end + 1])
+    text = text[text.index(f"<{tag}") : text.rindex(f"</{tag}>") + len(tag) + 3]
+    if len(text) > _MOST_XML:
+        return None
+    try:
+        element: Element = fromstring(text, forbid_dtd=True)
+    except (ParseError, DefusedXmlException, ValueError, RecursionError):
+        return None
+    return element, frozenset(range(begin, end + 1))

@@ -1,14 +1,26 @@
-"""Describes products whose name alone is known, from the entries of `products.yml`."""
+"""Reads the tables that this package ships, and describes products whose name alone is known, from
+the entries of `products.yml`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
+from typing import TypeVar
 
 import msgspec
+import yaml
 
-from .shipped import shipped
+_T = TypeVar("_T")
+
+
+@cache
+def shipped(name: str, kind: type[_T]) -> _T:
+    """Returns the content of a shipped YAML file as values of this type."""
+    text = (resources.files(__package__) / name).read_text("utf-8")
+    return msgspec.convert(yaml.safe_load(text), kind)
+
 
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
 _BESIDE = re.compile(
@@ -36,7 +48,7 @@ class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ids: Mapping[str, str] = {}
 
 
-def products() -> tuple[Product, ...]:
+def _products() -> tuple[Product, ...]:
     every: tuple[Product, ...] = shipped("products.yml", tuple[Product, ...])
     return every
 
@@ -51,7 +63,7 @@ def product_of(model: str | None) -> Product | None:
 def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
     """Returns the product that a text names, and the rest of the text."""
     written = text, re.sub(r"[-_]", " ", text)
-    for one in products():
+    for one in _products():
         for name in written:
             match = re.search(rf"\b(?:{one.name})(?![0-9])", name, flags)
             if match is not None:
@@ -61,7 +73,7 @@ def _found(text: str, flags: int = 0) -> tuple[Product, str] | None:
 
 def model_of(device: str) -> str | None:
     """Returns the model of the accelerator with this PCI device number (hexadecimal)."""
-    names = (one.ids.get(device.lower().removeprefix("0x")) for one in products())
+    names = (one.ids.get(device.lower().removeprefix("0x")) for one in _products())
     return next(filter(None, names), None)
 
 

@@ -14,8 +14,7 @@ from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import count_of, format_size
 
 from .checks import is_across, is_net
-from .products import product_of
-from .shipped import shipped
+from .products import product_of, shipped
 
 _RISES = 1.04
 """The ratio by which a curve must gain with its last doubling to count as still rising."""

@@ -136,6 +136,10 @@ class ToldFigure(NamedTuple):
     of: Row | None = None
     host: HostFigure | None = None
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.row, self.column
+
 
 _OWN_ROWS = {
     row.name: row
@@ -232,12 +236,11 @@ class TextScan:
     def grid(self, start: int) -> Grid:
         """Returns the figures of the matrix that begins at this line. Its lines count as
         understood. Without a matrix, the heading above does not."""
-        grid = grid_at(self.lines, start)
-        if grid is None:
+        figures, lines = grid_at(self.lines, start)
+        self.used |= lines
+        if not figures:
             self.used.discard(start - 1)
-            return {}
-        self.used |= grid.lines
-        return grid.figures
+        return figures
 
     def facts(self, **facts: Any) -> Found | None:
         """Returns these facts and the accelerators, or None if there are none."""
@@ -279,41 +282,31 @@ def together(*readers: Reader) -> Reader:
 _Told = TypeVar("_Told", bound=msgspec.Struct)
 
 
-class Clash(NamedTuple):
-    """A contradiction between two texts about one part."""
-
-    what: str
-    one: str
-    other: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.one} in one text, {self.other} in another"
-
-
-def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[Clash, ...]]:
-    """Returns all facts combined, and the contradictions between them. The first text wins."""
-    whole, clashes = Facts(), list[Clash]()
+def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
+    """Returns all facts combined, and the contradictions between them. The first text wins. Equal
+    contradictions about several accelerators become one."""
+    whole, clashes = Facts(), dict[_Clash, None]()
     for facts in found:
         whole = _filled(whole, facts, "", clashes)
-    return whole, tuple(_summed(dict.fromkeys(clashes)))
-
-
-def _summed(clashes: Iterable[Clash]) -> Iterator[Clash]:
-    """Yields the contradictions. Equal contradictions about several accelerators become one."""
-    alike = grouped(
-        ((re.sub(r"\d+$", "", one.what), one.one, one.other), one.what) for one in clashes
+    alike = grouped(((re.sub(r"\d+$", "", what), *said), what) for what, *said in clashes)
+    return whole, tuple(
+        f"{what}{', '.join(name.removeprefix(what) for name in names)}: {one} in one text, "
+        f"{other} in another"
+        for (what, one, other), names in alike.items()
     )
-    for (what, one, other), names in alike.items():
-        yield Clash(what + ", ".join(name.removeprefix(what) for name in names), one, other)
 
 
-def _filled(one: _Told, other: object, owner: str, clashes: list[Clash]) -> _Told:
+_Clash = tuple[str, str, str]
+"""A part about which two texts contradict each other, and the words of both."""
+
+
+def _filled(one: _Told, other: object, owner: str, clashes: dict[_Clash, None]) -> _Told:
     names = one.__struct_fields__
     values = [_value(getattr(one, f), getattr(other, f), f + owner, clashes) for f in names]
     return replace(one, **dict(zip(names, values, strict=True)))
 
 
-def _value(one: object, other: object, what: str, clashes: list[Clash]) -> object:
+def _value(one: object, other: object, what: str, clashes: dict[_Clash, None]) -> object:
     """Combines two values of a field. Mappings and sets are merged; else the first known value or
     the fuller one is returned. A contradiction is added to `clashes`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -330,7 +323,7 @@ def _value(one: object, other: object, what: str, clashes: list[Clash]) -> objec
     if one in (None, (), {}) or other in (None, (), {}) or one == other:
         return other if one in (None, (), {}) else one
     if not _is_alike(one, other):
-        clashes.append(Clash(what, str(one), str(other)))
+        clashes[what, str(one), str(other)] = None
     is_fuller = isinstance(one, str) and one.lower() in str(other).lower()
     return other if is_fuller else one
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.rooms.judge_files.lines import cleaned, words_in
-from linkgauge.rooms.judge_files.shipped import shipped
+from linkgauge.rooms.judge_files.products import shipped
 from linkgauge.rooms.judge_files.told import Facts, Log, Reader
 
 

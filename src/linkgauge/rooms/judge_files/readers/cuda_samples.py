@@ -43,11 +43,11 @@ def _read_peers(lines: Sequence[str]) -> Found | None:
         elif match.re is _TITLE:
             titles.append((number, match))
         else:
-            for at in (number + 1, number + 2):
-                grid = grid_at(lines, at)
-                while grid is not None:  # the devices' and the host's
-                    seen.used |= grid.lines
-                    grid = grid_at(lines, max(grid.lines) + 1)
+            starts = [number + 1, number + 2]
+            for at in starts:  # the devices' and the host's
+                used = grid_at(lines, at)[1]
+                seen.used |= used
+                starts += [max(used) + 1] if used else []
     if not titles and not seen.gpus:
         return None
     by_kernel = any("--sm_copy" in line for line in lines)

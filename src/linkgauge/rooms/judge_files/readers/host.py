@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from linkgauge.machine.tree import parse_cpu_list, parse_cpu_mask
 
-from ..lines import index_of
+from ..lines import index_of, xml_in
 from ..told import Facts, Found, TextScan, ToldNode, together
-from ..xml_text import xml_in
 
 _FIELD = re.compile(r"\s*([A-Z][A-Za-z0-9 ()/-]{1,40}):\s+(\S.{0,200})")
 _VIRTUAL = re.compile(r"\s*(?:Hypervisor vendor|Virtualization): +(?!VT-x|AMD-V)(\S{1,40})")

@@ -39,16 +39,6 @@ class _Function(NamedTuple):
         makes = _MAKERS.search(self.name) and not _ONBOARD.search(self.name)
         return bool(_GPU.search(self.kind) and makes)
 
-    @property
-    def bus(self) -> int:
-        return int(self.address.split(":")[-2], 16)
-
-    @property
-    def link(self) -> tuple[float | None, int | None, float | None, int | None]:
-        """Returns speed and width of the link as trained, and the maxima of both."""
-        found = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(self.body)}
-        return *found.get("LnkSta", (None, None)), *found.get("LnkCap", (None, None))
-
 
 def _listed(lines: Sequence[str]) -> Found | None:
     heads = [(n, match) for n, line in enumerate(lines) if (match := _HEAD.match(line))]
@@ -74,7 +64,8 @@ def _listed(lines: Sequence[str]) -> Found | None:
 
 
 def _described(one: _Function, above: tuple[str, ...]) -> ToldGpu:
-    speed, width, most, widest = one.link
+    links = {match[1]: (float(match[2]), int(match[3])) for match in _LINK.finditer(one.body)}
+    (speed, width), (most, widest) = (links.get(k, (None, None)) for k in ("LnkSta", "LnkCap"))
     node, number = _NODE.search(one.body), re.search(r"Device ([0-9a-f]{4})\b", one.name)
     return ToldGpu(
         model=_model(one.name) or (model_of(number[1]) if number else None),
@@ -91,12 +82,12 @@ def _model(name: str) -> str | None:
 
 def _above(one: _Function, bridges: Mapping[str, _Function]) -> tuple[str, ...]:
     """Returns the bridges whose buses include this function's bus, the nearest first."""
-    ranges = []
-    for address, bridge in bridges.items():
-        if (match := _BUSES.search(bridge.body)) is not None and address[:4] == one.address[:4]:
-            low, high = int(match[1], 16), int(match[2], 16)
-            if low <= one.bus <= high:
-                ranges.append((high - low, -low, address))
+    buses = ((at, found) for at, b in bridges.items() if (found := _BUSES.search(b.body)))
+    ranges = (
+        (int(match[2], 16) - int(match[1], 16), -int(match[1], 16), address)
+        for address, match in buses
+        if address[:4] == one.address[:4] and match[1] <= one.address[5:7] <= match[2]
+    )
     return tuple(address for _, _, address in sorted(ranges))
 
 

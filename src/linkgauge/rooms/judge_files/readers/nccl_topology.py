@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from xml.etree.ElementTree import Element
 
-from ..lines import DECIMAL, address_of, index_of
+from ..lines import DECIMAL, address_of, index_of, xml_in
 from ..products import model_of
 from ..told import Bridge, Facts, Found, ToldGpu, ToldNode
-from ..xml_text import xml_in
 from .host import count_of_mask
 
 _SPEED = re.compile(rf"({DECIMAL}) GT/s")

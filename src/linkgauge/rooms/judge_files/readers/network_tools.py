@@ -88,21 +88,25 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
 def _perftest_json(lines: Sequence[str]) -> Found | None:
     seen = TextScan(lines)
     for document, taken in documents(lines, "test_info"):
-        about, results = _part(document, "test_info"), _part(document, "results")
         seen.used |= taken
-        name = _names(str(about.get("test", "")).partition("_BW")[0].partition("_Lat")[0])
-        size, rate, time = (_float(results.get(k)) for k in ("MsgSize", "BW_average", "t_avg"))
-        unit = 1e9 / 8 if about.get("BW_unit") == "Gb/sec" else float(1 << 20)
+        test, unit = (_at(document, "test_info", key) for key in ("test", "BW_unit"))
+        name = _names(str(test or "").partition("_BW")[0].partition("_Lat")[0])
+        size, rate, time = (
+            _float(_at(document, "results", key)) for key in ("MsgSize", "BW_average", "t_avg")
+        )
+        scale = 1e9 / 8 if unit == "Gb/sec" else float(1 << 20)
         if size and rate:
-            seen.figures.append(_figure(f"{name}_bw", int(size), rate * unit))
+            seen.figures.append(_figure(f"{name}_bw", int(size), rate * scale))
         if size and time:
             seen.figures.append(_figure(f"{name}_lat", int(size), time * 1e-6))
     return seen.log("perftest") if seen.figures else None
 
 
-def _part(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = document.get(key)
-    return part if isinstance(part, Mapping) else {}
+def _at(document: Any, *keys: str) -> Any:
+    """Returns the value at these keys of a JSON document, or None."""
+    for key in keys:
+        document = document.get(key) if isinstance(document, Mapping) else None
+    return document
 
 
 def _float(value: Any) -> float | None:
@@ -114,14 +118,13 @@ def _float(value: Any) -> float | None:
 def _iperf3(lines: Sequence[str]) -> Found | None:
     seen, version = TextScan(lines), ""
     for document, taken in documents(lines, "start"):
-        end, start = _part(document, "end"), _part(document, "start")
-        received = _part(end, "sum_received") or _part(end, "sum")
-        streams = _part(start, "test_start").get("num_streams")
-        if rate := _float(received.get("bits_per_second")):
+        received = _at(document, "end", "sum_received") or _at(document, "end", "sum")
+        streams = _at(document, "start", "test_start", "num_streams")
+        if rate := _float(_at(received, "bits_per_second")):
             count = streams if isinstance(streams, int) else 1
             seen.figures.append(_figure("nic_tcp_iperf3", 128 << 10, rate / 8, _TCP, count))
             seen.used |= taken
-            version = str(start.get("version", "")).removeprefix("iperf ")[:20]
+            version = str(_at(document, "start", "version") or "").removeprefix("iperf ")[:20]
     return seen.log("iperf3", version) if seen.figures else None
 
 

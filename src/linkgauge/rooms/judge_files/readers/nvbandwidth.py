@@ -39,14 +39,15 @@ _ROWS = {row.name: row for row in NVBANDWIDTH}
 
 def _read_text(lines: Sequence[str]) -> Found | None:
     seen, failed, tool, version = TextScan(lines), list[str](), "", None
-    name, waiting = "", list[tuple[str, Grid]]()
+    name, waiting = "", list[tuple[Grid, int | None]]()
     for number, match in seen.each(_VERSION, _RUNNING, _SUM, _HEADING, _DEVICE, _FAILED):
         if match.re is _VERSION:
             tool, version = tool or match[1], version or match[2]
         elif match.re is _RUNNING:
             name, waiting = match[1], []
         elif match.re is _HEADING and (grid := seen.grid(number + 1)):
-            waiting.append((lines[number], grid))
+            part = re.search(r"\b(?:Read|Write)([12])\b", lines[number])
+            waiting.append((grid, int(part[1]) - 1 if part else None))
         elif match.re is _DEVICE:
             seen.gpus.setdefault(int(match[1]), gpu_of(match[2]))
         elif match.re is _FAILED and (why := _why(name, match)):
@@ -67,12 +68,7 @@ def _why(name: str, failed: re.Match[str]) -> str:
     return f"{name}: {failed[2][:160]}" if name else ""
 
 
-def _figures(name: str, heading: str, grid: Grid) -> Iterator[ToldFigure]:
-    part = re.search(r"\b(?:Read|Write)([12])\b", heading)
-    yield from told(name, grid, int(part[1]) - 1 if part else None)
-
-
-def told(name: str, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
+def _figures(name: str, figures: Grid, part: int | None = None) -> Iterator[ToldFigure]:
     """Yields the figures of a test's matrix, or none for an unknown test."""
     row = _ROWS.get(name)
     if row is None:
@@ -157,7 +153,7 @@ def _of_test(name: str, matrix: object) -> Iterator[ToldFigure]:
             for down, line in enumerate(own)
             for across, figure in enumerate(line)
         }
-        yield from told(name, figures, number if count > 1 and number < 2 else None)
+        yield from _figures(name, figures, number if count > 1 and number < 2 else None)
 
 
 read = together(_read_text, _read_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -40,40 +40,47 @@ _SCREEN = re.compile(
 
 
 def _topology(lines: Sequence[str]) -> Found | None:
+    """Reads `topo -m`."""
+    seen, heads, rows = TextScan(lines), list[str](), dict[int, list[str]]()
     for number, line in enumerate(lines):
-        heads = words_of(line)
-        if heads[:1] == ["GPU0"] and len(line) < 4000 and "X" not in heads:
-            names = heads[: heads.index("CPU")] if "CPU" in heads else heads
-            return _matrix(lines, number, names)
-    return None
-
-
-def _matrix(lines: Sequence[str], head: int, names: Sequence[str]) -> Found | None:
-    seen, joins = TextScan(lines), dict[tuple[int, int], str]()
-    nodes, nearest = dict[int, ToldNode](), dict[int, str]()
-    seen.used.add(head)
-    for number in range(head + 1, len(lines)):
-        words = words_of(lines[number])
-        row = words[1 : len(names) + 1]
-        if words and words[0] in names and all(map(_JOIN.fullmatch, row)) and row:
+        words = words_of(line)
+        row = words[1 : len(heads) + 1]
+        if not heads:
+            if words[:1] == ["GPU0"] and len(line) < 4000 and "X" not in words:
+                heads = words[: words.index("CPU")] if "CPU" in words else words
+                seen.used.add(number)
+        elif row and words[0] in heads and all(map(_JOIN.fullmatch, row)):
             seen.used.add(number)
-            rest = words[len(names) + 1 :]
-            if (match := _GPU.fullmatch(words[0])) is not None:
-                own, node = int(match[1]), _node(rest)
-                seen.gpus[own] = ToldGpu(node=node)
-                if node is not None:
-                    cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
-                    nodes.setdefault(node, ToldNode(cpus))
-                joins |= dict(_joins(own, names, row))
-                ways = {how for name, how in zip(names, row, strict=False) if "GPU" not in name}
-                if near := next((near for near in _NEAR if near in ways), None):
-                    nearest[own] = near
-        elif _LEGEND.match(lines[number]):
+            if match := _GPU.fullmatch(words[0]):
+                rows[int(match[1])] = words[1:]
+        elif _LEGEND.match(line):
             seen.used.add(number)
         elif words and words[0].startswith("GPU") and words[0] not in ("GPU", "GPUs"):
             break
-    adapters = sum(1 for name in names if not _GPU.fullmatch(name))
-    return seen.facts(joins=joins, nodes=nodes, adapters=adapters or None, nearest=nearest)
+    return _matrix(seen, heads, rows)
+
+
+def _matrix(
+    seen: TextScan, heads: Sequence[str], rows: Mapping[int, Sequence[str]]
+) -> Found | None:
+    joins, nodes, nearest = dict[tuple[int, int], str](), dict[int, ToldNode](), dict[int, str]()
+    gpus = {at: int(match[1]) for at, one in enumerate(heads) if (match := _GPU.fullmatch(one))}
+    for own, words in rows.items():
+        rest = words[len(heads) :]
+        node = _node(rest)
+        seen.gpus[own] = ToldGpu(node=node)
+        if node is not None:
+            cpus = count_of_list(rest[0]) if _CPUS.fullmatch(rest[0]) else None
+            nodes.setdefault(node, ToldNode(cpus))
+        ways = dict(enumerate(words[: len(heads)]))
+        for at, how in ways.items():
+            if gpus.get(at, -1) > own:
+                joins[own, gpus[at]] = "SYS" if how == "SOC" else how
+        others = {how for at, how in ways.items() if at not in gpus}
+        if near := next((near for near in _NEAR if near in others), None):
+            nearest[own] = near
+    adapters = len(heads) - len(gpus) or None
+    return seen.facts(joins=joins, nodes=nodes, adapters=adapters, nearest=nearest)
 
 
 def _peers(lines: Sequence[str]) -> Found | None:
@@ -89,20 +96,10 @@ def _peers(lines: Sequence[str]) -> Found | None:
     return Found(facts=Facts(ways=ways, warnings=frozenset(warnings)), lines=frozenset(said))
 
 
-def _joins(
-    own: int, names: Sequence[str], row: Sequence[str]
-) -> Iterator[tuple[tuple[int, int], str]]:
-    for name, how in zip(names, row, strict=False):
-        if (match := _GPU.fullmatch(name)) is not None and int(match[1]) > own:
-            yield (own, int(match[1])), {"SOC": "SYS"}.get(how, how)
-
-
 def _node(rest: Sequence[str]) -> int | None:
     """Returns the NUMA node in the column that follows the CPU affinity. The first of several nodes
     counts."""
-    if len(rest) < 2:
-        return None
-    match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1])
+    match = re.fullmatch(r"(\d{1,3})(?:[-,]\d.*)?", rest[1] if len(rest) > 1 else "")
     return int(match[1]) if match and int(match[1]) < 64 else None
 
 
@@ -141,7 +138,7 @@ def _screens(lines: Sequence[str]) -> Found | None:
 
 # -q: fields by indentation.
 
-_FIELD = re.compile(r"(\s*)([^:]{1,60}?)\s+: (.{0,120})$|(\s*)(\S.{0,60})$")
+_FIELD = re.compile(r"(\s*)(\S.{0,60}?)(?:\s+: (.{0,120}))?$")
 _OWN = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 
 
@@ -173,13 +170,11 @@ def _fields(lines: Sequence[str], start: int, end: int) -> tuple[dict[str, str],
         if match is None or not line.startswith(" "):
             break
         last = number + 1
-        name = match[2] or match[5]
-        deep = len(match[1] if match[2] else match[4])
-        path = [(at, above) for at, above in path if at < deep]
-        if match[2]:
-            found["/".join([above for _, above in path[-3:]] + [name.strip()])] = match[3].strip()
+        path = [(at, above) for at, above in path if at < len(match[1])]
+        if match[3] is None:
+            path.append((len(match[1]), match[2]))
         else:
-            path.append((deep, name.strip()))
+            found["/".join([*(above for _, above in path[-3:]), match[2]])] = match[3].strip()
     return found, last
 
 

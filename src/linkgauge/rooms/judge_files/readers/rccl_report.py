@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.operations.collective import (
     COLLECTIVE_NAMES,
     NUMBERS,
@@ -14,6 +15,7 @@ from linkgauge.model.operations.collective import (
     has_root,
     reduces,
 )
+from linkgauge.model.units import format_size
 
 from ..told import Found, TextScan, ToldFigure
 
@@ -42,7 +44,8 @@ def read(lines: Sequence[str]) -> Found | None:
         work = Collective(name, kind, reduction, 0 if has_root(name) else None, match[5] == "1")
         bytes_shown, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
         if bytes_shown and seconds and work.is_checked:
-            seen.figures.append(ToldFigure(name, "", "", seconds, bytes_shown, work, ranks))
+            place = name, row_of(work), format_size(bytes_shown)
+            seen.figures.append(ToldFigure(*place, seconds, bytes_shown, work, ranks))
         if match[7] not in ("0", "N/A"):
             failed.append(f"{name}: wrong elements")
     return seen.log("rccl-tests", failed=tuple(dict.fromkeys(failed))) if seen.figures else None
