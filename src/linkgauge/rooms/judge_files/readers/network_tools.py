@@ -20,7 +20,7 @@ _TEST = re.compile(
     r"(?i:\s*(RDMA_(?:Write|Read)|Send|Raw_?Ethernet\w*)[ _](?:.{0,30})?"
     r"(BW|Bidirectional BW|Latency)[ _]Test)"
 )
-_HEAD = re.compile(r"\s*#bytes(\s+#?iterations)?\s+((?:BW |t_|MsgRate).*)")
+_HEAD = re.compile(r"\s*#bytes(\s+#?iterations)?\s+((?:BW |t_|MsgRate).{0,400})")
 _ROW = re.compile(r"\s*\d{1,13}(?:\s+[\d.]{1,20}){2,}.*")
 _SET = {
     re.compile(r"Picking device No\. (\d{1,3})"): "CUDA device",
@@ -77,7 +77,7 @@ def _perftest_row(name: str, head: str, row: Sequence[float], unit: float) -> It
     if size <= 0 or size > 1 << 40:
         return
     if "t_typical" in head or "t_avg" in head:
-        keys = re.findall(r"(\S+?)\[usec\]", head)
+        keys = [word.removesuffix("[usec]") for word in head.split() if "[usec]" in word]
         at = next((keys.index(key) for key in ("t_typical", "t_avg") if key in keys), len(row))
         if len(row) > at + 1:
             yield _figure(f"{name}_lat", size, row[at + 1] * 1e-6)
