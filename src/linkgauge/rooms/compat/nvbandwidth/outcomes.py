@@ -216,13 +216,3 @@ def _place(memory: Memory) -> str:
     if memory.rank is not None:
         return f"Multinode node {memory.rank}"
     return "Host" if memory.is_host else f"Device {memory.index}"
-
-
-def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Returns the figure divided by the theoretical figure, by row and column. A cell that lacks
-    one of these figures is left out."""
-    return {
-        cell.place: share
-        for cell in result.cells
-        if cell.expected is not None and (share := cell.share(cell.expected.theoretical))
-    }

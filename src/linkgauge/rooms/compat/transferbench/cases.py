@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import msgspec
 
@@ -49,8 +50,9 @@ _NIC = "NIC executors are not measured"
 _BLANKS = re.compile(r"[()>]|(?<!^)-")
 _SIZE = re.compile(r"([0-9]{1,15})([KMG]?)", re.IGNORECASE)
 _TOKEN = re.compile(r"([A-Z])([0-9]*)", re.IGNORECASE)
-_POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
+POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
 MOST_TRANSFERS = 4096
+_T = TypeVar("_T")
 
 
 class NotMeasured(UsageError):
@@ -96,7 +98,7 @@ def parse_size(written: str) -> int:
     found = _SIZE.fullmatch(written)
     if found is None:
         raise UsageError(f"'{written}' is not a number of bytes, such as 64M")
-    size = int(found[1]) << _POWERS[found[2].upper()]
+    size = int(found[1]) << POWERS[found[2].upper()]
     if size % 4:
         raise UsageError(f"{size} bytes: give a multiple of 4")
     return size
@@ -289,15 +291,9 @@ class Bench:
 
 def _outcome(test: AskedTest, cell: CellResult, size: int) -> MeasuredTest:
     sizes = [transfer.size or size for transfer in test]
-    whole = sum(sizes)
-    if cell.status != "pass":
-        return MeasuredTest(
-            test, tuple(Repetitions((), own) for own in sizes), Repetitions((), whole)
-        )
-    total = Repetitions.of(cell.samples, whole)
+    passed = cell.status == "pass"
+    total = Repetitions.of(cell.samples if passed else (), sum(sizes))
     if len(test) == 1:
         return MeasuredTest(test, (total,), total)
-    timings = tuple(
-        Repetitions.of(part.samples, own) for own, part in zip(sizes, cell.parts, strict=True)
-    )
-    return MeasuredTest(test, timings, total)
+    parts = [part.samples for part in cell.parts] if passed else [()] * len(test)
+    return MeasuredTest(test, tuple(map(Repetitions.of, parts, sizes)), total)

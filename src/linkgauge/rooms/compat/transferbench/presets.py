@@ -170,27 +170,20 @@ NAMES = {
     "one2all": "Test all subsets of parallel transfers from one GPU to all others",
     "p2p": "Peer-to-peer device memory bandwidth test",
 }
-_ELSEWHERE = "not measured here"
-_COUNTS = f"{_ELSEWHERE}: it sweeps the number of a kernel's SubExecutors"
-_NIC = f"{_ELSEWHERE}: NIC executors are not there yet"
+_REFUSED = {
+    "": "dryrun pcopy smoketest wallclock",
+    "NIC executors are not there yet": "a2a_n nica2a nicp2p nicrings",
+    "it draws random transfers": "rsweep",
+    "it knows the limits of MI300X only; see linkgauge doctor": "healthcheck",
+    "it sweeps the number of a kernel's SubExecutors": "a2asweep scaling schmoo",
+    "pods are not there yet": "poda2a podp2p",
+    "see linkgauge list device_memory": "hbm",
+    "write the tests to a file, or see linkgauge run": "sweep",
+}
 REFUSED = {
-    "a2a_n": _NIC,
-    "a2asweep": _COUNTS,
-    "dryrun": _ELSEWHERE,
-    "hbm": f"{_ELSEWHERE}: see linkgauge list device_memory",
-    "healthcheck": f"{_ELSEWHERE}: it knows the limits of MI300X only; see linkgauge doctor",
-    "nica2a": _NIC,
-    "nicp2p": _NIC,
-    "nicrings": _NIC,
-    "pcopy": _ELSEWHERE,
-    "poda2a": f"{_ELSEWHERE}: pods are not there yet",
-    "podp2p": f"{_ELSEWHERE}: pods are not there yet",
-    "rsweep": f"{_ELSEWHERE}: it draws random transfers",
-    "scaling": _COUNTS,
-    "schmoo": _COUNTS,
-    "smoketest": _ELSEWHERE,
-    "sweep": f"{_ELSEWHERE}: write the tests to a file, or see linkgauge run",
-    "wallclock": _ELSEWHERE,
+    name: ": ".join(filter(None, ("not measured here", why)))
+    for why, names in _REFUSED.items()
+    for name in names.split()
 }
 _MOST_SUBSETS = 8
 """The most devices for one2all, which measures all subsets: 8 devices have 127 subsets."""
