@@ -222,7 +222,7 @@ def deviations():
 
 def test_the_cells_that_do_not_follow_are_the_documented_ones(deviations):
     far = Counter(name for (name, _), by in deviations.items() if abs(by) > TOLERANCE)
-    # As docs/simulation.md lists them, each with the reason.
+    # As docs/simulation-checked.md lists them, each with the reason.
     assert far == {
         "all_to_one_write_sm": 7,
         "one_to_all_read_sm": 7,

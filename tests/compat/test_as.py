@@ -50,7 +50,8 @@ def test_cells_are_numbered_through():
         assert left in done.stdout
 
 
-SECTIONS = re.split(r"(?m)^## ", (Path(__file__).parents[2] / "docs/as.md").read_text())
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("as-*.md"))
+SECTIONS = [text for page in PAGES for text in re.split(r"(?m)^## ", page.read_text())]
 OPTION = re.compile(r"\s*\[?(--?[A-Za-z][\w-]*)(?:[, \[]+(--[\w-]+))?")
 
 

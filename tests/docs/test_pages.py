@@ -4,53 +4,19 @@
 """
 
 import re
-import shlex
-from pathlib import Path
 
 import pytest
 import yaml
 from click.exceptions import Exit
 from markdown.extensions.toc import slugify
 
+from docs_kit import PAGES, ROOT, SYNOPSIS, TYPED, in_blocks, words
 from linkgauge.backends.sim.description import shipped
 from linkgauge.cli.main import COMMANDS, application
 from linkgauge.registry import named as offered
 from worker_threads import worker_threads
 
-ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-TYPED = re.compile(rf"(?:^|[ /$(;\"'])linkgauge ((?:{'|'.join(COMMANDS)})\b.*)$")
-SYNOPSIS = re.compile(r"\[|…|\b(?:NAME|TEXT|KIND|OPTION|CONFIG)\b")
 PARSERS = application().loaded()
-
-
-def lines_of_code(text):
-    """The lines of indented and of fenced blocks, continued ones as one."""
-    fenced = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    text = text.replace("\\\n", " ")
-    for block in fenced.findall(text):
-        yield from block.splitlines()
-    yield from re.findall(r"^ {4,}\S.*", fenced.sub("", text), re.MULTILINE)
-
-
-def words(typed):
-    """The words of a command line, up to where the shell ends it."""
-    lexer = shlex.shlex(typed, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    found = []
-    for word in lexer:
-        if set(word) <= set("|&;<>()"):
-            break
-        found.append(word)
-    return found
-
-
-def in_blocks(text):
-    for line in lines_of_code(text):
-        found = TYPED.search(line)
-        if found and not SYNOPSIS.search(found[1]):
-            quoted = line[: found.start(1)].count("'") % 2  # sh 'linkgauge …' of Jenkins
-            yield found[1][:-1] if quoted else found[1]
 
 
 def in_sentences(text):
@@ -154,6 +120,24 @@ def test_every_page_is_in_the_sites_menu_and_every_command_has_a_page():
     ]
     assert sorted(pages) == sorted(page.name for page in PAGES[1:])
     assert {f"{name}.md" for name in COMMANDS} <= set(pages)
+
+
+REFERENCE = ("How numbers are taken", "Beside other tools", "Reference")
+"""The parts of the menu that are looked up, not read."""
+
+
+def test_a_page_that_is_read_is_short():
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    pages = [
+        ROOT / "docs" / page
+        for section in menu
+        for name, entries in section.items()
+        if name not in REFERENCE
+        for entry in entries
+        for page in entry.values()
+    ]
+    words = {page.name: len(page.read_text("utf-8").split()) for page in pages}
+    assert {page: count for page, count in words.items() if count > 1500} == {}
 
 
 def test_the_readme_is_short():

@@ -43,7 +43,7 @@ def test_what_is_read_is_what_was_written(tmp_path, expected):
 
 
 def cells_of(result):
-    """Those of a result of run.json, as docs/formats.md has it."""
+    """Those of a result of run.json, as docs/run-json.md has it."""
     for cell in ({**result["common"], **own} for own in result["cells"]):
         for name, table in (("placement", "placements"), ("readings", "readings")):
             cell[name] = [result[table][place] for place in cell.get(name, ())]

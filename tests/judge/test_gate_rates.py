@@ -154,7 +154,7 @@ UNLIKE = {
 }
 """Logarithm of how much more a cell varies than 1 %."""
 MISSED = "1 of 300 × 4"
-"""A single cell among hundreds is only seen by its own few runs: docs/gate.md has the rate."""
+"""A single cell among hundreds is only seen by its own few runs (docs/gate-errors.md)."""
 
 
 @pytest.mark.parametrize("how", UNLIKE if FULL else ("deviations × e^±1", "1 of 60 × 3"))

@@ -55,3 +55,30 @@ def test_heading_of_times(head, seconds):
     text = f"                    RDMA_Write Latency Test\n #bytes #iterations    {head}\n{row}\n"
     read = [one for log in read_text("log", text)[0].logs for one in log.figures]
     assert [one.figure for one in read] == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "figures"),
+    [
+        ("-Pinned", "GB/s", {"host_to_device_memcpy_ce": 12e9, "device_to_host_memcpy_ce": 13e9}),
+        ("-Pinned-WriteCombined", "MB/s", {"host_to_device_memcpy_ce": 12e6}),
+        ("-Paged", "GB/s", {}),
+    ],
+)
+def test_csv_of_bandwidth_test(kind, unit, figures):
+    """bandwidthTest --csv has a line for each way. A copy within the device counts twice there, and
+    has no kind of host memory."""
+    ways = {f"H2D{kind}": 12.0, f"D2H{kind}": 13.0, "D2D": 640.0}
+    lines = [
+        f"bandwidthTest-{way}, Bandwidth = {rate} {unit}, Time = 0.00252 s, "
+        "Size = 33554432 bytes, NumDevsUsed = 1"
+        for way, rate in ways.items()
+    ]
+    (log,) = read_text("log", "\n".join(lines))[0].logs
+    found = {one.benchmark: one.figure for one in log.figures}
+    local = 320e9 if unit == "GB/s" else 320e6
+    assert found.pop("device_local_copy") == pytest.approx(local)
+    assert found.items() >= figures.items()
+    assert len(found) == (2 if figures else 0)
+    assert {one.size for one in log.figures} == {33554432}
+    assert bool(log.failed) is (not figures)

@@ -73,6 +73,7 @@ class RunKeywords(CopyKeywords, WhichKeywords, total=False):
     hardware: StrPath | None
     limits: StrPath | None
     duration: Seconds | None
+    budget: Seconds | None
     max_temperature: float | None
     types: str | None
     reductions: str | None

@@ -49,7 +49,7 @@ NO_VERIFY = option(PRECISION, "Do not compare the copied bytes.")
 OUT = option(OUTPUT, "Keep the run below this folder.", "DIR")
 RUNS_BELOW = option(OUTPUT, "Keep runs below this folder.", "DIR", default=Path("results"))
 LIMITS = option(
-    OUTPUT, "Fail the cells that miss the limits in this file (docs/expect.md).", "FILE"
+    OUTPUT, "Fail the cells that miss the limits in this file (docs/limits.md).", "FILE"
 )
 UTILIZATION = option(OUTPUT, "Also show percentages of the theoretical figures, and CPU use.")
 MATRIX = option(OUTPUT, "Show a matrix for each benchmark, and all that is known of its figures.")

@@ -25,17 +25,17 @@ def look(form: Format) -> int:
 
     with closing(WorkerProcess()) as first:  # it loads while the rest of this process loads
         from linkgauge.engine.controller import Observer
-        from linkgauge.engine.plan import most_seconds
         from linkgauge.engine.profiles import PROFILES
         from linkgauge.engine.request import RunRequest
         from linkgauge.engine.session import opened
         from linkgauge.report.sections.glance import Glance
+        from linkgauge.report.sections.plan import dry_run
 
         settings = PROFILES[PROFILE]
         with opened(RunRequest(settings=settings, profile=PROFILE), first, SECONDS) as session:
             machine, plan = session.machine, session.plan(Observer())
         reached = any(not device.is_cpu for device in machine.all_devices)
-        seconds = most_seconds(plan, settings) or 0.0
+        seconds = dry_run(plan, settings, "plan").most_seconds or 0.0
         form.write(GLANCE, Glance(machine, _figures(plan), seconds, _fitting(devices=reached)))
     return 0
 

@@ -1,4 +1,4 @@
-"""Suggests corrections of names that people type."""
+"""Suggests corrections of names that people type, and lists names as words."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
 
 def _plain(name: str) -> str:
     return name.casefold().replace("-", "_").strip("_")
+
+
+def and_all(names: Iterable[str]) -> str:
+    """Returns the names as words: `one, two and three`. Each name counts once."""
+    *most, last = dict.fromkeys(names)
+    return f"{', '.join(most)} and {last}" if most else last

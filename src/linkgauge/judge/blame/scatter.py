@@ -16,6 +16,7 @@ from linkgauge.judge.vendor import tools
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import Kind
 from linkgauge.model.memory import Memory
+from linkgauge.model.names import and_all
 from linkgauge.model.units import count_of
 
 from .alike import CHANCE, classes, more_scatter
@@ -282,7 +283,4 @@ _MOST_LISTED = 3
 
 
 def _listed(parts: frozenset[str]) -> str:
-    if len(parts) > _MOST_LISTED:
-        return f"{len(parts)} parts"
-    *first, last = sorted(parts)
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{len(parts)} parts" if len(parts) > _MOST_LISTED else and_all(sorted(parts))

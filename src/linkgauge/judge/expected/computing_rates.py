@@ -1,5 +1,5 @@
 """Computes how many operations an accelerator can do at its clock under load. Also computes the
-rate that an AI workload could reach. docs/expect.md has the sources."""
+rate that an AI workload could reach. docs/expect-formulas.md has the sources."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Computes what the hardware should reach: a theoretical and an achievable figure for each cell,
-with the arithmetic. docs/expect.md has each formula with its source.
+with the arithmetic. docs/expect-formulas.md has each formula with its source.
 
 Figures are computed only from what the machine's readers found, and from what this run measured of
 host memory. `theoretical` is null if the path is unknown. `achievable` is null if something on the

@@ -1,5 +1,5 @@
 """Computes the rate of accelerators' own links after the overhead of packets: NVLink by generation
-and engine, NVLink-C2C and xGMI. docs/expect.md has the sources."""
+and engine, NVLink-C2C and xGMI. docs/expect-formulas.md has the sources."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Computes the rate of a network interface between two hosts: the rate of its link less the
-overhead of each packet, limited by its slot. docs/expect.md has the sources."""
+overhead of each packet, limited by its slot. docs/expect-formulas.md has the sources."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Copies and kernels between devices, or within one device, are timed by the device and need nothing
 of the host. A copy to or from locked host memory shares the host's memory with other programs, but
 waits for no CPU. All other work is done or timed by threads of the host. Ten runs on two H100s
-confirm this (tests/judge/test_host_use.py, docs/gate.md)."""
+confirm this (tests/judge/test_host_use.py, docs/gate-errors.md)."""
 
 from __future__ import annotations
 

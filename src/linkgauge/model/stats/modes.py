@@ -21,7 +21,7 @@ _NEEDED = {1: (3.0, 60.0), 2: (2.4, 56.0)}
 number and the second ÷ n, in standard deviations within the groups. Of normal, lognormal (σ to 1),
 drifting or autocorrelated (0.9) sets of 6 or more samples, fewer than one in 100 has such gaps. Two
 groups ten deviations apart, 30 : 70, are detected from 30 samples in 95 of 100 cases
-(docs/methodology.md)."""
+(docs/method-sampling.md)."""
 
 
 class Mode(msgspec.Struct, frozen=True):

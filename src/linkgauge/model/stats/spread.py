@@ -45,7 +45,7 @@ _TRUSTED = 0.6
 estimate, too."""
 _FAR = 2.5
 """A cell counts as unlike its peers if it varies more than expected by this many standard errors.
-These four numbers were chosen by simulation (docs/gate.md, How often it errs)."""
+These four numbers were chosen by simulation (docs/gate-errors.md)."""
 _FAR_BELOW = 6.0
 """The standard errors for a cell that varies less than expected. Few runs agree by chance more
 often than they are far off."""

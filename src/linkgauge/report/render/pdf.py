@@ -22,8 +22,8 @@ MOST_TEXT = 1500
 MOST_ROWS = 120
 """The most rows of one table: paper has no scroll bars, and the page has all rows."""
 MOST_COLUMNS = 72
+_DRAWN = (ChartFigure.__name__, Picture.__name__)
 WIDE = 900
-_DRAWN = ("Figure", "Picture")
 """The pixels of a picture of a machine, at which its letters are large enough on paper."""
 _DATA = "data.json"
 

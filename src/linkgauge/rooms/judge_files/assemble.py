@@ -140,19 +140,15 @@ def results_of(
 ) -> tuple[tuple[Result, ...], int]:
     """Returns the results that these figures give, and the number of figures in their cells."""
     results, judged = list[Result](), 0
-    for some in grouped((_key(one), one) for one in told).values():
+    # A table of a collective has all sizes.
+    tables = grouped(((o.benchmark, None if o.work else o.size, o.ranks), o) for o in told)
+    for some in tables.values():
         table, figures = _table(some, machine, backend), grouped((one.place, one) for one in some)
         cells = [_cell(c, figures[c.place], table) for c in table.cells if c.place in figures]
         if cells:
             results.append(_result(table, cells))
             judged += sum(len(figures[cell.place]) for cell in cells)
     return tuple(results), judged
-
-
-def _key(one: ToldFigure) -> tuple[str, int | None, int]:
-    """Returns a key that is equal for figures of one table. A table of a collective has all
-    sizes."""
-    return one.benchmark, None if one.work is not None else one.size, one.ranks
 
 
 def _result(table: Benchmark, cells: Sequence[CellResult]) -> Result:

@@ -15,9 +15,9 @@ from linkgauge.backends.sim.description import Description, description_of
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import and_all
 
 from .layout import MachineLayout
-from .lines import and_all
 from .products import Product, product_of, split_product
 from .readers import ReadText, read_text
 from .told import Facts, ToldFigure, ToldGpu, merged

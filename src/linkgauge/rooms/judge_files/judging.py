@@ -16,12 +16,12 @@ from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
 from linkgauge.model.documents.result import Run
 from linkgauge.model.documents.tool_run import ToolRun
 from linkgauge.model.errors import InputError
+from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
 from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
-from .lines import and_all
 from .products import split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, ToldFigure, ToldGpu, merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -69,12 +69,6 @@ def words_in(line: str) -> str:
 def words_of(line: str) -> list[str]:
     """Returns the words of a line of a table, without its rules."""
     return words_in(line).split()
-
-
-def and_all(names: Iterable[str]) -> str:
-    """Returns the names as words: `one, two and three`."""
-    *most, last = dict.fromkeys(names)
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d{1,2})?")

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from linkgauge.model.documents.result import Run
 from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.grouped import grouped
+from linkgauge.model.names import and_all
 from linkgauge.model.units import BANDWIDTH, count_of, unit_of
 from linkgauge.report.blocks import Block, Column, Entry, Line, Prose, Table, line, plain
 from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
-
-from .lines import and_all
 
 _MOST_HOSTS = 6
 _FEW = 4

@@ -200,7 +200,7 @@ def _set_environment(program: str) -> None:
     if wanted:
         os.environ.update(wanted)
         said = " ".join(f"{name}={value}" for name, value in wanted.items())
-        _complain(f"{program}: unlike nccl-tests, sets {said} (docs/as.md)")
+        _complain(f"{program}: unlike nccl-tests, sets {said} (docs/as-nccl-tests.md)")
 
 
 def _raise_alarm(run: Run | None) -> None:

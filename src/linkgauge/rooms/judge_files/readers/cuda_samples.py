@@ -86,7 +86,7 @@ _PAGEABLE = (
 _KIND = re.compile(r"\s*(PINNED|PAGEABLE) Memory Transfers")
 _ROW = re.compile(rf"\s*(\d{{1,13}})\s+({DECIMAL})\s*$")
 _CSV = re.compile(
-    r".*?bandwidthTest-(H2D|D2H|D2D)-(Pinned|Paged|Pageable), Bandwidth = "
+    r".*?bandwidthTest-(H2D|D2H|D2D)(?:-(Pinned|Paged|Pageable))?(?:-WriteCombined)?, Bandwidth = "
     rf"({DECIMAL}) (GB|MB)/s,.*Size = (\d{{1,12}}) bytes"
 )
 _WAYS = {"H2D": (None, 0), "D2H": (0, None), "D2D": (0, 0)}
@@ -118,6 +118,7 @@ def _read_bandwidth(lines: Sequence[str]) -> Found | None:
             if match.re is _CSV:
                 scale = 1 if match[4] == "GB" else 1000
                 row = match[1], match[2] == "Pinned", match[3], scale, match[5]
+                failed = (_PAGEABLE,) if match[2] not in (None, "Pinned") else failed
             own, is_pinned, figure, scale, size = row
             if own in _WAYS and (is_pinned or own == "D2D"):
                 rate = float(figure) / scale / (2 if own == "D2D" else 1)

@@ -56,14 +56,16 @@ _ADAPTER = re.compile(r"\[\d+\](\S{1,40}):\d+/(?:IB|RoCE)")
 _WARNS = re.compile(r"NCCL WARN (\S.{10,160})")
 
 
-class _Line(NamedTuple):
+class TableRow(NamedTuple):
+    """A line of a table. `seconds` are out of place and in place."""
+
     size: int
     type: NumberName
     reduction: Reduction | None
     root: int | None
     seconds: tuple[float | None, float | None]
-    wrong: bool
-    speeds: tuple[float, float]
+    wrong: bool = False
+    speeds: tuple[float, float] = (0.0, 0.0)
 
 
 def read(lines: Sequence[str]) -> Found | None:
@@ -135,7 +137,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Itera
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
         for number, row in rows:
             seen.used.add(number)
-            seen.figures += _told(name, row, count)
+            seen.figures += called(name, row, count)
         if any(row.wrong for _, row in rows):
             yield f"{name}: wrong elements"
 
@@ -151,7 +153,7 @@ def _ranks_by_speeds(name: CollectiveName, speeds: Sequence[tuple[float, float]]
     return 0
 
 
-def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -> CollectiveName:
+def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[TableRow]) -> CollectiveName:
     """Returns the program that printed the table: the last program named above, else the first
     program named below. Without any name, the columns decide."""
     for number in [*range(head, before - 1, -1), *range(head, min(head + 400, len(lines)))]:
@@ -165,16 +167,15 @@ def _name(lines: Sequence[str], head: int, before: int, rows: Sequence[_Line]) -
 _TYPES = {"fp8_e4m3": "f8e4m3", "fp8_e5m2": "f8e5m2"}
 
 
-def _row(line: str) -> _Line | None:
+def _row(line: str) -> TableRow | None:
     words = line.split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind = next((one for one in NUMBERS if one == _TYPES.get(words[2], words[2])), None)
+    kind = number_type(words[2])
     if kind is None or len(words[0]) > 16:
         return None
     rest = words[3:]
-    operation = rest.pop(0) if number_of(rest[0]) is None else None
-    reduction = next((one for one in REDUCTIONS if one == operation), None)
+    reduction = reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
     # Each side is time, algbw, busbw and, unless it is left out, errors.
     root = rest.pop(0) if len(rest) in (5, 7, 9) else None
     wide = 4 if len(rest) % 4 == 0 else 3
@@ -186,7 +187,7 @@ def _row(line: str) -> _Line | None:
         return None
     both = (seconds[0], seconds[1] if len(seconds) > 1 else None)
     speeds = number_of(rest[1]) or 0.0, number_of(rest[2]) or 0.0
-    return _Line(int(words[0]), kind, reduction, number, both, wrong, speeds)
+    return TableRow(int(words[0]), kind, reduction, number, both, wrong, speeds)
 
 
 def _seconds(side: Sequence[str]) -> float | None:
@@ -196,12 +197,21 @@ def _seconds(side: Sequence[str]) -> float | None:
     return figures[0] / 1e6
 
 
-def _told(name: CollectiveName, row: _Line, ranks: int) -> Iterator[ToldFigure]:
+def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
+    """Yields the figures of a line of a table: out of place and in place."""
     reduction = row.reduction if reduces(name) else None
-    root = (row.root if row.root is not None and row.root >= 0 else 0) if has_root(name) else None
+    root = max(row.root or 0, 0) if has_root(name) else None
     for in_place, seconds in zip((False, True), row.seconds, strict=True):
-        if seconds and row.size:
-            work = Collective(name, row.type, reduction, root, in_place)
-            if work.is_checked:
-                place = name, row_of(work), format_size(row.size)
-                yield ToldFigure(*place, seconds, row.size, work, ranks)
+        work = Collective(name, row.type, reduction, root, in_place)
+        if seconds and row.size and work.is_checked:
+            place = name, row_of(work), format_size(row.size)
+            yield ToldFigure(*place, seconds, row.size, work, ranks)
+
+
+def number_type(word: str) -> NumberName | None:
+    """Returns the type of numbers that NCCL's tests name so, or None."""
+    return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
+
+
+def reduction_of(word: str | None) -> Reduction | None:
+    return next((one for one in REDUCTIONS if one == word), None)

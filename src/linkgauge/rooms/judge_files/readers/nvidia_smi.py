@@ -117,9 +117,10 @@ def _links(lines: Sequence[str]) -> Found | None:
             down[own] += not up
             rate = float(match[2]) * 1e9 if up else before.link_rate
             seen.gpus[own] = replace(before, links=(before.links or 0) + up, link_rate=rate)
-    some = {n for n, count in down.items() if count and seen.gpus[n].links}
     warnings = {
-        f"GPU {n}: {down[n]} of {down[n] + (seen.gpus[n].links or 0)} links down" for n in some
+        f"GPU {n}: {count} of {count + active} links down"
+        for n, count in down.items()
+        if count and (active := seen.gpus[n].links)
     }
     return seen.facts(warnings=frozenset(warnings))
 

@@ -6,18 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from linkgauge.benchmarks.collectives import row_of
-from linkgauge.model.operations.collective import (
-    COLLECTIVE_NAMES,
-    NUMBERS,
-    REDUCTIONS,
-    Collective,
-    has_root,
-    reduces,
-)
-from linkgauge.model.units import format_size
+from linkgauge.model.operations.collective import COLLECTIVE_NAMES
 
-from ..told import Found, TextScan, ToldFigure
+from ..told import Found, TextScan
+from .nccl_tests import TableRow, called, number_type, reduction_of
 
 _NEXT = r', ?(?:"\w{1,16}":)?'
 _ROW = re.compile(
@@ -35,17 +27,15 @@ def read(lines: Sequence[str]) -> Found | None:
     seen, failed = TextScan(lines), list[str]()
     for _, match in seen.each(_ROW, _HEAD):
         name = _NAMES.get(match[1].lower()) if match.re is _ROW else None
-        kind = next((one for one in NUMBERS if name and one == match[3]), None)
+        kind = number_type(match[3]) if name else None
         if name is None or kind is None:
             continue
         *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
         ranks = places[1] if len(places) > 1 else places[0]
-        reduction = next((one for one in REDUCTIONS if reduces(name) and one == match[4]), None)
-        work = Collective(name, kind, reduction, 0 if has_root(name) else None, match[5] == "1")
-        bytes_shown, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
-        if bytes_shown and seconds and work.is_checked:
-            place = name, row_of(work), format_size(bytes_shown)
-            seen.figures.append(ToldFigure(*place, seconds, bytes_shown, work, ranks))
+        size, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
+        sides = (None, seconds) if match[5] == "1" else (seconds, None)
+        line = TableRow(size, kind, reduction_of(match[4]), 0, sides)
+        seen.figures += called(name, line, ranks)
         if match[7] not in ("0", "N/A"):
             failed.append(f"{name}: wrong elements")
     return seen.log("rccl-tests", failed=tuple(dict.fromkeys(failed))) if seen.figures else None
