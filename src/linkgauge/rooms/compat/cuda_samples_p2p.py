@@ -73,7 +73,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         reached = _bandwidths(*meters, options)
         codes = [meter.exit_code for meter in meters]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
-    with _opened(where, fewer, tells=False) as meters:
+    with _opened(where, fewer, False) as meters:
         _latencies(*meters, options, reached)
         codes += [meter.exit_code for meter in meters]
     print(NOTE)
@@ -81,9 +81,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
 
 
 @contextmanager
-def _opened(
-    where: Where, settings: Settings, *, tells: bool = True
-) -> Iterator[tuple[Meter, Meter]]:
+def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
     """Yields a meter, and a meter without peer access between devices: another one if CUDA's driver
     carries out such copies, else the same one."""
     with ExitStack() as held:
