@@ -148,8 +148,7 @@ def _latencies(
     else:
         staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
     _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
-    directions = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
-    for name, reads in directions:
+    for name, reads in (("Writes", False), ("Reads", True))[: 2 if options.reads else 1]:
         copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
         times = [
             own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
@@ -231,7 +230,8 @@ def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair
 def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterator[str]:
     yield "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
     for device in devices:
-        domain, bus, slot = _address(device)
+        address = (device.pci or "0:0:0.0").partition(".")[0]  # zeros if unknown
+        domain, bus, slot = (int(part, 16) for part in address.split(":"))
         yield (
             f"Device: {device.index}, {device.model}, pciBusID: {bus:x}, "
             f"pciDeviceID: {slot:x}, pciDomainID:{domain:x}"
@@ -250,13 +250,6 @@ def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterat
         yield f"{one.index:6}\t" + "".join(
             f"{int(one == other or (one, other) in reached):6}" for other in devices
         )
-
-
-def _address(device: Device) -> tuple[int, int, int]:
-    """Returns the PCI domain, bus and device number; zeros if unknown."""
-    parts = (device.pci or "0:0:0.0").partition(".")[0].split(":")
-    domain, bus, slot = (int(part, 16) for part in parts)
-    return domain, bus, slot
 
 
 def _matrix(devices: Sequence[Device], corner: str, figures: PairFigures) -> Iterator[str]:

@@ -120,9 +120,8 @@ def _all_reduce(machine: Machine) -> NeededTool:
 def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
     found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
     if models := Counter(one.model for one in found):
-        return NeededTool(
-            "GPU", "ok", "; ".join(f"{count} × {model}" for model, count in models.items())
-        )
+        every = (f"{count} × {model}" for model, count in models.items())
+        return NeededTool("GPU", "ok", "; ".join(every))
     vendors = sorted(_vendors(machine.known))
     if not vendors:
         why = "none on the PCI bus: its benchmarks are skipped"
@@ -152,11 +151,8 @@ def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Ne
         guide = "# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/"
         return NeededTool("GPU", "missing", found, commands=(guide,))
     known = manager.driver if manager else ()
-    commands = (
-        (*known, "modprobe nvidia  # or reboot")
-        if known
-        else (f"# NVIDIA's driver: {_DRIVER_GUIDE}",)
-    )
+    guide = f"# NVIDIA's driver: {_DRIVER_GUIDE}"
+    commands = (*known, "modprobe nvidia  # or reboot") if known else (guide,)
     return NeededTool("GPU", "missing", found, commands=commands, own=(again,))
 
 

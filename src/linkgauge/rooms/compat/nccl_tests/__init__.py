@@ -35,7 +35,7 @@ from linkgauge.report.sections.verdict import alarm
 from linkgauge.report.words.run_notes import note_lines
 
 from .json_copy import JsonCopy, created
-from .options import NOT_IMPLEMENTED, NcclOptions, Unable, float_of, nccl_options, usage
+from .options import NcclOptions, Unable, float_of, nccl_options, usage
 from .rccl_report import write_report
 from .text import (
     Body,
@@ -130,8 +130,7 @@ class _Test:
             if problem is None:
                 return self._show(context, copy)
             copy.error(problem)
-        _complain(problem)
-        return NOT_IMPLEMENTED
+        raise Unable(problem)
 
     def _show(self, context: Context, copy: JsonCopy) -> int:
         ranks = tuple(_ranks(context, self._split))
@@ -209,8 +208,7 @@ def _raise_alarm(run: Run | None) -> None:
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
-        console = make_console(stderr=True)
-        print_blocks(console, alarm(judged, outcome_of(judged)))
+        print_blocks(make_console(stderr=True), alarm(judged, outcome_of(judged)))
 
 
 _NAMES = tuple(row.name for row in COLLECTIVES)

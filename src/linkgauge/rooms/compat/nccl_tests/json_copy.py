@@ -16,10 +16,9 @@ from typing import IO, Any
 import msgspec
 
 from .options import NcclOptions
-from .text import TIME_FORMAT, Body, Each, Line, RankLine
+from .text import MEGA, TIME_FORMAT, Body, Each, Line, RankLine
 
 _FORMAT = 3
-_MEGA = 1e6
 Document = dict[str, Any]
 
 
@@ -111,7 +110,7 @@ class JsonCopy:
 
 def _body(body: Body) -> Document:
     return {
-        "time": _figure(body.seconds * _MEGA),
+        "time": _figure(body.seconds * MEGA),
         "alg_bw": _figure(body.algorithm),
         "bus_bw": _figure(body.bus),
         "nwrong": None if body.wrong is None else float(body.wrong),
@@ -119,20 +118,10 @@ def _body(body: Body) -> Document:
 
 
 def _each(each: Each) -> Document:
-    seconds = {
-        "min_us": each.counted[0],
-        "max_us": each.counted[-1],
-        "avg_us": each.mean,
-        "p50_us": each.counted[len(each.counted) // 2],
-        "p95_us": each.percentile(95),
-        "p99_us": each.percentile(99),
-        "stdev_us": each.deviation,
-    }
     return {
         "skipped_iterations": each.skipped,
-        **{name: _figure(value * _MEGA) for name, value in seconds.items()},
-        "cv_pct": _figure(each.variation),
-        "times_us": [_figure(one * _MEGA) for one in each.seconds],
+        **{name: _figure(value) for name, value in each.figures.items()},
+        "times_us": [_figure(one * MEGA) for one in each.seconds],
     }
 
 

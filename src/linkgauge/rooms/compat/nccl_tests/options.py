@@ -304,23 +304,22 @@ class _Reader:
             self._values["report"] = policy or self._values.pop("output", None)
 
     def _check_single_iterations(self, options: NcclOptions) -> None:
-        def disable(field: str, why: str) -> None:
+        def disable(field: str, why: str) -> int:
             self._said.append(f"{why}. Disabling.")
             self._values[field] = 0
+            return 0
 
+        incompatible = "is incompatible with CUDA graph mode (-G)"
         timing, skipped = options.timing, options.skipped
         if timing not in (0, 1):
-            disable("timing", "per-iteration timing (-I) only supports 0=off or 1=on")
-            timing = 0
+            timing = disable("timing", "per-iteration timing (-I) only supports 0=off or 1=on")
         if timing and options.graphs >= 1:
-            disable("timing", "per-iteration timing (-I) is incompatible with CUDA graph mode (-G)")
-            timing = 0
+            timing = disable("timing", f"per-iteration timing (-I) {incompatible}")
         if options.blocking == 3 and options.graphs >= 1:
-            disable("blocking", "blocking mode (-z 3) is incompatible with CUDA graph mode (-G)")
+            disable("blocking", f"blocking mode (-z 3) {incompatible}")
         if not 0 <= skipped < options.iterations:
             most = options.iterations - 1
-            disable("skipped", f"per-iteration skip (-K) must be between 0 and {most}")
-            skipped = 0
+            skipped = disable("skipped", f"per-iteration skip (-K) must be between 0 and {most}")
         if skipped and not timing:
             disable("skipped", "per-iteration skip (-K) requires per-iteration timing (-I 1)")
 

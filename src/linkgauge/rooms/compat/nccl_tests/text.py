@@ -178,7 +178,7 @@ def _checked(name: str, written: str, number: int | None) -> int:
 
 
 VERSION = "2.19.6"
-_MEGA = 1e6
+MEGA = 1e6
 _BLOCKING = (
     "",
     "wait and barrier after each inner iteration (-m) ",
@@ -215,26 +215,22 @@ class Each(msgspec.Struct, frozen=True):
     skipped: int = 0
 
     @property
-    def counted(self) -> list[float]:
-        return sorted(self.seconds[self.skipped :])
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.counted)
-
-    @property
-    def deviation(self) -> float:
-        return statistics.pstdev(self.counted)
-
-    @property
-    def variation(self) -> float:
-        """Returns the standard deviation in percent of the mean."""
-        return 100 * self.deviation / self.mean if self.mean > 0 else 0.0
-
-    def percentile(self, percent: int) -> float:
-        """Returns a percentile by the method of nearest rank."""
-        counted = self.counted
-        return counted[min(len(counted) - 1, -(-len(counted) * percent // 100) - 1)]
+    def figures(self) -> dict[str, float]:
+        """Returns the statistics by their names in the JSON. Percentiles are those of the nearest
+        rank. `cv_pct` is the standard deviation in percent of the mean."""
+        counted = sorted(self.seconds[self.skipped :])
+        mean, deviation = statistics.fmean(counted), statistics.pstdev(counted)
+        seconds = {
+            "min_us": counted[0],
+            "max_us": counted[-1],
+            "avg_us": mean,
+            "p50_us": counted[len(counted) // 2],
+            "p95_us": counted[-(-len(counted) * 95 // 100) - 1],
+            "p99_us": counted[-(-len(counted) * 99 // 100) - 1],
+            "stdev_us": deviation,
+        }
+        variation = 100 * deviation / mean if mean > 0 else 0.0
+        return {name: one * MEGA for name, one in seconds.items()} | {"cv_pct": variation}
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -277,6 +273,7 @@ _UNITS = ("(B)", "(elements)", "", "", "")
 _SIDE = (("time", "(us)", 7), ("algbw", "(GB/s)", 6), ("busbw", "(GB/s)", 6), ("#wrong", "", 6))
 _EACH = tuple((f"i_{name}", unit, 7) for name, unit in
               (("min", "(us)"), ("max", "(us)"), ("p99", "(us)"), ("cv%", "(%)")))  # fmt: skip
+_SINGLES = ("min_us", "max_us", "p99_us", "cv_pct")
 
 
 def columns(options: NcclOptions) -> Iterator[str]:
@@ -311,19 +308,13 @@ def row(line: Line, bodies: Sequence[Body], now: datetime | None) -> str:
 
 
 def _side(body: Body) -> str:
-    times = number(body.seconds * _MEGA, 7)
+    times = number(body.seconds * MEGA, 7)
     rates = f"{number(body.algorithm, 6)}  {number(body.bus, 6)}"
     wrong = "N/A" if body.wrong is None else f"{float(body.wrong):6g}"
+    figures = body.each.figures if body.each else {}
+    singles = "".join(f"  {number(figures[name], 7)}" for name in _SINGLES if figures)
     # As there, N/A stands a column too far to the left.
-    return f"  {times}  {rates}  {wrong:>5}{_singles(body.each)}"
-
-
-def _singles(each: Each | None) -> str:
-    if each is None:
-        return ""
-    least, most = each.counted[0], each.counted[-1]
-    figures = (*(one * _MEGA for one in (least, most, each.percentile(99))), each.variation)
-    return "".join(f"  {number(figure, 7)}" for figure in figures)
+    return f"  {times}  {rates}  {wrong:>5}{singles}"
 
 
 def number(value: float, width: int) -> str:

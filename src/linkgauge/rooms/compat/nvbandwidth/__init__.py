@@ -87,11 +87,7 @@ def _list(dialect: Dialect) -> None:
     print("Index, Name:\n\tDescription", *(() if brief else ("=======================",)), sep="\n")
     for index, case in enumerate(dialect.cases(several=launched().size > 1)):
         about = "\n\t".join(case.about)
-        print(
-            f"{index}, {case.name}:\n\t\t{about}"
-            if brief
-            else f"{index}, {case.name}:\n\t{about}\n"
-        )
+        print(f"{index}, {case.name}:", f"\t\t{about}" if brief else f"\t{about}\n", sep="\n")
 
 
 @contextmanager
@@ -238,7 +234,11 @@ class _Reporting(Quiet):
         """Prints a result with the tool's own words. Even wrong words are kept, because parsers
         rely on them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
-            shown = misprint.in_headings(shown)
+            matrices = tuple(
+                replace(m, heading=m.heading.replace(misprint.meant, misprint.written))
+                for m in shown.matrices
+            )
+            shown = replace(shown, matrices=matrices)
             self.say(
                 f"{shown.name}: its headings say {misprint.written}, as those of "
                 f"{self._dialect.name} do, but mean {misprint.meant}"
@@ -252,8 +252,7 @@ class _Reporting(Quiet):
             return
         for result in results[-1:]:
             if result.benchmark == case.name and result.cells:
-                cut = replace(result, status="error")
-                shown = self._outcome(cut, case)
+                shown = self._outcome(replace(result, status="error"), case)
                 reasons = (*shown.reasons, f"interrupted after {len(result.cells)} cells")
                 self._show(replace(shown, reasons=reasons))
 

@@ -70,13 +70,6 @@ class Misprint(msgspec.Struct, frozen=True):
     written: str
     meant: str
 
-    def in_headings(self, shown: TestOutcome) -> TestOutcome:
-        matrices = tuple(
-            replace(matrix, heading=matrix.heading.replace(self.meant, self.written))
-            for matrix in shown.matrices
-        )
-        return replace(shown, matrices=matrices)
-
 
 def outcome(
     result: Result,

@@ -301,9 +301,8 @@ class _Tested:
         return list(kept)
 
     def _transfers(self, path: Path, both: bool) -> Iterator[Transfer]:
-        yield _copy(self._memories[path[0]], self._memories[path[1]])
-        if both:
-            yield _copy(self._memories[path[1]], self._memories[path[0]])
+        for source, destination in (path, path[::-1])[: 2 if both else 1]:
+            yield _copy(self._memories[source], self._memories[destination])
 
     def _measured(
         self, paths: Sequence[Path], both: bool, size: int | None = None
