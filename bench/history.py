@@ -114,6 +114,8 @@ def copy_runs(connection: Connection, count: int) -> None:
         own |= dict.fromkeys(("started", "finished"), int(moment.timestamp() * 1e6))
         rows.append({**model, **own})
         copies.append({"run": number + 1, "model": model["id"]})
+    if not rows:
+        return
     connection.execute(insert(runs), rows)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA cache_size = -2000000")  # 2 GB, for the index on runs
