@@ -18,14 +18,11 @@ TOOLS = {
     "setup_vcpu_benchmarks": "vcpu_benchmarks:run_setup",
     "run_vcpu_benchmark": "vcpu_benchmarks:run_benchmark",
     "generate_report": "vcpu_benchmarks:run_report",
-} | dict.fromkeys(
-    (
-        "all_reduce_perf", "all_gather_perf", "reduce_scatter_perf", "broadcast_perf",
-        "reduce_perf", "alltoall_perf", "gather_perf", "scatter_perf", "sendrecv_perf",
-        "hypercube_perf",
-    ),
-    "nccl_tests:run",
-)  # fmt: skip
+} | {
+    f"{collective}_perf": "nccl_tests:run"
+    for collective in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
+                       "alltoall", "gather", "scatter", "sendrecv", "hypercube")
+}  # fmt: skip
 """The function of each tool. It reads the arguments, measures with `linkgauge.cli.tool` if they
 request measurements, prints the tool's output and returns an exit code. It raises only
 LinkgaugeError or UsageError."""

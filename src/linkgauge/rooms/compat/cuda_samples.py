@@ -31,6 +31,11 @@ _SHMOO = (
 )  # fmt: skip
 """Pairs of a size and the step to the next size; each step applies below its size."""
 
+_RANGE = {
+    "start": "a starting size in range", "end": "an end size in range",
+    "increment": "an increment in user",
+}  # fmt: skip
+"""What each option of the range mode gives, and the mode, as the sample asks for it."""
 NOTE = (
     "\nNOTE: The CUDA Samples are not meant for performance measurements. "
     "Results may vary when GPU Boost is enabled."
@@ -136,7 +141,7 @@ def _options(given: Mapping[str, str]) -> SampleOptions:
     mode = given.get("mode", "quick")
     if mode not in ("quick", "range", "shmoo"):
         raise UsageError("Invalid mode - valid modes are quick, range, or shmoo")
-    if mode != "range" and {"start", "end", "increment"} & given.keys():
+    if mode != "range" and _RANGE.keys() & given.keys():
         raise UsageError("Illegal argument - start, end and increment need --mode=range")
     device = given.get("device", "0")
     return SampleOptions(
@@ -166,11 +171,9 @@ def _sizes(mode: str, given: Mapping[str, str]) -> Sequence[int]:
         return (_QUICK,)
     if mode == "shmoo":
         return tuple(_shmoo())
-    for name, what in (("start", "a starting size"), ("end", "an end size")):
+    for name, what in _RANGE.items():
         if name not in given:
-            raise UsageError(f"Must specify {what} in range mode")
-    if "increment" not in given:
-        raise UsageError("Must specify an increment in user mode")
+            raise UsageError(f"Must specify {what} mode")
     start, end = whole("start", given["start"]), whole("end", given["end"])
     if start > end:
         raise UsageError("Illegal argument - start is greater than end")

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import permutations
 
 import msgspec
 
-from linkgauge.cli.tool import Context, Where, show
+from linkgauge.cli.tool import Where, show
 from linkgauge.cli.tool_options import hinting
 from linkgauge.model.hardware.machine import Device
 from linkgauge.model.memory import Memory
@@ -69,56 +69,44 @@ def run(arguments: Sequence[str], where: Where) -> int:
     engine: EngineKind = "sm" if "sm_copy" in given else "ce"
     options = PeerTestOptions("p2p_read" in given, engine, elements * _ELEMENT)
     settings = Settings(sizes=(options.size,), samples=1, loops=_LOOPS, engines=PARITY)
-    with metered(where, settings) as gauge, _without_access(where, gauge.context) as apart:
-        reached = _bandwidths(gauge, apart, options)
-        codes = [gauge.exit_code, apart.code]
+    with _opened(where, settings) as meters:
+        reached = _bandwidths(*meters, options)
+        codes = [meter.exit_code for meter in meters]
     fewer = msgspec.structs.replace(settings, sizes=(_LATENCY_SIZE,), loops=_LATENCY_LOOPS)
-    with (
-        metered(where, fewer, tells=False) as gauge,
-        _without_access(where, gauge.context) as apart,
-    ):
-        _latencies(gauge, apart, options, reached)
-        codes += [gauge.exit_code, apart.code]
+    with _opened(where, fewer, False) as meters:
+        _latencies(*meters, options, reached)
+        codes += [meter.exit_code for meter in meters]
     print(NOTE)
     return next((code for code in codes if code), 0)
 
 
-class WithoutAccess(msgspec.Struct, frozen=True):
-    """Measures copies between devices without peer access. `driver` measures copies by CUDA's
-    driver. If it is None, a copy goes from the source to the host, then to the destination."""
-
-    driver: Meter | None
-
-    @property
-    def code(self) -> int:
-        return 0 if self.driver is None else self.driver.exit_code
-
-    def rates(self, gauge: Meter, cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
-        """Returns the rate in GB/s of each cell's copies, from one device to the other."""
-        if self.driver is not None:
-            return _rates(
-                self.driver, {at: [_copy(*p) for p in pairs] for at, pairs in cells.items()}
-            )
-        legs = {at: [leg for p in pairs for leg in _staged(*p)] for at, pairs in cells.items()}
-        return _rates(gauge, legs, 1 / 2)  # staged bytes move twice, and count once
-
-
 @contextmanager
-def _without_access(where: Where, context: Context) -> Iterator[WithoutAccess]:
-    if context.backend != "cuda" or len(context.devices) < 2:
-        yield WithoutAccess(None)
-        return
-    engines = msgspec.structs.replace(context.settings.engines, peer_access=False)
-    settings = msgspec.structs.replace(context.settings, engines=engines)
-    with metered(where, settings, tells=False) as closed:
-        yield WithoutAccess(closed)
+def _opened(where: Where, settings: Settings, tells: bool = True) -> Iterator[tuple[Meter, Meter]]:
+    """Yields a meter, and a meter without peer access between devices: another one if CUDA's driver
+    carries out such copies, else the same one."""
+    with ExitStack() as held:
+        closed = gauge = held.enter_context(metered(where, settings, tells=tells))
+        if gauge.context.backend == "cuda" and len(gauge.context.devices) > 1:
+            engines = msgspec.structs.replace(PARITY, peer_access=False)
+            without = msgspec.structs.replace(settings, engines=engines)
+            closed = held.enter_context(metered(where, without, tells=False))
+        yield gauge, closed
 
 
-def _bandwidths(
-    gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions
-) -> frozenset[Pair]:
+def _bandwidths(gauge: Meter, closed: Meter, options: PeerTestOptions) -> frozenset[Pair]:
     """Measures and prints the bandwidth matrices. Returns the pairs of devices that have peer
     access."""
+
+    def apart_from(cells: Mapping[Pair, Sequence[Pair]]) -> dict[Pair, float]:
+        """Returns the rate in GB/s of each cell's copies without peer access."""
+        if closed is not gauge:
+            copies = {at: [_copy(*pair) for pair in pairs] for at, pairs in cells.items()}
+            return _rates(closed, copies)
+        legs = {
+            at: [leg for pair in pairs for leg in _staged(*pair)] for at, pairs in cells.items()
+        }
+        return _rates(gauge, legs, 1 / 2)  # staged bytes move twice, and count once
+
     devices = gauge.context.devices
     own = [(one, one) for one in devices]
     apart = list(permutations(devices, 2))
@@ -130,7 +118,7 @@ def _bandwidths(
     show(_introduction(devices, reached))
     # Within a device every byte is read and written.
     local = _rates(gauge, {pair: [_copy(*pair)] for pair in own}, 2)
-    staged = local | apart_from.rates(gauge, {pair: [pair] for pair in apart})
+    staged = local | apart_from({pair: [pair] for pair in apart})
     _show("Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     enabled = "Unidirectional P2P=Enabled Bandwidth (P2P {}) Matrix (GB/s)"
     _show(enabled.format("Writes"), devices, staged | writes)
@@ -138,7 +126,7 @@ def _bandwidths(
         reads = _rates(gauge, {pair: [_copy(*pair, engine, True)] for pair in among})
         _show(enabled.format("Reads"), devices, staged | reads)
     local = _rates(gauge, {pair: [_copy(*pair)] * 2 for pair in own}, 2)
-    staged = local | apart_from.rates(gauge, {(a, b): [(a, b), (b, a)] for a, b in apart})
+    staged = local | apart_from({(a, b): [(a, b), (b, a)] for a, b in apart})
     _show("Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)", devices, staged)
     both = _rates(gauge, {(a, b): [_copy(a, b, engine), _copy(b, a, engine)] for a, b in among})
     _show("Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)", devices, staged | both)
@@ -146,22 +134,21 @@ def _bandwidths(
 
 
 def _latencies(
-    gauge: Meter, apart_from: WithoutAccess, options: PeerTestOptions, reached: frozenset[Pair]
+    gauge: Meter, closed: Meter, options: PeerTestOptions, reached: frozenset[Pair]
 ) -> None:
     """Measures and prints the latency matrices: the times of devices, and the times in which the
     host enqueues."""
     devices = gauge.context.devices
     measures = (_times, _enqueuing_times)
     among = [pair for pair in permutations(devices, 2) if pair in reached]
-    if (driver := apart_from.driver) is not None:
+    if closed is not gauge:
         copies = {pair: _copy(*pair) for pair in permutations(devices, 2)}
         own = {(one, one): _copy(one, one) for one in devices}
-        staged = [measure(gauge, own) | measure(driver, copies) for measure in measures]
+        staged = [measure(gauge, own) | measure(closed, copies) for measure in measures]
     else:
         staged = [_staged_times(partial(measure, gauge), devices) for measure in measures]
     _show("P2P=Disabled Latency Matrix (us)", devices, *staged)
-    directions = [("Writes", False), ("Reads", True)] if options.reads else [("Writes", False)]
-    for name, reads in directions:
+    for name, reads in (("Writes", False), ("Reads", True))[: 2 if options.reads else 1]:
         copies = {pair: _copy(*pair, options.engine, reads) for pair in among}
         times = [
             own | measure(gauge, copies) for own, measure in zip(staged, measures, strict=True)
@@ -243,7 +230,8 @@ def _enqueuing_times(gauge: Meter, copies: Mapping[Pair, Transfer]) -> dict[Pair
 def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterator[str]:
     yield "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
     for device in devices:
-        domain, bus, slot = _address(device)
+        address = (device.pci or "0:0:0.0").partition(".")[0]  # zeros if unknown
+        domain, bus, slot = (int(part, 16) for part in address.split(":"))
         yield (
             f"Device: {device.index}, {device.model}, pciBusID: {bus:x}, "
             f"pciDeviceID: {slot:x}, pciDomainID:{domain:x}"
@@ -262,13 +250,6 @@ def _introduction(devices: Sequence[Device], reached: frozenset[Pair]) -> Iterat
         yield f"{one.index:6}\t" + "".join(
             f"{int(one == other or (one, other) in reached):6}" for other in devices
         )
-
-
-def _address(device: Device) -> tuple[int, int, int]:
-    """Returns the PCI domain, bus and device number; zeros if unknown."""
-    parts = (device.pci or "0:0:0.0").partition(".")[0].split(":")
-    domain, bus, slot = (int(part, 16) for part in parts)
-    return domain, bus, slot
 
 
 def _matrix(devices: Sequence[Device], corner: str, figures: PairFigures) -> Iterator[str]:

@@ -72,7 +72,6 @@ _STREAM_OPTIONS = (
     ToolOption("-DNTIMES N", read=whole, field="times", least=2),
 )
 _KERNELS: tuple[ArrayOperation, ...] = ("stream-copy", "stream-scale", "stream-add", "stream-triad")
-_BYTES = 8
 _ARRAYS = {"copy": "c", "scale": "b", "add": "c", "triad": "a"}
 """The array of stream.c that each kernel writes."""
 _LINE = "-" * 61

@@ -66,20 +66,22 @@ def _help(tool: str, options: Sequence[ToolOption]) -> str:
     return f"Usage: {tool} {written}\n\n{help_lines(options, 16)}"
 
 
-def write_table(stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bool:
-    """Replaces the content of the file by a table. Without rows, leaves the file as it is and
-    returns False. Raises ResultsError if the file cannot be written."""
-    rows = list(rows)
-    if stream is not sys.stdout and not rows:
-        return False
+def write_table(
+    stream: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> Sequence[str]:
+    """Replaces the content of the file by a table, and returns a line that says so. Without rows,
+    leaves the file as it is. Raises ResultsError if the file cannot be written."""
+    rows, in_file = list(rows), stream is not sys.stdout
+    if in_file and not rows:
+        return ()
     with _writing():
-        if stream is not sys.stdout and File(stream.name).is_file():
+        if in_file and File(stream.name).is_file():
             stream.truncate(0)
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
         stream.flush()
-    return True
+    return (f"wrote {stream.name}",) if in_file else ()
 
 
 @contextmanager
@@ -136,9 +138,7 @@ def run_bandwidth_test(arguments: Sequence[str], where: Where) -> int:
         rows = _bandwidth_rows(paths, cells, asked.size)
         written = write_table(table, BANDWIDTH_COLUMNS, rows)
         if asked.out is not None:
-            show(_bandwidth_summary(cells, asked.size, asked.iterations))
-            if written:
-                print(f"wrote {File(asked.out)}", flush=True)
+            show(_bandwidth_summary(cells, asked.size, asked.iterations), written)
     return gauge.exit_code
 
 
@@ -196,9 +196,7 @@ def run_ping_pong(arguments: Sequence[str], where: Where) -> int:
         mark = SIMULATED if where.simulation else ""
         written = write_table(table, LATENCY_COLUMNS, _latency_rows(cell, asked.size, mark))
         said = sys.stderr if asked.out is None else sys.stdout
-        print("\n".join(_latency_summary(path, cell, asked.size, mark)), file=said)
-        if written and asked.out is not None:
-            print(f"wrote {File(asked.out)}", flush=True)
+        print(*_latency_summary(path, cell, asked.size, mark), *written, sep="\n", file=said)
     return gauge.exit_code
 
 

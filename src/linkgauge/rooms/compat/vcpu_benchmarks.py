@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from ctypes.util import find_library
 from importlib.util import find_spec
@@ -78,7 +78,7 @@ def run_setup(arguments: Sequence[str], where: Where) -> int:
         return 0
     machine = survey(RunRequest(settings=Settings(sizes=())))
     manager = package_manager()
-    needs = tuple(needs_of(machine, shutil.which, manager))
+    needs = tuple(needs_of(machine, manager))
     show(lines(needs, manager))
     return 1 if any(need.state == "missing" for need in needs) else 0
 
@@ -91,32 +91,27 @@ def has_nccl() -> bool:
     return find_library("nccl") is not None
 
 
-def needs_of(
-    machine: Machine,
-    which: Callable[[str], str | None],
-    manager: Manager | None,
-    nccl: Callable[[], bool] = has_nccl,
-) -> Iterator[NeededTool]:
+def needs_of(machine: Machine, manager: Manager | None) -> Iterator[NeededTool]:
     """Yields what the benchmarks use, in the order of use."""
     for name, package, file in (
         ("numactl", "numactl", "numa_topology.txt"),
         ("lscpu", "util-linux", "cpu_topology.txt"),
     ):
-        if (place := which(name)) is not None:
+        if (place := shutil.which(name)) is not None:
             yield NeededTool(name, "ok", place)
         else:
             why = f"not installed: linkgauge writes {file} itself"
             yield NeededTool(name, "optional", why, (package,))
     yield NeededTool("host", "ok", "primes, STREAM and latency need nothing else")
     yield _gpu(machine, manager)
-    yield _all_reduce(machine, nccl)
+    yield _all_reduce(machine)
 
 
-def _all_reduce(machine: Machine, nccl: Callable[[], bool]) -> NeededTool:
+def _all_reduce(machine: Machine) -> NeededTool:
     devices = len(machine.devices.get("cuda", ()))
     if devices < 2:
         return NeededTool("AllReduce", "none", f"needs two NVIDIA GPUs, {devices} can be measured")
-    if nccl():
+    if has_nccl():
         return NeededTool("AllReduce", "ok", f"NCCL, {devices} GPUs")
     own = "pip install '.[nccl]'  # in linkgauge's folder"
     return NeededTool("AllReduce", "optional", "no NCCL: skipped", own=(own,))
@@ -125,9 +120,8 @@ def _all_reduce(machine: Machine, nccl: Callable[[], bool]) -> NeededTool:
 def _gpu(machine: Machine, manager: Manager | None) -> NeededTool:
     found = (one for devices in machine.devices.values() for one in devices if not one.is_cpu)
     if models := Counter(one.model for one in found):
-        return NeededTool(
-            "GPU", "ok", "; ".join(f"{count} × {model}" for model, count in models.items())
-        )
+        every = (f"{count} × {model}" for model, count in models.items())
+        return NeededTool("GPU", "ok", "; ".join(every))
     vendors = sorted(_vendors(machine.known))
     if not vendors:
         why = "none on the PCI bus: its benchmarks are skipped"
@@ -157,11 +151,8 @@ def _unusable(found: str, why: str, backend: str, manager: Manager | None) -> Ne
         guide = "# ROCm with its OpenCL runtime: https://rocm.docs.amd.com/"
         return NeededTool("GPU", "missing", found, commands=(guide,))
     known = manager.driver if manager else ()
-    commands = (
-        (*known, "modprobe nvidia  # or reboot")
-        if known
-        else (f"# NVIDIA's driver: {_DRIVER_GUIDE}",)
-    )
+    guide = f"# NVIDIA's driver: {_DRIVER_GUIDE}"
+    commands = (*known, "modprobe nvidia  # or reboot") if known else (guide,)
     return NeededTool("GPU", "missing", found, commands=commands, own=(again,))
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -34,8 +34,8 @@ from linkgauge.report.render.terminal import print_blocks, styled
 from linkgauge.report.sections.verdict import alarm
 from linkgauge.report.words.run_notes import note_lines
 
-from .json_copy import JsonCopy, created, is_json
-from .options import NOT_IMPLEMENTED, NcclOptions, Unable, nccl_options, usage
+from .json_copy import JsonCopy, created
+from .options import NcclOptions, Unable, float_of, nccl_options, usage
 from .rccl_report import write_report
 from .text import (
     Body,
@@ -76,17 +76,15 @@ def run(arguments: Sequence[str], where: Where) -> int:
             return error.exit_code
 
 
-def library_version(context: Context) -> int | None:
-    """Returns the version of the library of collectives as NCCL writes it (22809 for 2.28.9); None
-    if unknown."""
-    if context.backend != "cuda":
-        return None
-    from linkgauge.backends.cuda.nccl.library import open_nccl
+def library_version(context: Context) -> int:
+    """Returns the version of the library of collectives as NCCL writes it (22809 for 2.28.9); 0 if
+    unknown."""
+    with suppress(Unsupported):
+        if context.backend == "cuda":
+            from linkgauge.backends.cuda.nccl.library import open_nccl
 
-    try:
-        return open_nccl().number
-    except Unsupported:
-        return None
+            return open_nccl().number
+    return 0
 
 
 def _complain(line: str) -> None:
@@ -132,8 +130,7 @@ class _Test:
             if problem is None:
                 return self._show(context, copy)
             copy.error(problem)
-        _complain(problem)
-        return NOT_IMPLEMENTED
+        raise Unable(problem)
 
     def _show(self, context: Context, copy: JsonCopy) -> int:
         ranks = tuple(_ranks(context, self._split))
@@ -149,10 +146,10 @@ class _Test:
             self._measure_parts(context, table)
         return self._conclude(table, copy)
 
-    def _copy(self, library: int | None) -> JsonCopy:
+    def _copy(self, library: int) -> JsonCopy:
         asked, file = self._options.output, None
         if asked is not None and not launched().rank:
-            if is_json(asked):
+            if asked.lower().endswith(".json"):
                 file = created(asked, print)
             else:
                 _complain(f"{self._program}: -J {asked}: the file name must end in .json")
@@ -184,13 +181,13 @@ class _Test:
                 return
 
     def _conclude(self, table: _PrintedTable, copy: JsonCopy) -> int:
-        least = _least_bandwidth()
+        enough = _is_enough(table.mean)
         if table.is_complete:
-            show(footer(self._program, table.wrong, table.mean, least))
-            copy.footer(table.wrong, table.mean, least)
+            show(footer(self._program, table.wrong, table.mean, enough))
+            copy.footer(table.wrong, table.mean, enough)
             _raise_alarm(table.run)
-        too_low = least is not None and table.mean < least * 0.9
-        return 1 if table.code in (0, 1) and (table.wrong or too_low) else table.code
+        failed = table.wrong or enough is False
+        return 1 if table.code in (0, 1) and failed else table.code
 
 
 def _set_environment(program: str) -> None:
@@ -211,8 +208,7 @@ def _raise_alarm(run: Run | None) -> None:
     if run is not None and not launched().rank:
         judged = judge(run)
         sys.stdout.flush()
-        console = make_console(stderr=True)
-        print_blocks(console, alarm(judged, outcome_of(judged)))
+        print_blocks(make_console(stderr=True), alarm(judged, outcome_of(judged)))
 
 
 _NAMES = tuple(row.name for row in COLLECTIVES)
@@ -269,15 +265,11 @@ def _address(device: Device) -> tuple[str, str]:
     return f"{place.space}:{place.index}", device.model
 
 
-def _least_bandwidth() -> float | None:
-    """Returns NCCL_TESTS_MIN_BW in GB/s, read like C's atof. None if the variable is not set, or is
-    -1."""
-    written = os.environ.get("NCCL_TESTS_MIN_BW")
-    if written is None:
-        return None
-    found = re.match(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)", written)
-    value = float(found[1]) if found else 0.0
-    return None if value == -1 else value
+def _is_enough(mean: float) -> bool | None:
+    """Whether a bandwidth in GB/s is at least 0.9 of NCCL_TESTS_MIN_BW. None if the variable is not
+    set, or is -1."""
+    least, _ = float_of(os.environ.get("NCCL_TESTS_MIN_BW", "-1"))
+    return None if least == -1 else not mean < (least or 0.0) * 0.9
 
 
 class _PrintedTable(Quiet):
@@ -365,7 +357,7 @@ class _PrintedTable(Quiet):
         seconds = self._seconds(cell)
         wrong = cell.wrong if self._options.checks > 0 else None
         each = None
-        if self._options.each_iteration and cell.iterations:
+        if self._options.timing and cell.iterations:
             taken = tuple(map(max, zip(*(rank.seconds for rank in cell.iterations), strict=True)))
             each = Each(taken, min(self._options.skipped, len(taken) - 1))
         return Body(seconds, *line.rates(seconds), wrong, each)

@@ -16,11 +16,9 @@ from typing import IO, Any
 import msgspec
 
 from .options import NcclOptions
-from .text import TIME_FORMAT, Body, Each, Line, RankLine
+from .text import MEGA, TIME_FORMAT, Body, Each, Line, RankLine
 
 _FORMAT = 3
-_SUFFIX = ".json"
-_MEGA = 1e6
 Document = dict[str, Any]
 
 
@@ -41,22 +39,17 @@ def created(asked: str, tell: Callable[[str], None]) -> IO[str] | None:
             return file
 
 
-def is_json(name: str) -> bool:
-    """Whether the name of a file ends like the name of a JSON file."""
-    return Path(name).name.lower().endswith(_SUFFIX)
-
-
 class JsonCopy:
     """Collects what is printed. If there is a file, writes all of it as JSON at the end."""
 
-    def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int | None) -> None:
+    def __init__(self, file: IO[str] | None, arguments: Sequence[str], library: int) -> None:
         self._file = file
         self._document: Document = {
             "version": _FORMAT,
             "start_time": _now(),
             "args": list(arguments),
             "env": [f"{name}={value}" for name, value in os.environ.items()],
-            "nccl_version": library or 0,
+            "nccl_version": library,
         }
         self._lines: list[Document] = []
         self._errors: list[str] = []
@@ -77,7 +70,7 @@ class JsonCopy:
             "validation": options.checks,
             "graph": options.graphs,
             "blocking_collectives": _truth(options.blocking > 0),
-            "per_iter_timing": _truth(options.each_iteration),
+            "per_iter_timing": _truth(options.timing > 0),
             "per_iter_skip": options.skipped,
             "parallel_init": _truth(options.parallel_init),
             "devices": msgspec.to_builtins(ranks),
@@ -98,9 +91,9 @@ class JsonCopy:
                 shown[f"{side}_per_iter"] = _each(body.each)
         self._lines.append(shown | {"actual_iterations": iterations, "experiment_name": ""})
 
-    def footer(self, wrong: int, mean: float, least: float | None) -> None:
+    def footer(self, wrong: int, mean: float, enough: bool | None) -> None:
         self._document["out_of_bounds"] = {"count": wrong, "okay": _truth(wrong == 0)}
-        okay = "unchecked" if least is None else _truth(mean >= least * 0.9)
+        okay = "unchecked" if enough is None else _truth(enough)
         self._document["average_bus_bandwidth"] = {"bandwidth": _figure(mean), "okay": okay}
 
     def error(self, problem: str) -> None:
@@ -117,7 +110,7 @@ class JsonCopy:
 
 def _body(body: Body) -> Document:
     return {
-        "time": _figure(body.seconds * _MEGA),
+        "time": _figure(body.seconds * MEGA),
         "alg_bw": _figure(body.algorithm),
         "bus_bw": _figure(body.bus),
         "nwrong": None if body.wrong is None else float(body.wrong),
@@ -125,20 +118,10 @@ def _body(body: Body) -> Document:
 
 
 def _each(each: Each) -> Document:
-    seconds = {
-        "min_us": each.counted[0],
-        "max_us": each.counted[-1],
-        "avg_us": each.mean,
-        "p50_us": each.counted[len(each.counted) // 2],
-        "p95_us": each.percentile(95),
-        "p99_us": each.percentile(99),
-        "stdev_us": each.deviation,
-    }
     return {
         "skipped_iterations": each.skipped,
-        **{name: _figure(value * _MEGA) for name, value in seconds.items()},
-        "cv_pct": _figure(each.variation),
-        "times_us": [_figure(one * _MEGA) for one in each.seconds],
+        **{name: _figure(value) for name, value in each.figures.items()},
+        "times_us": [_figure(one * MEGA) for one in each.seconds],
     }
 
 

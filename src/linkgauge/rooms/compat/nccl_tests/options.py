@@ -51,35 +51,35 @@ def int_of(written: str) -> int:
     return (long_of(written) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-_SIZE = re.compile(
+_FLOAT = re.compile(
     r"[ \t-\r]*([+-]?(?:0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
-    r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[iI][nN][fF]|[nN][aA][nN]))[ \t-\r]*(.?)",
-    re.DOTALL,
+    r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[iI][nN][fF]|[nN][aA][nN]))[ \t-\r]*",
 )
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def bytes_of(name: str) -> Callable[[str], int]:
-    """Returns a function that reads a size as nccl-tests does: a decimal number, then K, M or G.
-    The function raises Rejected for other text."""
-    return partial(_bytes_of, name)
-
-
-def _bytes_of(name: str, written: str) -> int:
-    found = _SIZE.match(written)
-    if found is None or found[2].upper() not in _UNITS:
-        raise Rejected(f"invalid size specified for '{name}'")
-    is_hexadecimal = "x" in found[1].lower()
+def float_of(written: str) -> tuple[float | None, str]:
+    """Returns the number that C's strtod reads, or None if there is none, and the text after it."""
+    found = _FLOAT.match(written)
+    if found is None:
+        return None, written
     try:
-        number = float.fromhex(found[1]) if is_hexadecimal else float(found[1])
+        number = (float.fromhex if "x" in found[1].lower() else float)(found[1])
     except OverflowError:
         number = math.inf
-    size = number * _UNITS[found[2].upper()]
-    if size < 0:
+    return number, written[found.end() :]
+
+
+def bytes_of(name: str, written: str) -> int:
+    """Reads a size as nccl-tests does: a decimal number, then K, M or G. Raises Rejected for other
+    text."""
+    number, rest = float_of(written)
+    unit = _UNITS.get(rest[:1].upper())
+    if number is None or unit is None or number < 0:
         raise Rejected(f"invalid size specified for '{name}'")
-    if not size <= _LARGEST:
+    if not number * unit <= _LARGEST:
         raise Unable(f"{name} {written[:40]!r}: larger than any memory")
-    return int(size)
+    return int(number * unit)
 
 
 def _truth(written: str) -> bool:
@@ -102,9 +102,9 @@ _reduction, _number = _one_of(REDUCTIONS), _one_of(NUMBERS)
 OPTIONS = (
     ToolOption("-t,--nthreads <num threads>", "", int_of, "threads", 1),
     ToolOption("-g,--ngpus <gpus per thread>", "", int_of, "gpus", 1),
-    ToolOption("-b,--minbytes <min size in bytes>", "", bytes_of("minbytes"), "least", 1),
-    ToolOption("-e,--maxbytes <max size in bytes>", "", bytes_of("maxbytes"), "most"),
-    ToolOption("-i,--stepbytes <increment size>", "", bytes_of("stepBytes"), "step"),
+    ToolOption("-b,--minbytes <min size in bytes>", "", partial(bytes_of, "minbytes"), "least", 1),
+    ToolOption("-e,--maxbytes <max size in bytes>", "", partial(bytes_of, "maxbytes"), "most"),
+    ToolOption("-i,--stepbytes <increment size>", "", partial(bytes_of, "stepBytes"), "step"),
     ToolOption("-f,--stepfactor <increment factor>", "", long_of, "factor"),
     ToolOption("-n,--iters <iteration count>", "", int_of, "iterations", 1),
     ToolOption("-m,--agg_iters <aggregated iteration count>", "", int_of, "aggregated", 1),
@@ -195,11 +195,6 @@ class NcclOptions(msgspec.Struct, frozen=True, kw_only=True):
     help: bool = False
     printed: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
-
-    @property
-    def each_iteration(self) -> bool:
-        """Whether the times of single iterations are reported."""
-        return self.timing == 1
 
     @property
     def devices(self) -> int:
@@ -309,23 +304,22 @@ class _Reader:
             self._values["report"] = policy or self._values.pop("output", None)
 
     def _check_single_iterations(self, options: NcclOptions) -> None:
-        def disable(field: str, why: str) -> None:
+        def disable(field: str, why: str) -> int:
             self._said.append(f"{why}. Disabling.")
             self._values[field] = 0
+            return 0
 
+        incompatible = "is incompatible with CUDA graph mode (-G)"
         timing, skipped = options.timing, options.skipped
         if timing not in (0, 1):
-            disable("timing", "per-iteration timing (-I) only supports 0=off or 1=on")
-            timing = 0
+            timing = disable("timing", "per-iteration timing (-I) only supports 0=off or 1=on")
         if timing and options.graphs >= 1:
-            disable("timing", "per-iteration timing (-I) is incompatible with CUDA graph mode (-G)")
-            timing = 0
+            timing = disable("timing", f"per-iteration timing (-I) {incompatible}")
         if options.blocking == 3 and options.graphs >= 1:
-            disable("blocking", "blocking mode (-z 3) is incompatible with CUDA graph mode (-G)")
+            disable("blocking", f"blocking mode (-z 3) {incompatible}")
         if not 0 <= skipped < options.iterations:
             most = options.iterations - 1
-            disable("skipped", f"per-iteration skip (-K) must be between 0 and {most}")
-            skipped = 0
+            skipped = disable("skipped", f"per-iteration skip (-K) must be between 0 and {most}")
         if skipped and not timing:
             disable("skipped", "per-iteration skip (-K) requires per-iteration timing (-I 1)")
 

@@ -14,7 +14,7 @@ from linkgauge.machine.processes.launch import launched
 from linkgauge.model.errors import InputError
 
 from .options import NcclOptions
-from .text import Body, Line, RankLine
+from .text import MEGA, Body, Line, RankLine
 
 _NAMES = {"alltoall": "AlltoAll", "sendrecv": "SendRecv", "hypercube": "HyperCube"}
 _KEYS = "size", "type", "redop", "inPlace", "time", "algBw", "busBw", "wrong"
@@ -53,7 +53,7 @@ def _rows(shown: Shown, places: Iterable[int]) -> Iterator[tuple[float | str, ..
         size = work.counts(line.size, line.ranks).receive * work.number.bytes
         for in_place, body in enumerate(bodies):
             wrong = "N/A" if body.wrong is None else str(body.wrong)
-            figures = body.seconds * 1e6, body.algorithm, body.bus, wrong
+            figures = body.seconds * MEGA, body.algorithm, body.bus, wrong
             yield cycles[line], name, *places, size, work.type, line.operation, in_place, *figures
         cycles[line] += 1
 

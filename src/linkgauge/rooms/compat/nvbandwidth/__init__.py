@@ -28,9 +28,9 @@ from linkgauge.report.console import make_console
 from linkgauge.report.render.terminal import styled
 from linkgauge.report.words.run_notes import note_lines
 
-from .cases import BY_NAME, Testcase, find, hint, with_prefixes
+from .cases import BY_NAME, Testcase, find, hint
 from .dialects import DEFAULT_SIZE, GIT_VERSION, VERSIONS, Dialect, NvbandwidthOptions, parse
-from .outcomes import TestMatrix, TestOutcome, frame, outcome, utilisation
+from .outcomes import TestMatrix, TestOutcome, frame, outcome
 from .text import JsonPrinter, TextPrinter, system_of
 
 Printer = TextPrinter | JsonPrinter
@@ -47,15 +47,11 @@ def run(arguments: Sequence[str], where: Where) -> int:
     return speak(VERSIONS[version], rest, where)
 
 
+@printing_once()
 def speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line. If mpirun started several processes, only one prints. Exit codes:
     1 for bad usage or an unknown test, otherwise those of `linkgauge run`. nvbandwidth itself exits
     with 0 after errors."""
-    with printing_once():
-        return _speak(dialect, arguments, where)
-
-
-def _speak(dialect: Dialect, arguments: Sequence[str], where: Where) -> int:
     try:
         options = parse(arguments, dialect.options)
     except UsageError as error:
@@ -91,23 +87,16 @@ def _list(dialect: Dialect) -> None:
     print("Index, Name:\n\tDescription", *(() if brief else ("=======================",)), sep="\n")
     for index, case in enumerate(dialect.cases(several=launched().size > 1)):
         about = "\n\t".join(case.about)
-        print(
-            f"{index}, {case.name}:\n\t\t{about}"
-            if brief
-            else f"{index}, {case.name}:\n\t{about}\n"
-        )
+        print(f"{index}, {case.name}:", f"\t\t{about}" if brief else f"\t{about}\n", sep="\n")
 
 
 @contextmanager
 def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iterator[Context]:
     """Opens the machine. Raises InputError if it has no devices. If the first requested test needs
     several processes, the message says how to run it."""
-    advice = ""
     several = launched().size > 1
-    if not several:
-        option = "-p" if options.testcase_prefixes else "-t"
-        for asked in (options.testcase_prefixes or options.testcase)[:1]:
-            advice = hint(f"{dialect.name} {option}", asked)
+    asked = options.testcase_prefixes or options.testcase
+    advice = _advice(dialect, options, several, asked[0]) if asked else ""
     with ExitStack() as held:
         try:
             context = held.enter_context(opened(where, dialect.settings(options), several=several))
@@ -119,26 +108,25 @@ def _opened(dialect: Dialect, options: NvbandwidthOptions, where: Where) -> Iter
         yield context
 
 
+def _advice(dialect: Dialect, options: NvbandwidthOptions, several: bool, asked: str) -> str:
+    option = "-p" if options.testcase_prefixes else "-t"
+    return "" if several else hint(f"{dialect.name} {option}", asked)
+
+
 def _asked(
     dialect: Dialect, options: NvbandwidthOptions, *, several: bool
 ) -> list[tuple[str, Testcase | str]]:
     """Returns the requested tests by name or index. If there is no test of a name, the reason takes
     its place. Raises UsageError if no test has one of the requested prefixes."""
-    cases = dialect.cases(several=several)
-
-    def advised(problem: str, option: str, asked: str) -> str:
-        return problem if several else problem + hint(f"{dialect.name} {option}", asked)
-
+    cases, advice = dialect.cases(several=several), partial(_advice, dialect, options, several)
     names = options.testcase or tuple(case.name for case in cases)
     if prefixes := options.testcase_prefixes:
-        names = with_prefixes(prefixes, cases)
+        names = tuple(name for name in names if name.startswith(prefixes))
         if not names:
             problem = "Specified list of testcase prefixes did not match any testcases"
-            raise UsageError(advised(problem, "-p", prefixes[0]))
+            raise UsageError(problem + advice(prefixes[0]))
     found = [(name, find(name, cases)) for name in names]
-    return [
-        (name, advised(case, "-t", name) if isinstance(case, str) else case) for name, case in found
-    ]
+    return [(name, case + advice(name) if isinstance(case, str) else case) for name, case in found]
 
 
 def _lay_out(row: Row, fabric: DeviceSet) -> Benchmark:
@@ -246,7 +234,11 @@ class _Reporting(Quiet):
         """Prints a result with the tool's own words. Even wrong words are kept, because parsers
         rely on them."""
         for misprint in self._dialect.misprints.get(shown.name, ()) if shown.matrices else ():
-            shown = misprint.in_headings(shown)
+            matrices = tuple(
+                replace(m, heading=m.heading.replace(misprint.meant, misprint.written))
+                for m in shown.matrices
+            )
+            shown = replace(shown, matrices=matrices)
             self.say(
                 f"{shown.name}: its headings say {misprint.written}, as those of "
                 f"{self._dialect.name} do, but mean {misprint.meant}"
@@ -260,8 +252,7 @@ class _Reporting(Quiet):
             return
         for result in results[-1:]:
             if result.benchmark == case.name and result.cells:
-                cut = replace(result, status="error")
-                shown = self._outcome(cut, case)
+                shown = self._outcome(replace(result, status="error"), case)
                 reasons = (*shown.reasons, f"interrupted after {len(result.cells)} cells")
                 self._show(replace(shown, reasons=reasons))
 
@@ -275,10 +266,13 @@ class _Reporting(Quiet):
         process. None for several processes, because the links between their devices are unknown."""
         if self._expectations is None or not case.row.between_devices or case.row.across_ranks:
             return None
-        shares = utilisation(judge_result(result, self._expectations))
-        if not shares:
+        percent = {
+            cell.place: 100 * share
+            for cell in judge_result(result, self._expectations).cells
+            if cell.expected is not None and (share := cell.share(cell.expected.theoretical))
+        }
+        if not percent:
             return None
         heading = case.heading.replace("bandwidth (GB/s)", "utilization ratio (%)")
-        percent = {at: 100 * share for at, share in shares.items()}
         over = frame(result, case, self._devices)
         return replace(over, name=f"{case.name}_utilization", heading=heading, figures=percent)

@@ -109,25 +109,23 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     ),
     "multinode_device_to_device_all_to_one_write_sm": (
         "memcpy SM All Gpus -> GPU(column) total bandwidth (GB/s)",
-        "Copies from all others to one device, by them; the sum of their rates.", _OF_PROCESSES,
+        "Copies from all others to one device, by them; the sum of their rates.",
     ),
     "multinode_device_to_device_all_from_one_read_sm": (
         "memcpy SM All Gpus <- GPU(column) total bandwidth (GB/s)",
-        "Copies from one device to all others, by them; the sum of their rates.", _OF_PROCESSES,
+        "Copies from one device to all others, by them; the sum of their rates.",
     ),
     "multinode_device_to_device_broadcast_one_to_all_sm": (
         "multicast SM GPU(column) -> All Gpus total bandwidth (GB/s)",
-        "One device stores in the memories of all others at once.", _OF_PROCESSES,
+        "One device stores in the memories of all others at once.",
     ),
     "multinode_device_to_device_broadcast_all_to_all_sm": (
         "multicast SM All -> All Gpus total bandwidth (GB/s)",
         "Each device stores in the memories of all others at once; the sum of their rates.",
-        _OF_PROCESSES,
     ),
     "multinode_bisect_write_ce": (
         "Bisect benchmarking, simultaneous write CE BW",
         "Each device writes to the one half of all further on, all at the same time.",
-        _OF_PROCESSES,
     ),
 }  # fmt: skip
 """The line above the matrix, and the list text, by test."""
@@ -147,33 +145,27 @@ class Testcase(msgspec.Struct, frozen=True):
         return self.row.name
 
     @property
-    def is_of_pairs(self) -> bool:
-        """Whether the rows of the test are devices, like its columns."""
-        return self.row.layout is Layout.PAIRS
-
-    @property
     def row_with_local_copies(self) -> Row:
         """Returns the row of the benchmark. For copies between pairs of devices in one process, the
         row includes copies within a device."""
-        has_local = self.is_of_pairs and self.row.unit is BANDWIDTH and not self.row.across_ranks
-        return replace(self.row, diagonal=has_local)
+        pairs = self.row.layout is Layout.PAIRS and not self.row.across_ranks
+        return replace(self.row, diagonal=pairs and self.row.unit is BANDWIDTH)
 
 
 def _case(row: Row) -> Testcase:
     if row.report is Report.TOTAL:
         row = replace(row, report=Report.SPAN)
+    processes = (_OF_PROCESSES,) * row.across_ranks
     if row.name in _OTHERS:
         heading, *about = _OTHERS[row.name]
-        return Testcase(row, heading, tuple(about))
+        return Testcase(row, heading, (*about, *processes))
     name, _, kind = row.name.rpartition("_")
     ends, *about = _COPIES[name.removeprefix(_PREFIX)]
-    if row.across_ranks:
-        about.append(_OF_PROCESSES)
     row_label, arrow, column_label = ends.split()
     total = "Total " if row.parts else ""
     between = f"{row_label}(row) {arrow} {column_label}(column)"
     heading = f"memcpy {kind.upper()} {between} {total}bandwidth (GB/s)"
-    return Testcase(row, heading, (*about, _BY[kind]))
+    return Testcase(row, heading, (*about, *processes, _BY[kind]))
 
 
 CASES = tuple(map(_case, NVBANDWIDTH))
@@ -201,8 +193,3 @@ def find(asked: str, cases: Sequence[Testcase]) -> Testcase | str:
         return cases[index] if index < len(cases) else f"Testcase index {asked} out of bound!"
     case = BY_NAME.get(asked)
     return case if case is not None and case in cases else f"Testcase {asked} not found!"
-
-
-def with_prefixes(prefixes: Sequence[str], cases: Sequence[Testcase]) -> tuple[str, ...]:
-    """Returns the names among `cases` that begin with one of these prefixes."""
-    return tuple(case.name for case in cases if case.name.startswith(tuple(prefixes)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -185,14 +184,13 @@ class Dialect(msgspec.Struct, frozen=True):
 
     def settings(self, asked: NvbandwidthOptions) -> Settings:
         """Returns the settings for measuring, with one stream and without tuning."""
-        bulk: Literal["plain", "bulk"] = "plain" if asked.use_normal_copy else "bulk"
         return Settings(
             sizes=(asked.buffer_size << 20,),
             samples=asked.test_samples,
             loops=asked.loop_count,
             verify=not asked.skip_verification,
             engines=EngineSettings(
-                kernel=bulk if self.has_bulk else None,
+                kernel=("plain" if asked.use_normal_copy else "bulk") if self.has_bulk else None,
                 blocks=asked.blocks,
                 threads=asked.threads,
                 streams=1,

@@ -70,13 +70,6 @@ class Misprint(msgspec.Struct, frozen=True):
     written: str
     meant: str
 
-    def in_headings(self, shown: TestOutcome) -> TestOutcome:
-        matrices = tuple(
-            replace(matrix, heading=matrix.heading.replace(self.meant, self.written))
-            for matrix in shown.matrices
-        )
-        return replace(shown, matrices=matrices)
-
 
 def outcome(
     result: Result,
@@ -216,13 +209,3 @@ def _place(memory: Memory) -> str:
     if memory.rank is not None:
         return f"Multinode node {memory.rank}"
     return "Host" if memory.is_host else f"Device {memory.index}"
-
-
-def utilisation(result: Result) -> dict[tuple[str, str], float]:
-    """Returns the figure divided by the theoretical figure, by row and column. A cell that lacks
-    one of these figures is left out."""
-    return {
-        cell.place: share
-        for cell in result.cells
-        if cell.expected is not None and (share := cell.share(cell.expected.theoretical))
-    }

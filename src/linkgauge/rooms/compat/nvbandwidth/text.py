@@ -36,10 +36,6 @@ class System(msgspec.Struct, frozen=True):
     driver: str
     devices: tuple[Located, ...]
 
-    @property
-    def has_processes(self) -> bool:
-        return any(device.process is not None for device in self.devices)
-
 
 def system_of(context: Context) -> System:
     driver, _, _ = context.devices[0].driver.partition("CUDA ")
@@ -199,7 +195,7 @@ class TextPrinter:
             f"Driver Version: {system.driver}",
             "",
         )
-        if system.has_processes:
+        if system.devices[0].process is not None:
             _say(*_processes(system), "")
         elif not self._brief:
             _say(*_devices(system), "")

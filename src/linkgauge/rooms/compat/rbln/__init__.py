@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -201,7 +202,7 @@ CASES = (
 
 
 _MOST_ITERATIONS = 1_000_000
-DEFAULT_SIZE = "512M"
+DEFAULT_SIZE = 512 << 20
 
 
 def _whole(written: str) -> int:
@@ -212,6 +213,17 @@ def _whole(written: str) -> int:
         raise ArgumentTypeError(f"{written!r} is not a whole number") from None
 
 
+def _npus(written: str) -> tuple[int, ...]:
+    try:
+        npus = tuple(map(whole, written.split(",")))
+    except ValueError:
+        why = f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2"
+        raise UsageError(why) from None
+    if len(set(npus)) < len(npus):
+        raise UsageError(f"--npu_id_list {written}: NPU listed twice")
+    return npus
+
+
 OPTIONS = (
     ToolOption("-h, --help", "Show this help and exit"),
     ToolOption("-t, --timeout <int>", "Timeout of a test in seconds", _whole, least=1),
@@ -220,10 +232,9 @@ OPTIONS = (
         1, _MOST_ITERATIONS,
     ),
     ToolOption("--warmup", "Warm up before measuring (always done)"),
-    ToolOption(
-        "--test_size <str>", f"Data size, such as 4K, 128M, 1G (default: {DEFAULT_SIZE})", str
-    ),
-    ToolOption("--npu_id_list <list>", "NPU ids with commas, such as 0,1,2", str),
+    ToolOption("--test_size <str>", "Data size, such as 4K, 128M, 1G (default: 512M)",
+               partial(size_of, "--test_size")),
+    ToolOption("--npu_id_list <list>", "NPU ids with commas, such as 0,1,2", _npus, "npus"),
     ToolOption("--only_d2d", "Only NPU to NPU"),
     ToolOption("--test_list", "List the test cases"),
     ToolOption("--tc <int>", "Test case, an index (from 0) of --test_list", _whole, "case"),
@@ -257,8 +268,7 @@ Options:
 class RblnOptions(msgspec.Struct, frozen=True):
     """The options of a command line, after checks."""
 
-    sizes: tuple[int, ...]
-    size_is_given: bool
+    test_size: int | None = None
     case: int = 0
     npus: tuple[int, ...] = ()
     source: int | None = None
@@ -273,6 +283,10 @@ class RblnOptions(msgspec.Struct, frozen=True):
     skip_test_env_info: bool = False
     test_env_info: bool = False
 
+    @property
+    def size(self) -> int:
+        return DEFAULT_SIZE if self.test_size is None else self.test_size
+
 
 @helpful(HELP, "Try 'rblnBandwidthLatencyTest --help' for more information.")
 def run(arguments: Sequence[str], where: Where) -> int:
@@ -282,7 +296,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
         show(("List of tests:", *(case.name for case in CASES)))
         return 0
     settings = Settings(
-        sizes=options.sizes,
+        sizes=(options.size,),
         samples=options.iterations,
         loops=1,
         timeout=options.timeout,
@@ -302,11 +316,11 @@ def _run_in(gauge: Meter, options: RblnOptions) -> int:
     case = CASES[options.case]
     if not options.skip_test_env_info:
         show(text.environment(context.machine, context.devices, links=False))
-    if options.size_is_given:
-        print(f"This test will run with size ({options.sizes[0]:#x})")
+    if options.test_size is not None:
+        print(f"This test will run with size ({options.size:#x})")
     print(text.banner("Run", case.name))
     print(f"\n[Measure Iteration cnt : {options.iterations}]")
-    print(f"[Measure Buffer Size : {options.sizes[0]:#x}]\n")
+    print(f"[Measure Buffer Size : {options.size:#x}]\n")
     show(text.distances(context.machine, context.devices))
     for measure in case.parts:
         lines, figures = measure(gauge, asked)
@@ -337,13 +351,7 @@ def parse(arguments: Sequence[str]) -> RblnOptions:
     each other."""
     given = Parser(OPTIONS).given(arguments)
     _check(given)
-    given |= {
-        "sizes": (size_of("--test_size", given.get("test_size") or DEFAULT_SIZE),),
-        "size_is_given": "test_size" in given,
-        "reads": given.get("reads") == 1,
-    }
-    if "npu_id_list" in given:
-        given["npus"] = _npus(given["npu_id_list"])
+    given["reads"] = given.get("reads") == 1
     if given.get("numa_node") == -1:
         given["numa_node"] = None
     if "pattern" in given:
@@ -360,17 +368,6 @@ def _check(given: Mapping[str, Any]) -> None:
         raise UsageError("--test_env_info and --skip_test_env_info contradict each other")
     if "test_env_info" in given and "case" in given:
         raise UsageError("--test_env_info measures nothing: leave out --tc")
-
-
-def _npus(written: str) -> tuple[int, ...]:
-    try:
-        npus = tuple(map(whole, written.split(",")))
-    except ValueError:
-        why = f"--npu_id_list {written!r}: give numbers with commas, such as 0,1,2"
-        raise UsageError(why) from None
-    if len(set(npus)) < len(npus):
-        raise UsageError(f"--npu_id_list {written}: NPU listed twice")
-    return npus
 
 
 def _repeated(value: int) -> int:

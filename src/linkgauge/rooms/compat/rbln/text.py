@@ -99,8 +99,8 @@ def distances(machine: Machine, devices: Sequence[Device]) -> Iterator[str]:
     tree = machine.pci_tree
     yield "P2P Connectivity Distance"
     for one in devices:
-        hops = [_distance(tree, one, other) for other in devices]
-        yield f"{label(one):<9}" + "".join(f"{NONE if hop is None else hop:>4}" for hop in hops)
+        hops = (shown(_distance(tree, one, other), "") for other in devices)
+        yield f"{label(one):<9}" + "".join(f"{hop:>4}" for hop in hops)
 
 
 def _distance(tree: PciTree, one: Device, other: Device) -> int | None:
@@ -140,24 +140,18 @@ def _bridge_line(line: Sequence[PciFunction]) -> str:
     root, *switches = line
     address = "/".join([root.address, *(f.address.partition(":")[2] for f in switches)])
     last = line[-1]
-    name = last.name or f"Device {_hexadecimal(last.vendor)}:{_hexadecimal(last.device)}"
+    name = last.name or f"Device {shown(last.vendor, '04x')}:{shown(last.device, '04x')}"
     revision = f" (rev {last.revision:02x})" if last.revision is not None else ""
     return f"{address} PCI bridge: {name}{revision}"
 
 
-def _hexadecimal(number: int | None) -> str:
-    return NONE if number is None else f"{number:04x}"
-
-
 def _device_line(device: Device, function: PciFunction | None) -> str:
     f = function or PciFunction(address=device.pci or NONE)
-    revision = NONE if f.revision is None else f"{f.revision:02x}"
-    number = NONE if f.device is None else f"0x{f.device:04x}"
     node = device.near if f.numa_node is None else f.numa_node
-    group = NONE if f.iommu_group is None else f.iommu_group
     return (
-        f"{f.address} NODE {device.index}, {label(device)}, {device.model}(rev-{revision}), "
-        f"pciDevID: {number}, NUMA: {node}, IOMMU: {group}"
+        f"{f.address} NODE {device.index}, {label(device)}, {device.model}"
+        f"(rev-{shown(f.revision, '02x')}), pciDevID: {shown(f.device, '#06x')}, NUMA: {node}, "
+        f"IOMMU: {shown(f.iommu_group, '')}"
     )
 
 

@@ -50,7 +50,16 @@ OPTIONS = (
 )
 """The options. Options with a field request a measurement, which the field names; two of them
 exclude each other."""
+_REFUSED = {"a": "lm", "b": "clv", "A": "clmv", "kK": "cilmv"}
+"""The secondary options that primary ones refuse."""
+
+
+def _dashed(letters: str) -> str:
+    return ", ".join(f"-{letter}" for letter in letters)
+
+
 _LINES = "\n".join(f"\t {option.written}    {option.about}" for option in OPTIONS)
+_APART = "\n".join(f"\t\t {_dashed(own)} with {_dashed(no)}" for own, no in _REFUSED.items())
 HELP = f"""\
 
 Supported arguments:
@@ -58,16 +67,11 @@ Supported arguments:
 {_LINES}
 
 \t Without any: -a, then -A. Not together:
-\t\t -a with -l, -m
-\t\t -b with -c, -l, -v
-\t\t -A with -c, -l, -m, -v
-\t\t -k, -K with -c, -i, -l, -m, -v
+{_APART}
 \t\t -s and -d with two of -l, -m, -v
 """
 _PRIMARY = {option.written[1]: option.field for option in OPTIONS if option.field}
 _WHOLE = ("default", "one way", "bidirectional")
-_REFUSED = {"a": "lm", "A": "clmv", "b": "clv", "k": "cilmv", "K": "cilmv"}
-"""The secondary options that each primary one refuses."""
 _LISTS = "sdbkKm"
 _KB, _MB = 1 << 10, 1 << 20
 SIZES = tuple(_KB << power for power in range(20))
@@ -88,7 +92,6 @@ class RocmOptions(msgspec.Struct, frozen=True):
     together: tuple[int, ...] = ()
     validate: bool = False
     cpu_time: bool = False
-    help: bool = False
     pattern: int | None = None
 
     @property
@@ -115,7 +118,7 @@ def parse(arguments: Sequence[str]) -> RocmOptions:
             raise UsageError(problem or f"no option takes '{value}'")
         given[option.written[1]] = value
     if "h" in given:
-        return RocmOptions("default", help=True)
+        return RocmOptions("help")
     what = _what(given)
     lists = {letter: _numbers(letter, given[letter]) for letter in _LISTS if letter in given}
     pairs = lists.get("k", lists.get("K", ()))
@@ -141,8 +144,7 @@ def _what(given: dict[str, str]) -> str:
     if len(pair) == 1:
         raise UsageError("-s and -d go together: from which devices, to which")
     if len(primary) + bool(pair) > 1:
-        asked = ", ".join(f"-{letter}" for letter in (*primary, *sorted(pair)))
-        raise UsageError(f"{asked} exclude each other")
+        raise UsageError(f"{_dashed(''.join([*primary, *sorted(pair)]))} exclude each other")
     if pair:
         if len({"l", "m", "v"} & given.keys()) > 1:
             raise UsageError("-s and -d take one of -l, -m, -v")
@@ -150,7 +152,7 @@ def _what(given: dict[str, str]) -> str:
     if not given:
         return "default"
     primary = primary or ["a"]  # as for -v alone, which the tool's page has
-    for letter in _REFUSED.get(primary[0], ""):
+    for letter in next((no for own, no in _REFUSED.items() if primary[0] in own), ""):
         if letter in given:
             raise UsageError(f"-{primary[0]} excludes -{letter}")
     return _PRIMARY[primary[0]]
@@ -192,7 +194,7 @@ def run(arguments: Sequence[str], where: Where) -> int:
     """Carries out a command line of the tool: measures, and prints the tool's output."""
     options = parse(arguments)
     command = " ".join((where.name, *arguments))
-    if options.help:
+    if options.what == "help":
         print(HELP)
         return 0
     if options.what == "version":
@@ -299,9 +301,8 @@ class _Tested:
         return list(kept)
 
     def _transfers(self, path: Path, both: bool) -> Iterator[Transfer]:
-        yield _copy(self._memories[path[0]], self._memories[path[1]])
-        if both:
-            yield _copy(self._memories[path[1]], self._memories[path[0]])
+        for source, destination in (path, path[::-1])[: 2 if both else 1]:
+            yield _copy(self._memories[source], self._memories[destination])
 
     def _measured(
         self, paths: Sequence[Path], both: bool, size: int | None = None

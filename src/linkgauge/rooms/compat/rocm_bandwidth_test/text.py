@@ -134,14 +134,12 @@ def access(
 def distances(context: Context) -> Iterator[str]:
     """Yields the distances between nodes that the kernel reports. A device has the distances of its
     nearest node."""
-    known = context.machine.known.host.distances
-    nodes = [node.index for node in context.machine.host.nodes]
-    near = [*nodes, *(device.near for device in context.devices)]
+    near = [node.index for node in context.machine.host.nodes]
+    near += [device.near for device in context.devices]
 
     def distance(one: int, other: int) -> str:
-        row, column = known.get(near[one], ()), near[other]
-        at = nodes.index(column) if column in nodes else len(row)
-        return "0" if one == other else NONE if at >= len(row) else str(row[at])
+        ends = (f"host:{near[end]}" for end in (one, other))
+        return "0" if one == other else shown(context.machine.wiring.distance(*ends), "")
 
     yield from _grid("Inter-Device Numa Distance", len(near), distance, 10)
 
@@ -167,8 +165,8 @@ def _device(
 ) -> Iterator[str]:
     rows = [("Device Index:", str(number)), ("  Device Type:", kind)]
     rows += [(f"  Device {what}:", value) for what, value in known]
-    size = NONE if memory is None else str(memory >> 10)
-    rows.append(("    Allocatable Memory Size (KB):", size))
+    size = None if memory is None else memory >> 10
+    rows.append(("    Allocatable Memory Size (KB):", shown(size, "")))
     for what, value in rows:
         yield f"{_INDENT}{what:<42}{value}"
     yield ""

@@ -47,12 +47,10 @@ def run(arguments: Sequence[str], where: Where) -> int:
         for word in more[1:]:
             print(f"{TOOL}: '{word}' has no effect: variables set presets", file=sys.stderr)
         return _preset(what, size, common, variables, where)
-    if len(more) > 1 and what != "cmdline":
+    alone = what == "cmdline"
+    if len(more) > 1 and not alone:
         raise UsageError(f"'{more[1]}' follows the size: only cmdline takes a test")
-    if what == "cmdline":
-        tests = _tests([" ".join(more[1:])], alone=True)
-    else:
-        tests = _tests(_lines(what), alone=False)
+    tests = _tests([" ".join(more[1:])] if alone else _lines(what), alone=alone)
     if not any(tests_of for _, tests_of in tests):
         raise UsageError("no test: write one, such as: 1 4 (G0->G0->G1)")
     variables.tell_ignored()

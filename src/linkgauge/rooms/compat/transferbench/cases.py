@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import msgspec
 
@@ -49,8 +50,9 @@ _NIC = "NIC executors are not measured"
 _BLANKS = re.compile(r"[()>]|(?<!^)-")
 _SIZE = re.compile(r"([0-9]{1,15})([KMG]?)", re.IGNORECASE)
 _TOKEN = re.compile(r"([A-Z])([0-9]*)", re.IGNORECASE)
-_POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
+POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
 MOST_TRANSFERS = 4096
+_T = TypeVar("_T")
 
 
 class NotMeasured(UsageError):
@@ -96,7 +98,7 @@ def parse_size(written: str) -> int:
     found = _SIZE.fullmatch(written)
     if found is None:
         raise UsageError(f"'{written}' is not a number of bytes, such as 64M")
-    size = int(found[1]) << _POWERS[found[2].upper()]
+    size = int(found[1]) << POWERS[found[2].upper()]
     if size % 4:
         raise UsageError(f"{size} bytes: give a multiple of 4")
     return size
@@ -177,23 +179,23 @@ def _memory(word: str) -> TransferEnd | None:
         raise NotMeasured(f"{word}: {_REFUSED[letter]}")
     if letter == NULL_LETTER:
         return None
-    if found is None or letter not in MEMORY_LETTERS or not found[2]:
-        known = ", ".join(MEMORY_LETTERS)
-        raise UsageError(f"'{word}' is not a memory: a letter ({known}) and its number")
-    return TransferEnd(letter, digits(found[2]) or 0)
+    return _end(word, MEMORY_LETTERS, "a memory")
 
 
 def _executor(word: str) -> TransferEnd:
     if re.fullmatch(r"[IN][0-9]+(\.[0-9]+)?", word, re.IGNORECASE):
         raise NotMeasured(f"{word}: {_NIC}")
-    found = _TOKEN.fullmatch(word)
-    letter = found[1].upper() if found else ""
     if "." in word:
         raise NotMeasured(f"{word}: parts of an executor cannot be chosen")
-    if found is None or letter not in EXECUTORS or not found[2]:
-        known = ", ".join(EXECUTORS)
-        raise UsageError(f"'{word}' is not an executor: a letter ({known}) and its number")
-    return TransferEnd(letter, digits(found[2]) or 0)
+    return _end(word, EXECUTORS, "an executor")
+
+
+def _end(word: str, letters: Iterable[str], what: str) -> TransferEnd:
+    found = _TOKEN.fullmatch(word)
+    if found is None or found[1].upper() not in letters or not found[2]:
+        known = ", ".join(letters)
+        raise UsageError(f"'{word}' is not {what}: a letter ({known}) and its number")
+    return TransferEnd(found[1].upper(), digits(found[2]) or 0)
 
 
 # TransferBench's transfers on this machine: in linkgauge's notation, measured, and summed up by
@@ -262,42 +264,34 @@ class Bench:
         executor = asked.executor
         kind = _KINDS[executor.letter]
         if kind == "cpu":
-            return Engine(host(self._node(executor)), kind, asked.count)
+            return Engine(host(self._of("CPU", self.nodes, executor)), kind, asked.count)
         return Engine(parse_memory(self._device(executor).memory), kind)
 
     def _memory(self, end: TransferEnd) -> Memory:
         if (same := ALIKE.get(end.letter)) is not None:
             self.gauge.report(f"{end.letter} is measured as {same}: they do not differ here")
         if end.letter in HOST_LETTERS:
-            return host(self._node(end), HOST_LETTERS[end.letter])
+            return host(self._of("CPU", self.nodes, end), HOST_LETTERS[end.letter])
         if end.letter == NEAREST:
             return host(self._device(end).near)
         return parse_memory(self._device(end).memory)
 
-    def _node(self, end: TransferEnd) -> int:
-        if end.index >= len(self.nodes):
-            raise UsageError(f"no CPU {end.index}: there are 0 to {len(self.nodes) - 1}")
-        return self.nodes[end.index]
-
     def _device(self, end: TransferEnd) -> Device:
         if not self.devices:
             raise UsageError(f"{end}: there is no GPU")
-        if end.index >= len(self.devices):
-            raise UsageError(f"no GPU {end.index}: there are 0 to {len(self.devices) - 1}")
-        return self.devices[end.index]
+        return self._of("GPU", self.devices, end)
+
+    def _of(self, kind: str, known: Sequence[_T], end: TransferEnd) -> _T:
+        if end.index >= len(known):
+            raise UsageError(f"no {kind} {end.index}: there are 0 to {len(known) - 1}")
+        return known[end.index]
 
 
 def _outcome(test: AskedTest, cell: CellResult, size: int) -> MeasuredTest:
     sizes = [transfer.size or size for transfer in test]
-    whole = sum(sizes)
-    if cell.status != "pass":
-        return MeasuredTest(
-            test, tuple(Repetitions((), own) for own in sizes), Repetitions((), whole)
-        )
-    total = Repetitions.of(cell.samples, whole)
+    passed = cell.status == "pass"
+    total = Repetitions.of(cell.samples if passed else (), sum(sizes))
     if len(test) == 1:
         return MeasuredTest(test, (total,), total)
-    timings = tuple(
-        Repetitions.of(part.samples, own) for own, part in zip(sizes, cell.parts, strict=True)
-    )
-    return MeasuredTest(test, timings, total)
+    parts = [part.samples for part in cell.parts] if passed else [()] * len(test)
+    return MeasuredTest(test, tuple(map(Repetitions.of, parts, sizes)), total)

@@ -11,6 +11,8 @@ import msgspec
 from linkgauge.cli.tool_options import UsageError, whole
 from linkgauge.model.settings import EngineSettings, Settings
 
+from .cases import POWERS
+
 TOOL = "TransferBench"
 VARIABLES = {
     "FILL_PATTERN": "Hexadecimal digits of what sources hold: 1, 2, 4 or 8 bytes",
@@ -32,9 +34,6 @@ _WITHOUT_MEANING = (
     "VALIDATE_DIRECT", "VALIDATE_SOURCE",
     "XCC_PREF_TABLE",
 )  # fmt: skip
-_UNITS = {"K": 10, "M": 20, "G": 30}
-_WORD = 8
-"""The bytes of the word that fills a source's memory again and again."""
 
 
 class Variables:
@@ -57,7 +56,7 @@ class Variables:
         value in the list of variables, by one text for all values or one for each. Raises
         UsageError if the text is no number, or if the number is out of bounds."""
         written = self._environment.get(name, "")
-        power = _UNITS.get(written[-1:].upper(), 0)
+        power = POWERS.get(written[-1:].upper(), 0)
         try:
             value = whole(written[:-1] if power else written) << power if written else default
         except ValueError:
@@ -69,14 +68,14 @@ class Variables:
         return value
 
     def switch(self, name: str, default: bool = False, says: str | Sequence[str] = "") -> bool:
-        value = int(bool(self.number(name, int(default), None)))
+        value = bool(self.number(name, int(default), None))
         self._list(name, value, says)
-        return bool(value)
+        return value
 
     def _list(self, name: str, value: int, says: str | Sequence[str]) -> None:
         if says:
             text = says if isinstance(says, str) else says[value]
-            self.listed[name] = str(value), text.format(value)
+            self.listed[name] = str(int(value)), text.format(value)
 
     def text(self, name: str, default: str) -> str:
         return self._environment.get(name) or default
@@ -161,7 +160,6 @@ def _pattern(written: str) -> int | None:
     last two digits are the first byte in memory."""
     if not written:
         return None
-    if not re.fullmatch(r"([0-9a-fA-F]{2}){1,8}", written) or _WORD % (len(written) // 2):
+    if not re.fullmatch("[0-9a-fA-F]+", written) or len(written) not in (2, 4, 8, 16):
         raise UsageError(f"FILL_PATTERN={written}: give 2, 4, 8 or 16 hexadecimal digits")
-    repeated = bytes.fromhex(written)[::-1] * (_WORD // (len(written) // 2))
-    return int.from_bytes(repeated, "little")
+    return int(written * (16 // len(written)), 16)

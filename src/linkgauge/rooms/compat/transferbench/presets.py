@@ -29,9 +29,8 @@ class PeerToPeer(Preset):
 
     def __init__(self, bench: Bench, common: Common, variables: Variables, size: int) -> None:
         super().__init__(bench, common, variables, size)
-        self._cpus = variables.number("NUM_CPU_DEVICES", len(bench.nodes), says="Using {} CPUs")
-        if self._cpus > len(bench.nodes):
-            raise UsageError(f"NUM_CPU_DEVICES={self._cpus}: there are {len(bench.nodes)} CPUs")
+        self._cpus = self.count("CPU", len(bench.nodes))
+        self._comma = "," if common.csv else ""
         self._reads = self.reading()
         self._dma = variables.switch(
             "USE_GPU_DMA", False, [f"Using GPU-{kind} as GPU executor" for kind in ("GFX", "DMA")]
@@ -84,11 +83,10 @@ class PeerToPeer(Preset):
 
     def _head(self, both: bool) -> str:
         corner = "SRC\\EXE+DST" if self._reads else "SRC+EXE\\DST"
-        comma = "," if self.common.csv else ""
-        line = f"{'SRC' + chr(92) + 'DST' if both else corner:>12}{comma}"
-        line += "".join(f"{'CPU':>7} {n:02d}{comma}" for n in range(self._cpus))
+        line = f"{'SRC' + chr(92) + 'DST' if both else corner:>12}{self._comma}"
+        line += "".join(f"{'CPU':>7} {n:02d}{self._comma}" for n in range(self._cpus))
         line += "   " if self._cpus else ""
-        return line + "".join(f"{'GPU':>7} {n:02d}{comma}" for n in range(self.gpus))
+        return line + "".join(f"{'GPU':>7} {n:02d}{self._comma}" for n in range(self.gpus))
 
     def _is_gpu(self, end: TransferEnd) -> bool:
         return end.letter in DEVICE_LETTERS
@@ -130,19 +128,17 @@ class PeerToPeer(Preset):
             yield self._line(source, "<- " if way else " ->", [t.rate for t in own])
             if self.common.each:
                 rates = [t.rates for t in own]
-                yield self._line(source, "min", [min(each, default=None) for each in rates])
-                yield self._line(source, "max", [max(each, default=None) for each in rates])
-                deviations = [statistics.pstdev(each) if each else None for each in rates]
-                yield self._line(source, " sd", deviations)
+                for name, of in (("min", min), ("max", max), (" sd", statistics.pstdev)):
+                    yield self._line(source, name, [of(each) if each else None for each in rates])
         if both:
             yield self._line(source, "<->", [_sum(timings) for timings in found])
 
     def _line(self, source: TransferEnd, arrow: str, rates: Sequence[float | None]) -> str:
-        comma = "," if self.common.csv else ""
-        line = f"{'GPU' if self._is_gpu(source) else 'CPU':>5} {source.index:02d} {arrow:>3}{comma}"
+        kind = "GPU" if self._is_gpu(source) else "CPU"
+        line = f"{kind:>5} {source.index:02d} {arrow:>3}{self._comma}"
         for number, rate in enumerate(rates):
             gap = "   " if number == self._cpus and number else ""
-            line += f"{gap}{shown(rate, '.2f'):>10}{comma}"
+            line += f"{gap}{shown(rate, '.2f'):>10}{self._comma}"
         return line
 
 
@@ -170,27 +166,20 @@ NAMES = {
     "one2all": "Test all subsets of parallel transfers from one GPU to all others",
     "p2p": "Peer-to-peer device memory bandwidth test",
 }
-_ELSEWHERE = "not measured here"
-_COUNTS = f"{_ELSEWHERE}: it sweeps the number of a kernel's SubExecutors"
-_NIC = f"{_ELSEWHERE}: NIC executors are not there yet"
+_REFUSED = {
+    "": "dryrun pcopy smoketest wallclock",
+    "NIC executors are not there yet": "a2a_n nica2a nicp2p nicrings",
+    "it draws random transfers": "rsweep",
+    "it knows the limits of MI300X only; see linkgauge doctor": "healthcheck",
+    "it sweeps the number of a kernel's SubExecutors": "a2asweep scaling schmoo",
+    "pods are not there yet": "poda2a podp2p",
+    "see linkgauge list device_memory": "hbm",
+    "write the tests to a file, or see linkgauge run": "sweep",
+}
 REFUSED = {
-    "a2a_n": _NIC,
-    "a2asweep": _COUNTS,
-    "dryrun": _ELSEWHERE,
-    "hbm": f"{_ELSEWHERE}: see linkgauge list device_memory",
-    "healthcheck": f"{_ELSEWHERE}: it knows the limits of MI300X only; see linkgauge doctor",
-    "nica2a": _NIC,
-    "nicp2p": _NIC,
-    "nicrings": _NIC,
-    "pcopy": _ELSEWHERE,
-    "poda2a": f"{_ELSEWHERE}: pods are not there yet",
-    "podp2p": f"{_ELSEWHERE}: pods are not there yet",
-    "rsweep": f"{_ELSEWHERE}: it draws random transfers",
-    "scaling": _COUNTS,
-    "schmoo": _COUNTS,
-    "smoketest": _ELSEWHERE,
-    "sweep": f"{_ELSEWHERE}: write the tests to a file, or see linkgauge run",
-    "wallclock": _ELSEWHERE,
+    name: ": ".join(filter(None, ("not measured here", why)))
+    for why, names in _REFUSED.items()
+    for name in names.split()
 }
 _MOST_SUBSETS = 8
 """The most devices for one2all, which measures all subsets: 8 devices have 127 subsets."""
@@ -308,16 +297,12 @@ class OneToAll(Preset):
             chosen = tuple(of[other] for other in subset)
             (outcome,) = self.bench.measure((chosen,), self.size)
             rates = dict(zip(subset, (t.rate for t in outcome.timings), strict=True))
-            cells = (
-                f"  {shown(rates[n], '.3f'):>8}  {separator}"
-                if n in rates
-                else f"            {separator}"
-                for n in others
-            )
+            texts = (shown(rates[n], ".3f") if n in rates else "" for n in others)
+            cells = "".join(f"  {text:>8}  {separator}" for text in texts)
             transfers = "".join(
                 f" ({t.source or 'N'} {t.executor} {t.destination or 'N'})" for t in chosen
             )
-            yield f"{''.join(cells)} {len(subset)} {chosen[0].count}{transfers}"
+            yield f"{cells} {len(subset)} {chosen[0].count}{transfers}"
 
 
 PRESETS: Mapping[str, type[PeerToPeer | AllToAll | OneToAll]] = {

@@ -285,11 +285,16 @@ class Preset:
         self.common = common
         self.variables = variables
         self.size = size
-        self.gpus = variables.number("NUM_GPU_DEVICES", len(bench.devices), says="Using {} GPUs")
-        if self.gpus > len(bench.devices):
-            known = len(bench.devices)
-            raise UsageError(f"NUM_GPU_DEVICES={self.gpus}: there are {known} GPUs")
+        self.gpus = self.count("GPU", len(bench.devices))
         self.separator = "," if common.csv else " "
+
+    def count(self, kind: str, there: int) -> int:
+        """Reads how many devices or nodes take part. Raises UsageError if there are fewer."""
+        name = f"NUM_{kind}_DEVICES"
+        number = self.variables.number(name, there, says=f"Using {{}} {kind}s")
+        if number > there:
+            raise UsageError(f"{name}={number}: there are {there} {kind}s")
+        return number
 
     def reading(self) -> bool:
         """Reads the variable that says whether destinations carry out the copies."""
