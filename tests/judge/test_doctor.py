@@ -260,7 +260,7 @@ def test_every_finding_has_a_row_in_the_documentation():
     for folder, pages, patterns, own in (
         ("judge", "doctor*", (r'(?:[Ff]inding|_unmeasured|_outcome|_bent)\(\s*"([a-z-]+)"',),
          {"fail", "warn", "note", "unknown"}),
-        ("rooms/vm/checks", "vm",
+        ("rooms/vm/checks", "vm*",
          (r'(?:Finding|_refusal)\(\s*"([a-z-]+)"', r'_sized\(case, "([a-z-]+)"'), set()),
     ):  # fmt: skip
         paths = (here / "src/linkgauge" / folder).rglob("*.py")
