@@ -71,8 +71,7 @@ def told_runs(asked: JudgeOptions) -> ToldRun:
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
 
-    from .hosts import run_of_hosts, with_verdicts
-    from .judging import keep, read_given_files
+    from .judging import keep, read_given_files, run_of_hosts, with_verdicts
 
     limits = read_limits(asked.limits) if asked.limits else ()
     display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)

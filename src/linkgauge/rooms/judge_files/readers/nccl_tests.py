@@ -27,7 +27,7 @@ from linkgauge.model.operations.collective import (
 from linkgauge.model.units import format_size
 
 from ..lines import address_of, number_of
-from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu
+from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu, together
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -68,7 +68,7 @@ class TableRow(NamedTuple):
     speeds: tuple[float, float] = (0.0, 0.0)
 
 
-def read(lines: Sequence[str]) -> Found | None:
+def _read_tables(lines: Sequence[str]) -> Found | None:
     seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[re.Match[str]]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
@@ -137,7 +137,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Itera
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
         for number, row in rows:
             seen.used.add(number)
-            seen.figures += called(name, row, count)
+            seen.figures += _called(name, row, count)
         if any(row.wrong for _, row in rows):
             yield f"{name}: wrong elements"
 
@@ -171,11 +171,11 @@ def _row(line: str) -> TableRow | None:
     words = line.split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind = number_type(words[2])
+    kind = _number_type(words[2])
     if kind is None or len(words[0]) > 16:
         return None
     rest = words[3:]
-    reduction = reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
+    reduction = _reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
     # Each side is time, algbw, busbw and, unless it is left out, errors.
     root = rest.pop(0) if len(rest) in (5, 7, 9) else None
     wide = 4 if len(rest) % 4 == 0 else 3
@@ -197,7 +197,7 @@ def _seconds(side: Sequence[str]) -> float | None:
     return figures[0] / 1e6
 
 
-def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
+def _called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
     """Yields the figures of a line of a table: out of place and in place."""
     reduction = row.reduction if reduces(name) else None
     root = max(row.root or 0, 0) if has_root(name) else None
@@ -208,10 +208,47 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
             yield ToldFigure(*place, seconds, row.size, work, ranks)
 
 
-def number_type(word: str) -> NumberName | None:
+def _number_type(word: str) -> NumberName | None:
     """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
 
-def reduction_of(word: str | None) -> Reduction | None:
+def _reduction_of(word: str | None) -> Reduction | None:
     return next((one for one in REDUCTIONS if one == word), None)
+
+
+# The file of rccl-tests.
+
+_NEXT = r', ?(?:"\w{1,16}":)?'
+_REPORT_ROW = re.compile(
+    r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(\w{1,20})"((?:' + _NEXT + r"\d{1,16}){2,5})"
+    + _NEXT + r'"(\w{1,12})"' + _NEXT + r'"(\w{0,12})"' + _NEXT + "([01])"
+    + _NEXT + r"(\d{1,14}\.\d{1,9})" + (_NEXT + r"[\d.]{1,24}") * 2 + _NEXT + r'"(\d{1,18}|N/A)"'
+)  # fmt: skip
+_REPORT_HEAD = re.compile(r"numCycle,collective,|\s*[\[\]]\s*$")
+_IN_PARTS = ("reduce_scatter", "scatter")
+"""Collectives of which a row has the bytes that one rank receives, and a line of the table all."""
+_NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
+
+
+def _read_report(lines: Sequence[str]) -> Found | None:
+    """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
+    of its table."""
+    seen, failed = TextScan(lines), list[str]()
+    for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
+        name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
+        kind = _number_type(match[3]) if name else None
+        if name is None or kind is None:
+            continue
+        *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
+        ranks = places[1] if len(places) > 1 else places[0]
+        size, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
+        sides = (None, seconds) if match[5] == "1" else (seconds, None)
+        line = TableRow(size, kind, _reduction_of(match[4]), 0, sides)
+        seen.figures += _called(name, line, ranks)
+        if match[7] not in ("0", "N/A"):
+            failed.append(f"{name}: wrong elements")
+    return seen.log("rccl-tests", failed=tuple(dict.fromkeys(failed))) if seen.figures else None
+
+
+read = together(_read_tables, _read_report)
