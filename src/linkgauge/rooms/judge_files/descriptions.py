@@ -28,7 +28,7 @@ from linkgauge.model.hardware.wiring import coding
 from linkgauge.model.names import and_all
 
 from .layout import MachineLayout
-from .products import Product, product_of, split_product
+from .products import split_product
 from .readers import ReadText, read_text
 from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode, merged
 
@@ -46,7 +46,6 @@ class Described(NamedTuple):
     assumed: tuple[str, ...]
     clashes: tuple[str, ...]
     facts: Facts
-    products: tuple[Product | None, ...] = ()
     tree: Mapping[str, Any] = {}
     unsure: frozenset[int] = frozenset()
 
@@ -133,8 +132,7 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
             )
     made = MachineLayout(facts, indices, gpus, told, assumed)
     tree = made.description()
-    kinds = tuple(product_of(gpu.model) for gpu in gpus)
-    known = tuple(assumed), clashes, facts, kinds
+    known = tuple(assumed), clashes, facts
     return Described(name, description_of(tree), *known, tree, frozenset(made.unsure))
 
 

@@ -25,7 +25,7 @@ from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
-from .products import split_product
+from .products import product_of, split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, ToldFigure, ToldGpu, merged
 
@@ -61,7 +61,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         raise _nothing(texts)
     described = _described(texts, told, machine)
     space = next((log.space for log in logs if log.space), "cuda")
-    backend = "opencl" if any(one and one.amd for one in described.products) else space
+    products = (product_of(gpu.model) for gpu in described.facts.gpus.values())
+    backend = "opencl" if any(one and one.amd for one in products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max(one.ranks for one in told), len(known.all_devices)

@@ -17,10 +17,8 @@ from .products import Product, product_of
 from .told import Facts, ToldFigure, ToldGpu, ToldNode
 
 ON_SHEET = " (data sheet)"
-"""The end of an assumption that follows from a product's data sheet."""
 GIB = 1 << 30
-_SWITCHED = ("PIX", "PXB")
-"""The words of `nvidia-smi topo -m` for pairs below one PCIe switch."""
+_BELOW_ONE_SWITCH = ("PIX", "PXB")
 _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
@@ -52,7 +50,6 @@ class MachineLayout:
         self._links: list[dict[str, Any]] = []
         self._switches: list[dict[str, Any]] = []
         self.unsure = set[int]()
-        """The accelerators about whose PCIe links too little is known to judge by them."""
 
     def description(self) -> dict[str, Any]:
         named = [gpu.node for gpu in self._gpus if gpu.node is not None]
@@ -185,7 +182,7 @@ class MachineLayout:
         groups = [
             {a, b}
             for (a, b), how in self._joins.items()
-            if how in _SWITCHED and not self._is_staged(a, b)
+            if how in _BELOW_ONE_SWITCH and not self._is_staged(a, b)
         ]
         for address, bridge in self._facts.bridges.items():
             below = {place for place, gpu in enumerate(self._gpus) if address in gpu.above}
