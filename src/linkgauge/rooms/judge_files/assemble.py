@@ -65,16 +65,12 @@ def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> 
     """Returns the accelerators of several equal hosts as ranks of one run, numbered host by host.
     The links between the hosts are unknown."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
-    numbered = [
-        (host, replace(device, memory=f"{device.memory}@{number}"))
-        for number, (host, device) in enumerate(product(hosts, own))
-    ][:ranks]
-    devices = {backend: tuple(device for _, device in numbered)}
-    each = tuple(
-        Rank(number, host, 0, device.memory, device.model)
-        for number, (host, device) in enumerate(numbered)
-    )
-    return replace(machine, devices=devices, inventory=None, ranks=each)
+    devices, each = list[Device](), list[Rank]()
+    for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
+        devices.append(replace(device, memory=f"{device.memory}@{number}"))
+        each.append(Rank(number, host, 0, devices[-1].memory, device.model))
+    among = {backend: tuple(devices)}
+    return replace(machine, devices=among, inventory=None, ranks=tuple(each))
 
 
 def _named(place: str, backend: str) -> str:

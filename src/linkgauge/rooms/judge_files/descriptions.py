@@ -192,11 +192,10 @@ def facts_of(evidence: Evidence) -> Facts:
     host, details = machine.host, machine.known.host
     found = ([one for one in some if not one.is_cpu] for some in machine.devices.values())
     cards = next(filter(None, found), [])  # of the first backend that reaches any
-    places = {one.memory: number for number, one in enumerate(cards)}
     rows = tuple(tuple(row) for _, row in sorted(details.distances.items()))
     return Facts(
         gpus={number: _gpu(evidence, one) for number, one in enumerate(cards)},
-        joins=dict(_joins(machine, places)),
+        joins=dict(_joins(machine, [one.memory for one in cards])),
         bridges={one.address: _bridge(one) for one in machine.known.pci if one.port is not None},
         nodes={one.index: ToldNode(len(one.cpus), one.memory_total) for one in host.nodes},
         distances=rows if len(rows) == len(host.nodes) > 1 else None,
@@ -235,18 +234,17 @@ def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
     return replace(gpu, speed=speed, max_speed=speed, width=width, max_width=hop.width)
 
 
-def _joins(machine: Machine, places: dict[str, int]) -> Iterator[tuple[tuple[int, int], str]]:
+def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
     """Yields how two accelerators are joined, in the words of `nvidia-smi topo -m`. Yields nothing
     if no library reports the accelerators' own links."""
     ends = {
         place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
-        for name, place in places.items()
+        for place, name in enumerate(names)
         if name in machine.accelerators
     }
-    names = {place: name for name, place in places.items()}
     for a, b in combinations(ends, 2):
         direct = ends[a][names[b]]
-        shared = [end for end in ends[a] if end in ends[b] and end not in places]
+        shared = [end for end in ends[a] if end in ends[b] and end not in names]
         through = sum(ends[a][end] for end in shared if not str(end).startswith("host:"))
         if direct or through:
             yield (a, b), f"NV{direct or through}"

@@ -179,34 +179,22 @@ _LARGE = 1 << 20
 _Key = tuple[object, ...]
 
 
-def run_of_hosts(texts: Sequence[ReadText], machine: str | None, label: str) -> list[Run]:
-    """Returns a run for each host in the texts, the worst host first. Raises InputError if nothing
-    can be judged."""
+def judged_hosts(
+    texts: Sequence[ReadText], machine: str | None, label: str, judged: Callable[[Run], Run]
+) -> tuple[list[Run], int]:
+    """Returns the judged run of each host in the texts, the worst host first, and the exit code of
+    the worst. Each of several runs lists the figures and verdicts of all hosts. The exit code of a
+    single run is 0, because the run's own screen decides. Raises InputError if nothing can be
+    judged."""
     by_host = _by_host(texts)
     if len(by_host) < 2:
-        return [run_of_texts(texts, machine, label)]
-    runs = {host: run_of_texts(some, machine, label) for host, some in by_host.items()}
-    compared = [_compared(host, run, runs) for host, run in runs.items()]
-    worst = sorted(compared, key=lambda one: (-one.low, one.share or 1.0))
-    return [_with_peers(runs[one.host], one.host, compared) for one in worst]
-
-
-def _with_peers(run: Run, host: str, peers: Sequence[HostFigures]) -> Run:
-    return replace(run, label=host, tool=run.tool and replace(run.tool, peers=tuple(peers)))
-
-
-def with_verdicts(runs: Sequence[Run], judged: Callable[[Run], Run]) -> tuple[list[Run], int]:
-    """Returns the judged runs of all hosts, and the exit code of the worst. Each run lists the
-    verdicts of all hosts. The exit code of a single run is 0, because the run's own screen
-    decides."""
-    if len(runs) < 2:
-        return [judged(run) for run in runs], 0
-    alone = {run.label: judged(_with_peers(run, run.label, ())) for run in runs}
-    words = {host: _verdict(run) for host, run in alone.items()}
-    peers = runs[0].tool.peers if runs[0].tool else ()
-    known = [replace(one, verdict=words[one.host]) for one in peers]
-    code = int("low" in words.values())
-    return [judged(_with_peers(run, run.label, known)) for run in runs], code
+        return [judged(run_of_texts(texts, machine, label))], 0
+    runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
+    words = {host: _verdict(judged(run)) for host, run in runs.items()}
+    peers = tuple(_compared(host, runs, word) for host, word in words.items())
+    worst = (runs[o.host] for o in sorted(peers, key=lambda one: (-one.low, one.share or 1.0)))
+    found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
+    return [judged(run) for run in found], int("low" in words.values())
 
 
 def _verdict(run: Run) -> str:
@@ -242,10 +230,10 @@ def _hostname(text: ReadText) -> str:
     return named.pop() if len(named) == 1 else ""
 
 
-def _compared(host: str, run: Run, runs: Mapping[str, Run]) -> HostFigures:
+def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
     others = [dict(_figures(other)) for name, other in runs.items() if name != host]
     shares = dict[str, float]()
-    for key, (result, cell, figure) in _figures(run):
+    for key, (result, cell, figure) in _figures(runs[host]):
         theirs = [other[key][2] for other in others if key in other]
         if theirs:
             share = figure / median(theirs)
@@ -254,8 +242,8 @@ def _compared(host: str, run: Run, runs: Mapping[str, Run]) -> HostFigures:
     low = {name: share for name, share in shares.items() if share < _USUAL}
     worst = min(low, key=lambda name: low[name], default="")
     return HostFigures(
-        host=host, medians=dict(_medians(run)), cells=len(shares), low=len(low), worst=worst,
-        share=low.get(worst),
+        host=host, medians=dict(_medians(runs[host])), cells=len(shares), low=len(low),
+        worst=worst, share=low.get(worst), verdict=verdict,
     )  # fmt: skip
 
 
