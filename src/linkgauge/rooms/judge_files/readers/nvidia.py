@@ -211,14 +211,11 @@ _RATE = re.compile(
     rf"(?:\s|\\t){{0,8}}({DECIMAL}) GB/s"
 )
 _IDS = re.compile(r'"([0-9a-f]{4})"')
-_SAID = re.compile(r"dcgm|DCGM|Diagnostic|diagnostic")
 
 
 def _dcgm(lines: Sequence[str]) -> Found | None:
     """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
     and the list of GPUs."""
-    if not any(_SAID.search(line) for line in lines):
-        return None
     seen = TextScan(lines)
     for number, line in enumerate(lines):
         for match in _RATE.finditer(line):

@@ -17,7 +17,7 @@ _SIZE = 128 * MIB
 _VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
 _DEVICE = re.compile(
     r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
-    r"([0-9a-f]{1,4}:[0-9a-f]{1,2}(?:\.[0-9a-f])?))?\s*$"
+    r"([0-9a-f]{1,4}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?)?\s*$"
 )
 _TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
 _OTHER = re.compile(
@@ -37,7 +37,9 @@ def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
         elif match.re is _DEVICE:
             names[int(match[1])] = match[2].strip()
             if match[3]:
-                seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), _address(match[3]))
+                bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
+                pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
+                seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
         elif match.re is _OTHER:
             seen.grid(number + 1)
             seen.used.add(number)
@@ -50,15 +52,6 @@ def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
     cpu = next((name for index, name in names.items() if index not in place), None)
     seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
     return seen.log("rocm-bandwidth-test", version, cpu_model=cpu)
-
-
-def _address(text: str) -> str:
-    """Returns the PCI address for a text such as `0c:0.0`: bus, device and function."""
-    bus, _, rest = text.partition(":")
-    device, _, function = rest.rpartition(".") if "." in rest else (rest, "", "0")
-    return (
-        f"0000:{int(bus, 16) & 255:02x}:{int(device or '0', 16) & 31:02x}.{int(function, 16) & 7}"
-    )
 
 
 def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
