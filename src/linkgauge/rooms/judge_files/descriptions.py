@@ -130,7 +130,10 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
                 f"accelerators {shown} lie at different nodes, as the figures between them show "
                 "(nvidia-smi topo -m would tell)"
             )
-    made = MachineLayout(facts, indices, gpus, told, assumed)
+    place = {index: place for place, index in enumerate(indices)}
+    joins = {(place[a], place[b]): how for (a, b), how in facts.joins.items()}
+    numbered = replace(facts, joins=joins, gpus=dict(enumerate(gpus)))
+    made = MachineLayout(numbered, told, assumed)
     tree = made.description()
     known = tuple(assumed), clashes, facts
     return Described(name, description_of(tree), *known, tree, frozenset(made.unsure))
@@ -139,14 +142,13 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
 # Which accelerators share a node, from the figures of all pairs.
 
 _APART = 0.95
-"""The share of the figures of pairs at one node that pairs at different nodes stay below."""
 
 
 def _nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
     """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
     The first benchmark over pairs must have fast pairs in two or more groups of equal size, and
-    slow pairs between the groups. Copies over the host are instead slower within a group, because
-    they cross the shared links twice."""
+    slow pairs between the groups, below the share `_APART` of the fast ones. Copies over the host
+    are instead slower within a group, because they cross the shared links twice."""
     for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
         pairs = {
             (int(one.row), int(one.column)): one.figure

@@ -30,22 +30,11 @@ _OVER = 1.03
 
 
 class MachineLayout:
-    def __init__(
-        self,
-        facts: Facts,
-        indices: Sequence[int],
-        gpus: Sequence[ToldGpu],
-        told: Sequence[ToldFigure],
-        assumed: list[str],
-    ) -> None:
-        self._told, self._facts, self._gpus, self._assumed = told, facts, gpus, assumed
-        self._products = [product_of(gpu.model) for gpu in gpus]
+    def __init__(self, facts: Facts, told: Sequence[ToldFigure], assumed: list[str]) -> None:
+        self._told, self._facts, self._assumed = told, facts, assumed
+        self._gpus = tuple(facts.gpus.values())
+        self._products = [product_of(gpu.model) for gpu in self._gpus]
         self._product = next(filter(None, self._products), None)
-        self._place = {index: place for place, index in enumerate(indices)}
-        self._joins = {
-            (self._place[a], self._place[b]): how
-            for (a, b), how in facts.joins.items()
-        }  # fmt: skip
         self._kinds: dict[str, Any] = {}
         self._links: list[dict[str, Any]] = []
         self._switches: list[dict[str, Any]] = []
@@ -137,7 +126,7 @@ class MachineLayout:
         speed, width = self._speed(place, gpu), gpu.width
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
-            best = [self._best(one) for one in self._place.values()]
+            best = [self._best(one) for one in range(len(self._gpus))]
             is_older = max(best) < _OLDER * link_rate(speed, width)
             if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
                 self.unsure.add(place)
@@ -181,7 +170,7 @@ class MachineLayout:
         are unknown, the links between the accelerators show the groups."""
         groups = [
             {a, b}
-            for (a, b), how in self._joins.items()
+            for (a, b), how in self._facts.joins.items()
             if how in _BELOW_ONE_SWITCH and not self._is_staged(a, b)
         ]
         for address, bridge in self._facts.bridges.items():
@@ -215,7 +204,7 @@ class MachineLayout:
     def _among(self) -> None:
         counts = {
             pair: min(int(match[1] or 1) or 1, 64)
-            for pair, how in (self._joins or dict(self._usual())).items()
+            for pair, how in (self._facts.joins or dict(self._usual())).items()
             if (match := _LINKS.fullmatch(how))
         }
         if not counts:

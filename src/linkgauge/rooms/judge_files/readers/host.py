@@ -25,8 +25,7 @@ _DISTANCE = re.compile(r"\s*(\d{1,3}):((?:\s+\d{1,3})+)\s*$")
 _TITLE = re.compile(r"available: |node distances:|node +0\b")
 _LSCPU_MORE = re.compile(
     r"(?:CPU|Core|Vendor|Byte|On-line|Address|Stepping|Frequency|BogoMIPS|Flags|Virtualization"
-    r"|L[1-4]"
-    r"|Vulnerability|Caches|NUMA:|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
+    r"|L[1-4]|Vulnerability|Caches|BIOS|Hypervisor|Thread|Socket|Model|Architecture|NUMA|  +[A-Z])"
 )
 
 

@@ -1,5 +1,5 @@
-"""Reads nccl-tests and rccl-tests: the list of ranks, the table of sizes, and the lines that
-NCCL_DEBUG adds.
+"""Reads the output of NCCL, RCCL and their tests: the list of ranks, the table of sizes, the lines
+that NCCL_DEBUG adds, and the topology.
 
 A row of the table is size, count, type, then the reduction and the root if the program and its
 version have them, then time, algbw, busbw and errors, out of place and in place. The table's head
@@ -8,8 +8,10 @@ may be missing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.operations.collective import (
@@ -26,8 +28,10 @@ from linkgauge.model.operations.collective import (
 )
 from linkgauge.model.units import format_size
 
-from ..lines import address_of, number_of
-from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu, together
+from ..lines import DECIMAL, address_of, index_of, number_of, xml_in
+from ..products import model_of
+from ..told import Bridge, Facts, Found, TextScan, ToldFigure, ToldGpu, ToldNode, together
+from .host import count_of_mask
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -227,13 +231,13 @@ _REPORT_ROW = re.compile(
 )  # fmt: skip
 _REPORT_HEAD = re.compile(r"numCycle,collective,|\s*[\[\]]\s*$")
 _IN_PARTS = ("reduce_scatter", "scatter")
-"""Collectives of which a row has the bytes that one rank receives, and a line of the table all."""
 _NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
 
 
 def _read_report(lines: Sequence[str]) -> Found | None:
     """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
-    of its table."""
+    of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
+    all."""
     seen, failed = TextScan(lines), list[str]()
     for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
         name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
@@ -251,4 +255,92 @@ def _read_report(lines: Sequence[str]) -> Found | None:
     return seen.log("rccl-tests", failed=tuple(dict.fromkeys(failed))) if seen.figures else None
 
 
-read = together(_read_tables, _read_report)
+# The topology XML of NCCL.
+
+_SPEED = re.compile(rf"({DECIMAL}) GT/s")
+_LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "100": 50}
+"""The rate of an NVLink one way in GB/s, by the number of the architecture."""
+_SWITCH = "0x068000"
+_DEEPEST = 32
+
+
+def _topology(lines: Sequence[str]) -> Found | None:
+    """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links."""
+    found = xml_in(lines, "system")
+    if found is None or found[0].get("version") is None:
+        return None
+    root, used = found
+    cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
+    gpus, links = dict[int, ToldGpu](), dict[int, list[tuple[str, int]]]()
+    bridges = dict[str, Bridge]()
+    for node, cpu in cpus:
+        for pci, above in _below(cpu, ()):
+            bridges |= {address: Bridge(is_switch=True) for address in above}
+            for gpu in pci.findall("gpu"):
+                if (index := index_of(gpu.get("dev", ""))) is not None:
+                    gpus[index] = _gpu(gpu, pci, node, above)
+                    links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
+    facts = Facts(
+        gpus, _joins(gpus, links), bridges,
+        {n: ToldNode(count_of_mask(cpu.get("affinity", ""))) for n, cpu in cpus if n is not None},
+        architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
+    )  # fmt: skip
+    return Found(facts=facts, lines=used)
+
+
+def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
+    """Yields the PCI functions below a CPU or a bridge, with the bridges above, the nearest
+    first."""
+    for pci in one.findall("pci") if len(above) <= _DEEPEST else ():
+        yield pci, above
+        yield from _below(pci, ((pci.get("busid") or "").lower(), *above))
+
+
+def _joins(
+    gpus: Mapping[int, ToldGpu], links: Mapping[int, Sequence[tuple[str, int]]]
+) -> dict[tuple[int, int], str]:
+    at = {gpu.pci: index for index, gpu in gpus.items()}
+    counts = {index: sum(count for _, count in some) for index, some in links.items()}
+    through = [index for index, some in links.items() if any(to not in at for to, _ in some)]
+    joins = {
+        (index, at[to]): f"NV{count}"
+        for index, some in links.items()
+        for to, count in some
+        if at.get(to, -1) > index
+    }
+    joins |= {(a, b): f"NV{min(counts[a], counts[b])}" for a, b in combinations(through, 2)}
+    pairs = combinations(sorted(gpus), 2)
+    return joins or {(a, b): _way(gpus[a], gpus[b]) for a, b in pairs}
+
+
+def _way(one: ToldGpu, other: ToldGpu) -> str:
+    if set(one.above) & set(other.above):
+        return "PIX"
+    return "NODE" if one.node == other.node else "SYS"
+
+
+def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:
+    speed, width = _link(pci)
+    rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
+    return ToldGpu(
+        model=model_of(pci.get("device") or ""),
+        pci=address_of(pci.get("busid", "")),
+        node=node, max_speed=speed, width=width, above=above,
+        link_rate=rate * 1e9 if rate else None,
+    )  # fmt: skip
+
+
+def _link(pci: Element) -> tuple[float | None, int | None]:
+    speed = _SPEED.match(pci.get("link_speed", ""))
+    width = index_of(pci.get("link_width", ""))
+    return (float(speed[1]) if speed else None, width or None)
+
+
+def _target(link: Element) -> tuple[str, int]:
+    count = index_of(link.get("count", "1"))
+    is_switch = link.get("tclass") == _SWITCH
+    target = "switch" if is_switch else (link.get("target") or "").lower()
+    return target, 1 if count is None else min(count, 64)
+
+
+read = together(_read_tables, _read_report, _topology)
