@@ -127,10 +127,9 @@ class Application(click.Group):
     40 ms."""
 
     def loaded(self) -> dict[str, click.Command]:
-        """Loads and returns all commands."""
-        for name in all_commands():
-            self.get_command(click.Context(self), name)
-        return dict(self.commands)
+        """Loads and returns all commands, in the order of the overview."""
+        found = {name: self.get_command(click.Context(self), name) for name in all_commands()}
+        return {name: one for name, one in found.items() if one is not None}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
