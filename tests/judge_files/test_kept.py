@@ -12,8 +12,7 @@ from linkgauge.backends.sim.hardware import build
 from linkgauge.cli.devices import survey
 from linkgauge.engine.kept.runs import read_run
 from linkgauge.judge.findings import Evidence, evidence_of
-from linkgauge.rooms.judge_files.descriptions import describe
-from linkgauge.rooms.judge_files.kept import facts_of, given
+from linkgauge.rooms.judge_files.descriptions import describe, facts_of, given
 
 RUN = Path(__file__).parents[1] / "data/runs-2xH100/06.json.gz"
 
@@ -76,9 +75,9 @@ def test_a_simulated_run_is_simulated_again_as_it_was(tmp_path):
     assert given(str(tmp_path)) == load("full-8")
 
 
-def test_what_is_neither_this_machine_nor_a_run_is_left_to_others(tmp_path, monkeypatch):
+def test_what_is_no_machine_run_text_or_product_is_left_to_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert given("8 x H100") is None
+    assert given("8 x nothing") is None
     assert given("nothing") is None
     assert given(str(tmp_path)) is None
 

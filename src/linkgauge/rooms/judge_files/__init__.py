@@ -7,8 +7,5 @@ ROOM = Room(
     commands={"judge": f"{__name__}.command:judge_files"},
     checks=tuple(f"{__name__}.checks:check_{name}" for name in ("hosts", "settings", "peers")),
     sections=(f"{__name__}.section:SECTION",),
-    machines={
-        "texts": f"{__name__}.descriptions:given",
-        "kept": f"{__name__}.kept:given",
-    },
+    machines={"texts": f"{__name__}.descriptions:given"},
 )

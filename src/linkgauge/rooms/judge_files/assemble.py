@@ -4,7 +4,6 @@ machine, which are judged and shown like measured ones."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 
@@ -31,7 +30,7 @@ from linkgauge.model.units import COLLECTIVE, Better, unit_of
 
 from .descriptions import Described
 from .products import product_of
-from .told import Facts, ToldFigure
+from .told import ToldFigure
 
 
 def machine_of(described: Described, backend: str) -> Machine:
@@ -39,46 +38,39 @@ def machine_of(described: Described, backend: str) -> Machine:
     simulation. Its accelerators have names of `backend`."""
     made = SimBackend(described.description)
     host, seen, told = made.host(), made.look(), described.facts
-    nodes = tuple(
-        Node(node.index, node.cpus, own.memory if own else None)
-        for node in host.nodes
-        for own in (told.nodes.get(node.index),)
-    )
+    memories = {index: node.memory for index, node in told.nodes.items()}
+    nodes = tuple(Node(one.index, one.cpus, memories.get(one.index)) for one in host.nodes)
     named = (told.hostname or "", "", "", told.architecture or "", told.cpu_model)
-    bare = Host(*named, host.cpus, nodes, None, None, host.memlock_limit, None)
     details = HostDetails(
         distances=seen.host.distances if told.distances else {},
         node_cpus=seen.host.node_cpus if told.nodes else {},
         hypervisor=told.hypervisor,
         sockets=told.sockets,
     )
-    functions = _told_functions(seen.pci, told, described.unsure)
-    accelerators = tuple(
-        _bare_accelerator(one, backend, number in described.unsure)
-        for number, one in enumerate(seen.accelerators)
-    )
-    inventory = replace(seen, host=details, pci=functions, accelerators=accelerators, unknown=())
+    unsure = {seen.accelerators[place].pci for place in described.unsure}
+    functions = tuple(_told_functions(seen.pci, unsure))
+    cards = tuple(_bare_accelerator(one, backend, unsure) for one in seen.accelerators)
+    inventory = replace(seen, host=details, pci=functions, accelerators=cards, unknown=())
     devices = tuple(
         replace(one, memory=_named(one.memory, backend), driver="", uuid=None)
         for one in made.devices()
     )
-    return Machine(bare, {backend: devices}, linkgauge=linkgauge.__version__, inventory=inventory)
+    return Machine(
+        Host(*named, host.cpus, nodes, None, None, host.memlock_limit, None),
+        {backend: devices}, linkgauge=linkgauge.__version__, inventory=inventory,
+    )  # fmt: skip
 
 
 def across(machine: Machine, backend: str, hosts: Sequence[str], ranks: int) -> Machine:
     """Returns the accelerators of several equal hosts as ranks of one run, numbered host by host.
     The links between the hosts are unknown."""
     own = machine.devices[backend][: max(ranks // len(hosts), 1)]
-    numbered = [
-        (host, replace(device, memory=f"{device.memory}@{number}"))
-        for number, (host, device) in enumerate(product(hosts, own))
-    ][:ranks]
-    devices = {backend: tuple(device for _, device in numbered)}
-    each = tuple(
-        Rank(number, host, 0, device.memory, device.model)
-        for number, (host, device) in enumerate(numbered)
-    )
-    return replace(machine, devices=devices, inventory=None, ranks=each)
+    devices, each = list[Device](), list[Rank]()
+    for number, (host, device) in enumerate(list(product(hosts, own))[:ranks]):
+        devices.append(replace(device, memory=f"{device.memory}@{number}"))
+        each.append(Rank(number, host, 0, devices[-1].memory, device.model))
+    among = {backend: tuple(devices)}
+    return replace(machine, devices=among, inventory=None, ranks=tuple(each))
 
 
 def _named(place: str, backend: str) -> str:
@@ -87,51 +79,38 @@ def _named(place: str, backend: str) -> str:
     return re.sub(r"^sim:", f"{backend}:", place)
 
 
-_UNKNOWN = PciLink()
 _PORTS = {"root port": "root port", "upstream port": "PCIe switch"}
 
 
 def _told_functions(
-    found: Sequence[PciFunction], told: Facts, unsure: Collection[int]
-) -> tuple[PciFunction, ...]:
-    """Returns the PCI functions of the accelerators and of the bridges above, with the facts from
-    texts. A bridge without a known address has a made-up name such as `root port 2`."""
-    accelerators = [one.address for one in found if is_accelerator(one)]
-    unknown = {accelerators[place] for place in unsure if place < len(accelerators)}
-    known = {gpu.pci for gpu in told.gpus.values()}
-    counts = Counter[str]()
-    names: dict[str | None, str] = {}
+    found: Sequence[PciFunction], unsure: Collection[str | None]
+) -> Iterator[PciFunction]:
+    """Yields the PCI functions of the accelerators and of the bridges above, with the facts from
+    texts. A bridge has a made-up name such as `root port 2`."""
+    bridges = (one for one in found if not is_accelerator(one))
+    kinds = grouped((_PORTS.get(one.port or "", "port"), one.address) for one in bridges)
+    names = {at: f"{kind} {n}" for kind, some in kinds.items() for n, at in enumerate(some)}
     for one in found:
-        if one.address in known or is_accelerator(one):
-            continue
-        kind = _PORTS.get(one.port or "", "port")
-        names[one.address] = f"{kind} {counts[kind]}"
-        counts[kind] += 1
-    return tuple(
-        replace(
-            one, address=names.get(one.address, one.address),
-            parent=names.get(one.parent, one.parent), max_payload=None, max_read_request=None,
-            errors=None, iommu_group=None, unknown=(),
-            link=_UNKNOWN if one.address in unknown else one.link,
-        )
-        for one in found
-    )  # fmt: skip
+        yield PciFunction(
+            address=names.get(one.address, one.address), parent=names.get(one.parent or ""),
+            vendor=one.vendor, class_code=one.class_code, numa_node=one.numa_node, port=one.port,
+            link=PciLink() if one.address in unsure else one.link, acs=one.acs,
+        )  # fmt: skip
 
 
-def _bare_accelerator(one: Accelerator, backend: str, is_unsure: bool) -> Accelerator:
+def _bare_accelerator(
+    one: Accelerator, backend: str, unsure: Collection[str | None]
+) -> Accelerator:
     """Returns the accelerator with only the facts from texts and products. If its copy engines are
     known to be slower than its memory, the memory rate is None. Copies are then compared with their
     peers."""
-    links = (
-        replace(link, errors=None, remote=link.remote and _named(link.remote, backend))
-        for link in one.links
-    )
     sheet = product_of(one.model)
-    rate = None if sheet is not None and sheet.copies else one.memory_rate
-    return replace(
-        one, memory=_named(one.memory, backend), memory_rate=rate, library=None,
-        driver=None, utilization=None, temperature=None, uuid=None, pcie_replays=None,
-        links=tuple(links), unknown=(), link=_UNKNOWN if is_unsure else one.link,
+    return Accelerator(
+        memory=_named(one.memory, backend), model=one.model, pci=one.pci,
+        link=PciLink() if one.pci in unsure else one.link,
+        links=tuple(replace(o, errors=None, remote=o.remote and _named(o.remote, backend))
+                    for o in one.links),
+        memory_rate=None if sheet is not None and sheet.copies else one.memory_rate,
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from linkgauge.model.documents.tool_run import ToolRun
 from .products import shipped
 
 _SLOWER = 0.9
-"""The ratio of copies with peer access to copies without, below which the latter are better."""
 _FORWARDED = (
     "the CPU forwards peer traffic slowly, or ACS or an IOMMU sends it there; the driver also "
     "needs Resizable BAR for peers over PCIe"
@@ -75,19 +74,20 @@ def check_settings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_peers(evidence: Evidence) -> Iterator[Finding]:
-    """Finds copies with peer access that are slower than copies over the host's memory."""
+    """Finds copies with peer access that reach less than the share `_SLOWER` of copies over the
+    host's memory."""
     if evidence.tool is None:
         return
     for ways in ("memcpy", "bidirectional_memcpy"):
-        staged, peers = list[float](), dict[str, float]()
-        for result in evidence.results:
-            for cell in (
-                result.cells if result.benchmark.startswith(f"device_to_device_{ways}") else ()
-            ):
-                if result.benchmark.endswith("_staged"):
-                    staged.append(cell.headline or 0.0)
-                elif cell.headline:
-                    peers[spoken(result, cell)] = cell.headline
+        cells = [
+            (result.benchmark.endswith("_staged"), spoken(result, cell), cell.headline)
+            for result in evidence.results
+            if result.benchmark.startswith(f"device_to_device_{ways}")
+            for cell in result.cells
+            if cell.headline
+        ]
+        staged = [figure for is_staged, _, figure in cells if is_staged]
+        peers = {name: figure for is_staged, name, figure in cells if not is_staged}
         if peers and staged and median(peers.values()) < _SLOWER * median(staged):
             found = (
                 f"copies with peer access reach {median(peers.values()) / 1e9:.3g} GB/s, less than "

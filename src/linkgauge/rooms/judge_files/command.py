@@ -71,12 +71,11 @@ def told_runs(asked: JudgeOptions) -> ToldRun:
     from linkgauge.judge.limits import read_limits
     from linkgauge.report.keeping import Display
 
-    from .hosts import run_of_hosts, with_verdicts
-    from .judging import keep, read_given_files
+    from .judging import judged_hosts, keep, read_given_files
 
     limits = read_limits(asked.limits) if asked.limits else ()
     display = Display(asked.form, limits=limits, matrix=asked.matrix, whole=asked.whole)
     texts = read_given_files(asked.files)
-    runs, code = with_verdicts(run_of_hosts(texts, asked.machine, asked.label), display.judged)
+    runs, code = judged_hosts(texts, asked.machine, asked.label, display.judged)
     kept = [keep(run, asked.out) for run in runs] if asked.out else [None]
     return ToldRun(runs[0], kept[0], display, code)

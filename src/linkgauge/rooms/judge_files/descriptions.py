@@ -1,9 +1,11 @@
-"""Describes a machine from texts. Products supply facts that no text gives; reports list these
-assumptions."""
+"""Describes a machine from texts, this machine, or that of a kept run. Products supply the facts
+that could not be read; reports list these assumptions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -12,15 +14,23 @@ import yaml
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import Description, description_of
+from linkgauge.engine.kept.runs import one_run, read_run
+from linkgauge.engine.request import RunRequest
+from linkgauge.engine.session import survey
+from linkgauge.judge.doctor.pcie_chains import hops
+from linkgauge.judge.findings import Evidence, evidence_of
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped
+from linkgauge.model.hardware.inventory import Accelerator, PciFunction
+from linkgauge.model.hardware.machine import Device, Machine
+from linkgauge.model.hardware.wiring import coding
 from linkgauge.model.names import and_all
 
 from .layout import MachineLayout
-from .products import Product, product_of, split_product
+from .products import split_product
 from .readers import ReadText, read_text
-from .told import Facts, ToldFigure, ToldGpu, merged
+from .told import Bridge, Facts, ToldFigure, ToldGpu, ToldNode, merged
 
 MOST_BYTES = 64 << 20
 """The largest log in bytes that is read whole; a larger one may be cut."""
@@ -36,7 +46,6 @@ class Described(NamedTuple):
     assumed: tuple[str, ...]
     clashes: tuple[str, ...]
     facts: Facts
-    products: tuple[Product | None, ...] = ()
     tree: Mapping[str, Any] = {}
     unsure: frozenset[int] = frozenset()
 
@@ -51,24 +60,27 @@ class Described(NamedTuple):
 
 def given(text: str) -> tuple[str, str] | None:
     """Returns the name and the YAML of a machine in the value of `--machine`: files
-    (`topo.txt,lspci.txt`), or a number and a product (`8 x H100 SXM`). Returns None for any other
-    value, such as a single file without facts on accelerators. Raises InputError if several files
-    have none."""
-    paths = [Path(one) for one in text.split(",")]
+    (`topo.txt,lspci.txt`), a number and a product (`8 x H100 SXM`), `mine` for this machine, or a
+    kept run by its path or label. Returns None for any other value, such as a single file without
+    facts on accelerators. Raises InputError if several files have none."""
+    paths, name, facts = [Path(one) for one in text.split(",")], text, list[Facts]()
     if all(path.is_file() for path in paths):
-        read = [one for path in paths for one in read_file(path)]
-        facts = [one for each in read for one in each.facts]
+        name, facts = paths[0].stem, [o for p in paths for each in read_file(p) for o in each.facts]
         if not any(one.gpus or one.joins for one in facts):
-            if len(paths) == 1:
-                return None
-            names = and_all(path.name for path in paths)
-            raise InputError(f"--machine: {names} tell of no accelerator: {FORMS}")
-        found = describe(paths[0].stem, facts)
-        return found.name, found.text
-    if (counted := split_product(text)) is None:
-        return None
-    found = describe(text, [of_product(*counted)])
-    return found.name, found.text
+            facts = []
+            if len(paths) > 1:
+                names = and_all(path.name for path in paths)
+                raise InputError(f"--machine: {names} tell of no accelerator: {FORMS}")
+    elif counted := split_product(text):
+        facts = [of_product(*counted)]
+    elif text == "mine":
+        facts = [facts_of(Evidence(survey(RunRequest())))]
+    if not facts and (path := _kept(text)) is not None:
+        run = read_run(path)
+        if run.settings.simulation is not None:
+            return run.settings.simulation.machine, run.settings.simulation.description
+        name, facts = run.machine.host.hostname or text, [facts_of(evidence_of(run))]
+    return (name, describe(name, facts).text) if facts else None
 
 
 FORMS = (
@@ -118,24 +130,25 @@ def describe(name: str, found: Sequence[Facts], told: Sequence[ToldFigure] = ())
                 f"accelerators {shown} lie at different nodes, as the figures between them show "
                 "(nvidia-smi topo -m would tell)"
             )
-    made = MachineLayout(facts, indices, gpus, told, assumed)
+    place = {index: place for place, index in enumerate(indices)}
+    joins = {(place[a], place[b]): how for (a, b), how in facts.joins.items()}
+    numbered = replace(facts, joins=joins, gpus=dict(enumerate(gpus)))
+    made = MachineLayout(numbered, told, assumed)
     tree = made.description()
-    kinds = tuple(product_of(gpu.model) for gpu in gpus)
-    known = tuple(assumed), clashes, facts, kinds
+    known = tuple(assumed), clashes, facts
     return Described(name, description_of(tree), *known, tree, frozenset(made.unsure))
 
 
 # Which accelerators share a node, from the figures of all pairs.
 
 _APART = 0.95
-"""The share of the figures of pairs at one node that pairs at different nodes stay below."""
 
 
 def _nodes_by(told: Sequence[ToldFigure], indices: Sequence[int]) -> Mapping[int, int]:
     """Returns the NUMA node of each accelerator, or nothing if the figures do not show the nodes.
     The first benchmark over pairs must have fast pairs in two or more groups of equal size, and
-    slow pairs between the groups. Copies over the host are instead slower within a group, because
-    they cross the shared links twice."""
+    slow pairs between the groups, below the share `_APART` of the fast ones. Copies over the host
+    are instead slower within a group, because they cross the shared links twice."""
     for name in dict.fromkeys(one.benchmark for one in told if "device_to_device" in one.benchmark):
         pairs = {
             (int(one.row), int(one.column)): one.figure
@@ -160,3 +173,88 @@ def _groups(pairs: Mapping[tuple[int, int], float], indices: Sequence[int]) -> M
     if max(between) >= least or min(between) < _APART**2 * median(between):
         return {}
     return {i: node for node, group in enumerate(sorted(groups, key=min)) for i in group}
+
+
+# This machine, or that of a kept run.
+
+
+def _kept(text: str) -> Path | None:
+    """Returns the path of the run that a text names by its folder, its file or its label."""
+    path = Path(text)
+    is_run = path.is_dir() or path.suffix == ".json" if path.exists() else len(path.parts) == 1
+    try:
+        return one_run(path) if is_run else None
+    except InputError:
+        return None
+
+
+def facts_of(evidence: Evidence) -> Facts:
+    """Returns the facts about a machine that a description needs."""
+    machine = evidence.machine
+    host, details = machine.host, machine.known.host
+    found = ([one for one in some if not one.is_cpu] for some in machine.devices.values())
+    cards = next(filter(None, found), [])  # of the first backend that reaches any
+    rows = tuple(tuple(row) for _, row in sorted(details.distances.items()))
+    return Facts(
+        gpus={number: _gpu(evidence, one) for number, one in enumerate(cards)},
+        joins=dict(_joins(machine, [one.memory for one in cards])),
+        bridges={one.address: _bridge(one) for one in machine.known.pci if one.port is not None},
+        nodes={one.index: ToldNode(len(one.cpus), one.memory_total) for one in host.nodes},
+        distances=rows if len(rows) == len(host.nodes) > 1 else None,
+        cpu_model=host.cpu_model,
+        sockets=details.sockets,
+        architecture=host.architecture or None,
+        hypervisor=details.hypervisor,
+        hostname=host.hostname or None,
+    )
+
+
+def _gpu(evidence: Evidence, device: Device) -> ToldGpu:
+    machine = evidence.machine
+    known = machine.accelerators.get(device.memory, Accelerator(memory="", model=""))
+    function = machine.functions.get(device.pci or "", PciFunction(address=""))
+    slot = machine.pci_tree.slot(device.pci or "")
+    hop = next((one for one in hops(evidence) if one.function.address == slot), None)
+    up = (link for link in known.links if link.active)
+    active = [link for link in up if not (link.remote or "").startswith("host:")]
+    rate = active[0].rate if active else None
+    node = device.near if function.numa_node is None else function.numa_node
+    gpu = ToldGpu(
+        device.model,
+        device.pci,
+        node,
+        links=len(active) or None,
+        link_rate=rate and rate * coding(rate),
+        memory=device.memory_bytes,
+        above=tuple(one.address for one in machine.pci_tree.above(slot)),
+    )
+    if hop is None:
+        return gpu
+    # A link that is slow without load may only be idle, and counts as well.
+    speed = hop.loaded_speed or hop.link.speed if hop.is_slow else hop.speed
+    width = hop.loaded_width or hop.link.width
+    return replace(gpu, speed=speed, max_speed=speed, width=width, max_width=hop.width)
+
+
+def _joins(machine: Machine, names: Sequence[str]) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yields how two accelerators are joined, in the words of `nvidia-smi topo -m`. Yields nothing
+    if no library reports the accelerators' own links."""
+    ends = {
+        place: Counter(link.remote for link in machine.accelerators[name].links if link.active)
+        for place, name in enumerate(names)
+        if name in machine.accelerators
+    }
+    for a, b in combinations(ends, 2):
+        direct = ends[a][names[b]]
+        shared = [end for end in ends[a] if end in ends[b] and end not in names]
+        through = sum(ends[a][end] for end in shared if not str(end).startswith("host:"))
+        if direct or through:
+            yield (a, b), f"NV{direct or through}"
+        else:
+            addresses = (machine.addresses.get(names[place], "") for place in (a, b))
+            yield (a, b), machine.pci_tree.topo_class(*addresses) or "SYS"
+
+
+def _bridge(port: PciFunction) -> Bridge:
+    redirects = any("redirect" in one.lower() for one in port.acs or ())
+    return Bridge(redirects, port.port in ("upstream port", "downstream port"))

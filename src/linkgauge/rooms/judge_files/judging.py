@@ -1,20 +1,23 @@
-"""Turns texts into a run: reads them, describes the machine, and assigns each figure to its
-cell."""
+"""Turns texts into runs, one for each host: reads them, describes the machine, assigns each figure
+to its cell, and compares each host with the others."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
+from statistics import median
 
 from msgspec.structs import replace
 
 from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.cli.requests import command_line
 from linkgauge.engine.kept.folder import accelerator_of, create_run_folder
-from linkgauge.model.documents.result import Run
-from linkgauge.model.documents.tool_run import ToolRun
+from linkgauge.judge.outcome import outcome_of
+from linkgauge.model.cell_id import spoken
+from linkgauge.model.documents.result import CellResult, Result, Run
+from linkgauge.model.documents.tool_run import HostFigures, ToolRun
 from linkgauge.model.errors import InputError
 from linkgauge.model.names import and_all
 from linkgauge.model.settings import Settings
@@ -22,7 +25,7 @@ from linkgauge.report.files import write_run
 
 from .assemble import across, machine_of, results_of
 from .descriptions import FORMS, MOST_BYTES, Described, describe, of_product, read_file
-from .products import split_product
+from .products import product_of, split_product
 from .readers import ReadText, read_text
 from .told import Facts, Log, ToldFigure, ToldGpu, merged
 
@@ -58,7 +61,8 @@ def run_of_texts(texts: Sequence[ReadText], machine: str | None, label: str) -> 
         raise _nothing(texts)
     described = _described(texts, told, machine)
     space = next((log.space for log in logs if log.space), "cuda")
-    backend = "opencl" if any(one and one.amd for one in described.products) else space
+    products = (product_of(gpu.model) for gpu in described.facts.gpus.values())
+    backend = "opencl" if any(one and one.amd for one in products) else space
     about = _about(texts, logs, described)
     known = machine_of(described, backend)
     ranks, own = max(one.ranks for one in told), len(known.all_devices)
@@ -164,3 +168,96 @@ def keep(run: Run, out: Path) -> Path:
     """Writes a judged run to a folder like any other run, and returns the path of its run.json."""
     folder = create_run_folder(out, accelerator_of(run.machine), run.label, run.started)
     return write_run(folder, replace(run, id=folder.name))
+
+
+# Several hosts.
+
+_USUAL = 0.9
+"""The least share of the other hosts' median that a figure of a healthy host reaches."""
+_LARGE = 1 << 20
+"""The size in bytes below which the time to start decides; such figures vary between hosts."""
+_Key = tuple[object, ...]
+
+
+def judged_hosts(
+    texts: Sequence[ReadText], machine: str | None, label: str, judged: Callable[[Run], Run]
+) -> tuple[list[Run], int]:
+    """Returns the judged run of each host in the texts, the worst host first, and the exit code of
+    the worst. Each of several runs lists the figures and verdicts of all hosts. The exit code of a
+    single run is 0, because the run's own screen decides. Raises InputError if nothing can be
+    judged."""
+    by_host = _by_host(texts)
+    if len(by_host) < 2:
+        return [judged(run_of_texts(texts, machine, label))], 0
+    runs = {host: run_of_texts(some, machine, host) for host, some in by_host.items()}
+    words = {host: _verdict(judged(run)) for host, run in runs.items()}
+    peers = tuple(_compared(host, runs, word) for host, word in words.items())
+    worst = (runs[o.host] for o in sorted(peers, key=lambda one: (-one.low, one.share or 1.0)))
+    found = [replace(run, tool=run.tool and replace(run.tool, peers=peers)) for run in worst]
+    return [judged(run) for run in found], int("low" in words.values())
+
+
+def _verdict(run: Run) -> str:
+    if outcome_of(run).code:
+        return "low"
+    is_any = any(cell.verdict == "ok" for result in run.results for cell in result.cells)
+    return "ok" if is_any else "not judged"
+
+
+def _by_host(texts: Sequence[ReadText]) -> dict[str, list[ReadText]]:
+    """Returns the texts of each host. A text without figures describes all hosts. A text of an
+    unnamed host counts for an earlier unnamed host, unless both have the same figures."""
+    found, keys = dict[str, list[ReadText]](), dict[str, set[_Key]]()
+    for text in texts:
+        if not text.has_figures:
+            continue
+        own = {one[:3] + one[4:6] for log in text.logs for one in log.figures}
+        name = text.host or _hostname(text)
+        if not name:
+            name = next((host for host in found if not keys[host] & own), "")
+            name = name or PurePath(text.name).stem
+            name = text.name if keys.get(name, set()) & own else name
+        found.setdefault(name, []).append(text)
+        keys.setdefault(name, set()).update(own)
+    shared = [text for text in texts if not text.has_figures]
+    return {host: [*own, *shared] for host, own in found.items()}
+
+
+def _hostname(text: ReadText) -> str:
+    """Returns the name of the host, or nothing if the text names none or several."""
+    named = {*(host for log in text.logs for host in log.hosts)}
+    named |= {one.hostname for one in text.facts if one.hostname}
+    return named.pop() if len(named) == 1 else ""
+
+
+def _compared(host: str, runs: Mapping[str, Run], verdict: str) -> HostFigures:
+    others = [dict(_figures(other)) for name, other in runs.items() if name != host]
+    shares = dict[str, float]()
+    for key, (result, cell, figure) in _figures(runs[host]):
+        theirs = [other[key][2] for other in others if key in other]
+        if theirs:
+            share = figure / median(theirs)
+            name = spoken(result, cell)
+            shares[name] = share if result.better == "higher" else 1 / share
+    low = {name: share for name, share in shares.items() if share < _USUAL}
+    worst = min(low, key=lambda name: low[name], default="")
+    return HostFigures(
+        host=host, medians=dict(_medians(runs[host])), cells=len(shares), low=len(low),
+        worst=worst, share=low.get(worst), verdict=verdict,
+    )  # fmt: skip
+
+
+def _figures(run: Run) -> Iterator[tuple[_Key, tuple[Result, CellResult, float]]]:
+    for result in run.results:
+        for cell in result.cells:
+            if cell.headline and (cell.bytes or result.size) >= min(_LARGE, result.size):
+                of = len(cell.transfers), str(cell.operation)
+                key = (result.benchmark, result.size, *cell.place, *of)
+                yield key, (result, cell, cell.headline)
+
+
+def _medians(run: Run) -> Iterator[tuple[str, float]]:
+    for result in run.results:
+        figures = [cell.headline for cell in result.cells if cell.headline]
+        if result.average or (figures and not result.sweep):
+            yield result.benchmark, result.average or median(figures)

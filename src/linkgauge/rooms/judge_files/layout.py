@@ -17,10 +17,8 @@ from .products import Product, product_of
 from .told import Facts, ToldFigure, ToldGpu, ToldNode
 
 ON_SHEET = " (data sheet)"
-"""The end of an assumption that follows from a product's data sheet."""
 GIB = 1 << 30
-_SWITCHED = ("PIX", "PXB")
-"""The words of `nvidia-smi topo -m` for pairs below one PCIe switch."""
+_BELOW_ONE_SWITCH = ("PIX", "PXB")
 _LINKS = re.compile(r"NV(\d{1,3})|XGMI")
 _MOST_LINKS = 18
 _OLDER = 0.55
@@ -32,27 +30,15 @@ _OVER = 1.03
 
 
 class MachineLayout:
-    def __init__(
-        self,
-        facts: Facts,
-        indices: Sequence[int],
-        gpus: Sequence[ToldGpu],
-        told: Sequence[ToldFigure],
-        assumed: list[str],
-    ) -> None:
-        self._told, self._facts, self._gpus, self._assumed = told, facts, gpus, assumed
-        self._products = [product_of(gpu.model) for gpu in gpus]
+    def __init__(self, facts: Facts, told: Sequence[ToldFigure], assumed: list[str]) -> None:
+        self._told, self._facts, self._assumed = told, facts, assumed
+        self._gpus = tuple(facts.gpus.values())
+        self._products = [product_of(gpu.model) for gpu in self._gpus]
         self._product = next(filter(None, self._products), None)
-        self._place = {index: place for place, index in enumerate(indices)}
-        self._joins = {
-            (self._place[a], self._place[b]): how
-            for (a, b), how in facts.joins.items()
-        }  # fmt: skip
         self._kinds: dict[str, Any] = {}
         self._links: list[dict[str, Any]] = []
         self._switches: list[dict[str, Any]] = []
         self.unsure = set[int]()
-        """The accelerators about whose PCIe links too little is known to judge by them."""
 
     def description(self) -> dict[str, Any]:
         named = [gpu.node for gpu in self._gpus if gpu.node is not None]
@@ -140,7 +126,7 @@ class MachineLayout:
         speed, width = self._speed(place, gpu), gpu.width
         if product is not None and product.pcie and (not speed or not width):
             speed, width = speed or product.pcie[0], width or product.pcie[1]
-            best = [self._best(one) for one in self._place.values()]
+            best = [self._best(one) for one in range(len(self._gpus))]
             is_older = max(best) < _OLDER * link_rate(speed, width)
             if not gpu.speed and is_older and min(best) > _ALIKE * max(best):
                 self.unsure.add(place)
@@ -184,8 +170,8 @@ class MachineLayout:
         are unknown, the links between the accelerators show the groups."""
         groups = [
             {a, b}
-            for (a, b), how in self._joins.items()
-            if how in _SWITCHED and not self._is_staged(a, b)
+            for (a, b), how in self._facts.joins.items()
+            if how in _BELOW_ONE_SWITCH and not self._is_staged(a, b)
         ]
         for address, bridge in self._facts.bridges.items():
             below = {place for place, gpu in enumerate(self._gpus) if address in gpu.above}
@@ -218,7 +204,7 @@ class MachineLayout:
     def _among(self) -> None:
         counts = {
             pair: min(int(match[1] or 1) or 1, 64)
-            for pair, how in (self._joins or dict(self._usual())).items()
+            for pair, how in (self._facts.joins or dict(self._usual())).items()
             if (match := _LINKS.fullmatch(how))
         }
         if not counts:

@@ -95,7 +95,6 @@ def address_of(text: str) -> str | None:
 
 
 Grid = Mapping[tuple[int, int], float | None]
-"""The figures of a matrix by the numbers of row and column (null: N/A)."""
 
 
 _CORNER = re.compile(r"\s*(?:D[\\/]D|GPU|CPU|Numa node)(?=\s|$)")
@@ -103,9 +102,9 @@ _NOTHING = ("N/A", "nan", "-nan", "-", "inf")
 
 
 def grid_at(lines: Sequence[str], start: int) -> tuple[Grid, set[int]]:
-    """Returns the matrix that begins at the first line from `start` on that is not empty, and the
-    numbers of its lines. This line has the column numbers. Lines may be wrapped, with empty lines
-    between."""
+    """Returns the figures of a matrix by the numbers of row and column (null: N/A), and the numbers
+    of its lines. The first line from `start` on that is not empty has the column numbers. Lines may
+    be wrapped, with empty lines between."""
     at = start
     while at < len(lines) and at < start + 4 and not lines[at].strip():
         at += 1

@@ -23,11 +23,10 @@ def shipped(name: str, kind: type[_T]) -> _T:
 
 
 _COUNTED = re.compile(r"\s*(?:(\d{1,3})\s*[x×*]?\s*)?(\S.{0,60}?)\s*")
-_BESIDE = re.compile(
+_BESIDE_A_NAME = re.compile(
     r"(?i)(?:\b(?:NVIDIA|AMD|Instinct|Tesla|GeForce|GPUs?|SXM\d?|PCIe|OAM|NVL|HBM\d?e?"
     r"|\d{2,3} ?Gi?B?|Tensor Core|Ti)\b|[\s_-])*"
 )
-"""The words that may surround a product's own name."""
 
 
 class Product(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +81,7 @@ def split_product(text: str) -> tuple[str, int] | None:
     decides. Returns None if the text names no product, or contains anything else."""
     match = _COUNTED.fullmatch(text)
     found = _found(match[2], re.IGNORECASE) if match is not None else None
-    if match is None or found is None or not _BESIDE.fullmatch(found[1]):
+    if match is None or found is None or not _BESIDE_A_NAME.fullmatch(found[1]):
         return None
     name = match[2] if product_of(match[2]) else match[2].upper()
     return name, int(match[1] or found[0].count)

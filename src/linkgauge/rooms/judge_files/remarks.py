@@ -27,7 +27,6 @@ _LOADED = (0.85, 1.05)
 _CARRIES = {10: 1.2, 25: 3, 50: 6, 100: 12, 200: 24, 400: 48, 800: 96}
 """GB/s that an adapter carries of its Gb/s (nccl-tests issue 119)."""
 _PAUSE = 2
-"""How many times the time of a larger size counts as a pause."""
 _FAIR = 0.85
 """The share of the best size's rate below which the average of all sizes says little."""
 _LATE = 100e-6
@@ -274,8 +273,8 @@ def _of_curves(seen: _Seen) -> None:
 
 
 def _of_curve(seen: _Seen, result: Result, curve: Sequence[tuple[int, float]]) -> None:
-    """Explains averages over all sizes, unaligned sizes, sizes that take longer than larger ones,
-    and curves that still rise at the end."""
+    """Explains averages over all sizes, unaligned sizes, sizes that take `_PAUSE` times as long as
+    a larger size, and curves that still rise at the end."""
     name, ((before, less), (largest, most)) = result.benchmark, curve[-2:]
     best = max(rate for _, rate in curve)
     average = result.average or best

@@ -15,8 +15,7 @@ from linkgauge.report.rows import OneRun
 from linkgauge.report.sections import Section
 
 _MOST_HOSTS = 6
-_FEW = 4
-"""The most settings and assumptions that are shown one by one."""
+_MOST_REASONS = 4
 
 
 def blocks(one: OneRun) -> Iterable[Block]:
@@ -72,7 +71,7 @@ def _read(tool: ToolRun) -> Iterator[Line]:
 def _unsure(tool: ToolRun) -> Iterator[Line]:
     for one in tool.clashes:
         yield line(f"The texts contradict one another: {one}. The first one counts.")
-    for one in tool.failed[:_FEW]:
+    for one in tool.failed[:_MOST_REASONS]:
         yield line(f"{tool.name} says itself: {one}")
     by_sheet = grouped(map(_on_sheet, tool.assumed))
     for product, some in by_sheet.items():
@@ -90,7 +89,7 @@ def _expected(run: Run) -> Iterator[Line]:
         for cell in result.cells[-1:]
         if cell.expected is not None and cell.expected.because
     )
-    for because, names in [*reasons.items()][:_FEW]:
+    for because, names in [*reasons.items()][:_MOST_REASONS]:
         yield plain(f"{and_all(names)}: {because}", "dim")
 
 

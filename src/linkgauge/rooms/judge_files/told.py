@@ -141,7 +141,7 @@ class ToldFigure(NamedTuple):
         return self.row, self.column
 
 
-_OWN_ROWS = {
+_NOT_IN_CATALOGUE = {
     row.name: row
     for row in (
         Row("device_to_device_memcpy_staged", "memcpy CE device(row) -> device(column) without P2P",
@@ -154,7 +154,6 @@ _OWN_ROWS = {
             Layout.EACH_DEVICE, "h -> d by d.ce & d -> h by d.ce", Report.SUM),
     )
 }  # fmt: skip
-"""The copies that other tools measure and the catalogue does not list."""
 
 
 def copied(
@@ -183,7 +182,7 @@ def copied(
         by = "staged" if staged else f"{'read' if reads else 'write'}_{kind}"
         name = f"device_to_device_{ways}_{by}"
         row, column = (destination, source) if reads else (source, destination)
-    place, of = (str(row), str(column)), _OWN_ROWS.get(name)
+    place, of = (str(row), str(column)), _NOT_IN_CATALOGUE.get(name)
     return ToldFigure(name, *place, gigabytes * 1e9, size, staged=staged, of=of)
 
 
@@ -262,7 +261,6 @@ class TextScan:
 
 
 Reader = Callable[[Sequence[str]], Found | None]
-"""A function that reads lines; None if none of them belongs to its tool."""
 
 
 def together(*readers: Reader) -> Reader:
@@ -297,7 +295,6 @@ def merged(found: Iterable[Facts]) -> tuple[Facts, tuple[str, ...]]:
 
 
 _Clash = tuple[str, str, str]
-"""A part about which two texts contradict each other, and the words of both."""
 
 
 def _filled(one: _Told, other: object, owner: str, clashes: dict[_Clash, None]) -> _Told:

@@ -1,5 +1,6 @@
-"""The readers: one file for each tool or kind of text. Each reader is a function from lines to the
-figures and facts in these lines. Several readers may understand lines of the same text."""
+"""The readers: one file for each tool or group of tools. Each reader is a function from lines to
+the figures and facts in these lines, or to None if no line belongs to its tool. Several readers may
+understand lines of the same text."""
 
 from __future__ import annotations
 

@@ -24,8 +24,6 @@ _SIZE = re.compile(r"\s*\[Measure Buffer Size : 0x([0-9a-fA-F]{1,12})\]")
 
 
 def read(lines: Sequence[str]) -> Found | None:
-    if not any("rbln" in line or "RBLN_PERF" in line for line in lines):
-        return None
     seen, title, columns = TextScan(lines), "", list[int | None]()
     bridges, above = dict[str, Bridge](), tuple[str, ...]()
     size = int(seen.first(_SIZE, "0"), 16) or 512 * MIB

@@ -1,4 +1,4 @@
-"""Reads nvidia-smi: its first screen, -L, `topo -m`, `-q`, and `nvlink -s`."""
+"""Reads nvidia-smi (its first screen, -L, `topo -m`, `-q`, and `nvlink -s`) and DCGM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from linkgauge.model.hardware.pcie import SPEEDS
 
 from ..lines import DECIMAL, address_of, words_of
-from ..told import Facts, Found, TextScan, ToldGpu, ToldNode, together
+from ..products import model_of
+from ..told import MIB, Facts, Found, TextScan, ToldGpu, ToldNode, copied, together
 from .host import count_of_list
 
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
@@ -203,4 +204,39 @@ def _count(pattern: str, text: str | None) -> int | None:
     return int(match[1]) or None if match else None
 
 
-read = together(_topology, _peers, _links, _query, _screens)
+# DCGM.
+
+_RATE = re.compile(
+    r"GPU (\d{1,3})(?::)? (GPU to Host|Host to GPU) bandwidth:"
+    rf"(?:\s|\\t){{0,8}}({DECIMAL}) GB/s"
+)
+_IDS = re.compile(r'"([0-9a-f]{4})"')
+
+
+def _dcgm(lines: Sequence[str]) -> Found | None:
+    """Reads the diagnosis of DCGM (dcgmi diag -r 3, as text or JSON): the figures of its PCIe test,
+    and the list of GPUs."""
+    seen = TextScan(lines)
+    for number, line in enumerate(lines):
+        for match in _RATE.finditer(line):
+            if rate := float(match[3]):
+                own = int(match[1])
+                source, to = (None, own) if match[2] == "Host to GPU" else (own, None)
+                seen.figures.append(copied(source, to, rate, 512 * MIB))
+                seen.used.add(number)
+    seen.gpus = _devices(lines)
+    return seen.log("DCGM") if seen.figures else seen.facts()
+
+
+def _devices(lines: Sequence[str]) -> dict[int, ToldGpu]:
+    """Returns the listed accelerators, by their PCI device numbers."""
+    for number, line in enumerate(lines):
+        if re.search(r"(?i)gpu[ _]device[ _]ids", line):
+            text = " ".join(lines[number : number + 64])
+            listed = _IDS.findall(text.partition("[")[2].partition("]")[0])
+            models = [model_of(one) for one in listed]
+            return {index: ToldGpu(model) for index, model in enumerate(models) if model}
+    return {}
+
+
+read = together(_topology, _peers, _links, _query, _screens, _dcgm)

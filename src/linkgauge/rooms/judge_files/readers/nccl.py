@@ -1,5 +1,5 @@
-"""Reads nccl-tests and rccl-tests: the list of ranks, the table of sizes, and the lines that
-NCCL_DEBUG adds.
+"""Reads the output of NCCL, RCCL and their tests: the list of ranks, the table of sizes, the lines
+that NCCL_DEBUG adds, and the topology.
 
 A row of the table is size, count, type, then the reduction and the root if the program and its
 version have them, then time, algbw, busbw and errors, out of place and in place. The table's head
@@ -8,8 +8,10 @@ may be missing."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.operations.collective import (
@@ -26,8 +28,10 @@ from linkgauge.model.operations.collective import (
 )
 from linkgauge.model.units import format_size
 
-from ..lines import address_of, number_of
-from ..told import Facts, Found, TextScan, ToldFigure, ToldGpu
+from ..lines import DECIMAL, address_of, index_of, number_of, xml_in
+from ..products import model_of
+from ..told import Bridge, Facts, Found, TextScan, ToldFigure, ToldGpu, ToldNode, together
+from .host import count_of_mask
 
 _RANK = re.compile(
     r".*?#\s+Rank\s+\d+(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(\S{1,80})\s+device\s+(\d{1,3})"
@@ -68,7 +72,7 @@ class TableRow(NamedTuple):
     speeds: tuple[float, float] = (0.0, 0.0)
 
 
-def read(lines: Sequence[str]) -> Found | None:
+def _read_tables(lines: Sequence[str]) -> Found | None:
     seen, ranks, debug = TextScan(lines), dict[int, re.Match[str]](), list[re.Match[str]]()
     heads = [number for number, _ in seen.each(_HEAD)]
     if not heads:  # cut off: the table begins with its first row
@@ -137,7 +141,7 @@ def _tables(seen: TextScan, heads: Sequence[int], ranks: Sequence[int]) -> Itera
         count = count or _ranks_by_speeds(name, [row.speeds for _, row in rows])
         for number, row in rows:
             seen.used.add(number)
-            seen.figures += called(name, row, count)
+            seen.figures += _called(name, row, count)
         if any(row.wrong for _, row in rows):
             yield f"{name}: wrong elements"
 
@@ -171,11 +175,11 @@ def _row(line: str) -> TableRow | None:
     words = line.split()
     if len(words) < 6 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
-    kind = number_type(words[2])
+    kind = _number_type(words[2])
     if kind is None or len(words[0]) > 16:
         return None
     rest = words[3:]
-    reduction = reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
+    reduction = _reduction_of(rest.pop(0)) if number_of(rest[0]) is None else None
     # Each side is time, algbw, busbw and, unless it is left out, errors.
     root = rest.pop(0) if len(rest) in (5, 7, 9) else None
     wide = 4 if len(rest) % 4 == 0 else 3
@@ -197,7 +201,7 @@ def _seconds(side: Sequence[str]) -> float | None:
     return figures[0] / 1e6
 
 
-def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
+def _called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigure]:
     """Yields the figures of a line of a table: out of place and in place."""
     reduction = row.reduction if reduces(name) else None
     root = max(row.root or 0, 0) if has_root(name) else None
@@ -208,10 +212,135 @@ def called(name: CollectiveName, row: TableRow, ranks: int) -> Iterator[ToldFigu
             yield ToldFigure(*place, seconds, row.size, work, ranks)
 
 
-def number_type(word: str) -> NumberName | None:
+def _number_type(word: str) -> NumberName | None:
     """Returns the type of numbers that NCCL's tests name so, or None."""
     return next((one for one in NUMBERS if one == _TYPES.get(word, word)), None)
 
 
-def reduction_of(word: str | None) -> Reduction | None:
+def _reduction_of(word: str | None) -> Reduction | None:
     return next((one for one in REDUCTIONS if one == word), None)
+
+
+# The file of rccl-tests.
+
+_NEXT = r', ?(?:"\w{1,16}":)?'
+_REPORT_ROW = re.compile(
+    r'\{?(?:"numCycle":)?\d{1,9}' + _NEXT + r'"(\w{1,20})"((?:' + _NEXT + r"\d{1,16}){2,5})"
+    + _NEXT + r'"(\w{1,12})"' + _NEXT + r'"(\w{0,12})"' + _NEXT + "([01])"
+    + _NEXT + r"(\d{1,14}\.\d{1,9})" + (_NEXT + r"[\d.]{1,24}") * 2 + _NEXT + r'"(\d{1,18}|N/A)"'
+)  # fmt: skip
+_REPORT_HEAD = re.compile(r"numCycle,collective,|\s*[\[\]]\s*$")
+_IN_PARTS = ("reduce_scatter", "scatter")
+_NAMES = {name.replace("_", ""): name for name in COLLECTIVE_NAMES}
+
+
+def _read_report(lines: Sequence[str]) -> Found | None:
+    """Reads the file that rccl-tests writes with `-Z csv` or `-Z json`. A row is one side of a line
+    of its table. A row of `_IN_PARTS` has the bytes that one rank receives; a line of the table has
+    all."""
+    seen, failed = TextScan(lines), list[str]()
+    for _, match in seen.each(_REPORT_ROW, _REPORT_HEAD):
+        name = _NAMES.get(match[1].lower()) if match.re is _REPORT_ROW else None
+        kind = _number_type(match[3]) if name else None
+        if name is None or kind is None:
+            continue
+        *places, size = (int(number) for number in re.findall(r"\d+(?=[,\s]|$)", match[2]))
+        ranks = places[1] if len(places) > 1 else places[0]
+        size, seconds = size * (ranks if name in _IN_PARTS else 1), float(match[6]) / 1e6
+        sides = (None, seconds) if match[5] == "1" else (seconds, None)
+        line = TableRow(size, kind, _reduction_of(match[4]), 0, sides)
+        seen.figures += _called(name, line, ranks)
+        if match[7] not in ("0", "N/A"):
+            failed.append(f"{name}: wrong elements")
+    return seen.log("rccl-tests", failed=tuple(dict.fromkeys(failed))) if seen.figures else None
+
+
+# The topology XML of NCCL.
+
+_SPEED = re.compile(rf"({DECIMAL}) GT/s")
+_LINK_RATE = {"60": 18, "61": 18, "70": 25, "80": 25, "86": 14.0625, "90": 25, "100": 50}
+"""The rate of an NVLink one way in GB/s, by the number of the architecture."""
+_SWITCH = "0x068000"
+_DEEPEST = 32
+
+
+def _topology(lines: Sequence[str]) -> Found | None:
+    """Reads the XML of NCCL_TOPO_DUMP_FILE: CPUs, PCI bridges, GPUs and their links."""
+    found = xml_in(lines, "system")
+    if found is None or found[0].get("version") is None:
+        return None
+    root, used = found
+    cpus = [(index_of(cpu.get("numaid", "0")), cpu) for cpu in root.iter("cpu")]
+    gpus, links = dict[int, ToldGpu](), dict[int, list[tuple[str, int]]]()
+    bridges = dict[str, Bridge]()
+    for node, cpu in cpus:
+        for pci, above in _below(cpu, ()):
+            bridges |= {address: Bridge(is_switch=True) for address in above}
+            for gpu in pci.findall("gpu"):
+                if (index := index_of(gpu.get("dev", ""))) is not None:
+                    gpus[index] = _gpu(gpu, pci, node, above)
+                    links[index] = [*map(_target, (*gpu.findall("nvlink"), *gpu.findall("xgmi")))]
+    facts = Facts(
+        gpus, _joins(gpus, links), bridges,
+        {n: ToldNode(count_of_mask(cpu.get("affinity", ""))) for n, cpu in cpus if n is not None},
+        architecture=next(filter(None, (cpu.get("arch") for _, cpu in cpus)), None),
+    )  # fmt: skip
+    return Found(facts=facts, lines=used)
+
+
+def _below(one: Element, above: tuple[str, ...]) -> Iterator[tuple[Element, tuple[str, ...]]]:
+    """Yields the PCI functions below a CPU or a bridge, with the bridges above, the nearest
+    first."""
+    for pci in one.findall("pci") if len(above) <= _DEEPEST else ():
+        yield pci, above
+        yield from _below(pci, ((pci.get("busid") or "").lower(), *above))
+
+
+def _joins(
+    gpus: Mapping[int, ToldGpu], links: Mapping[int, Sequence[tuple[str, int]]]
+) -> dict[tuple[int, int], str]:
+    at = {gpu.pci: index for index, gpu in gpus.items()}
+    counts = {index: sum(count for _, count in some) for index, some in links.items()}
+    through = [index for index, some in links.items() if any(to not in at for to, _ in some)]
+    joins = {
+        (index, at[to]): f"NV{count}"
+        for index, some in links.items()
+        for to, count in some
+        if at.get(to, -1) > index
+    }
+    joins |= {(a, b): f"NV{min(counts[a], counts[b])}" for a, b in combinations(through, 2)}
+    pairs = combinations(sorted(gpus), 2)
+    return joins or {(a, b): _way(gpus[a], gpus[b]) for a, b in pairs}
+
+
+def _way(one: ToldGpu, other: ToldGpu) -> str:
+    if set(one.above) & set(other.above):
+        return "PIX"
+    return "NODE" if one.node == other.node else "SYS"
+
+
+def _gpu(gpu: Element, pci: Element, node: int | None, above: tuple[str, ...]) -> ToldGpu:
+    speed, width = _link(pci)
+    rate = _LINK_RATE.get(gpu.get("sm", "")) if gpu.findall("nvlink") else None
+    return ToldGpu(
+        model=model_of(pci.get("device") or ""),
+        pci=address_of(pci.get("busid", "")),
+        node=node, max_speed=speed, width=width, above=above,
+        link_rate=rate * 1e9 if rate else None,
+    )  # fmt: skip
+
+
+def _link(pci: Element) -> tuple[float | None, int | None]:
+    speed = _SPEED.match(pci.get("link_speed", ""))
+    width = index_of(pci.get("link_width", ""))
+    return (float(speed[1]) if speed else None, width or None)
+
+
+def _target(link: Element) -> tuple[str, int]:
+    count = index_of(link.get("count", "1"))
+    is_switch = link.get("tclass") == _SWITCH
+    target = "switch" if is_switch else (link.get("target") or "").lower()
+    return target, 1 if count is None else min(count, 64)
+
+
+read = together(_read_tables, _read_report, _topology)

@@ -1,0 +1,215 @@
+"""Reads AMD's tools: rocm-bandwidth-test, rocm-smi and TransferBench."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+
+from msgspec.structs import replace
+
+from ..lines import DECIMAL, Grid, number_of, words_of
+from ..told import MIB, Found, TextScan, ToldFigure, ToldGpu, copied, together
+
+# rocm-bandwidth-test.
+
+_SIZE = 128 * MIB
+_VERSION = re.compile(r"\s*RocmBandwidthTest Version: (\S{1,40})")
+_DEVICE = re.compile(
+    r"\s*Device: (\d{1,3}),\s+([^,]{1,100}?)(?:,\s+(?:\S{4,60},\s+)?"
+    r"([0-9a-f]{1,4}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?)?\s*$"
+)
+_TITLE = re.compile(r"\s*(Unidirectional|Bi?directional) copy peak bandwidth GB/s\s*$")
+_OTHER = re.compile(
+    r"\s*(?:(?:Inter-)?Device (?:Access|Numa Distance)|Launch Command|\.{4,}"
+    r"|Data (?:path|verification))"
+)
+
+
+def _rocm_bandwidth_test(lines: Sequence[str]) -> Found | None:
+    """Reads matrices over CPUs and GPUs, which are numbered together, the CPUs first. A
+    bidirectional figure is the rate of both ways together. Figures within a device count the bytes
+    read and written."""
+    seen, names, titles = TextScan(lines), dict[int, str](), dict[int, bool]()
+    for number, match in seen.each(_VERSION, _TITLE, _DEVICE, _OTHER):
+        if match.re is _TITLE:
+            titles[number] = match[1].startswith("B")
+        elif match.re is _DEVICE:
+            names[int(match[1])] = match[2].strip()
+            if match[3]:
+                bus, device, own = (int(part or "0", 16) for part in match.groups()[2:])
+                pci = f"0000:{bus & 255:02x}:{device & 31:02x}.{own & 7}"
+                seen.gpus[int(match[1])] = ToldGpu(match[2].strip(), pci)
+        elif match.re is _OTHER:
+            seen.grid(number + 1)
+            seen.used.add(number)
+    version = seen.first(_VERSION)
+    if not version and not titles:
+        return None
+    place = {index: at for at, index in enumerate(sorted(seen.gpus))}
+    for number, both in titles.items():
+        seen.figures += _figures(seen.grid(number + 1), place, both)
+    cpu = next((name for index, name in names.items() if index not in place), None)
+    seen.gpus = {place[index]: gpu for index, gpu in seen.gpus.items()}
+    return seen.log("rocm-bandwidth-test", version, cpu_model=cpu)
+
+
+def _figures(grid: Grid, place: Mapping[int, int], both: bool) -> Iterator[ToldFigure]:
+    """Yields the figures of pairs of GPUs, and the best figure of each GPU with a CPU. The matrix
+    does not say which CPU is near."""
+    best = dict[tuple[int | None, int | None], float]()
+    for (down, across), figure in grid.items():
+        source, destination = place.get(down), place.get(across)
+        is_twice = both and (source == destination or destination is None)
+        if figure is not None and not is_twice and (source, destination) != (None, None):
+            best[source, destination] = max(best.get((source, destination), 0.0), figure)
+    for ends, figure in best.items():
+        yield copied(*ends, figure / (2 if len({*ends}) == 1 else 1), _SIZE, both=both)
+
+
+# rocm-smi.
+
+_SMI_TABLE = re.compile(r".*?(Weight|Hops|Link Type) between two GPUs")
+_SMI_ROW = re.compile(r"GPU(\d{1,3})\s+(?!GPU)(.*)")
+_SMI_NODE = re.compile(r"GPU\[(\d{1,3})\]\s*: \(Topology\) Numa Node: (-?\d{1,3})")
+_SMI_NAME = re.compile(r"GPU\[(\d{1,3})\]\s*: Card (?:series|Series|model|Model):\s+(.{2,80})")
+_SMI_KNOWN = re.compile(r"=+|\s*GPU\d+(?:\s+GPU\d+)*\s*$|GPU\[\d+\]|={3,} ")
+
+
+def _rocm_smi(lines: Sequence[str]) -> Found | None:
+    """Reads rocm-smi --showtopo (and amd-smi topology, which has the same tables): kinds of links,
+    hops and NUMA nodes. Reads also the names of --showproductname."""
+    heads = _SMI_TABLE, _SMI_NODE, _SMI_NAME
+    if not any(one.match(line) for line in lines for one in heads):
+        return None
+    seen, joins, table = TextScan(lines), dict[tuple[int, int], str](), ""
+    for _, match in seen.each(_SMI_TABLE, _SMI_NODE, _SMI_NAME, _SMI_ROW, _SMI_KNOWN):
+        if match.re is _SMI_TABLE:
+            table = match[1]
+        elif match.re is not _SMI_KNOWN:
+            index = int(match[1])
+            own = seen.gpus.setdefault(index, ToldGpu())
+        if match.re is _SMI_NODE:
+            node = int(match[2])
+            seen.gpus[index] = replace(own, node=node if node >= 0 else None)
+        elif match.re is _SMI_NAME:
+            seen.gpus[index] = replace(own, model=own.model or match[2].strip())
+        elif match.re is _SMI_ROW and table == "Link Type":
+            for other, kind in enumerate(match[2].split()[:64]):
+                if other > index:
+                    joins[index, other] = "XGMI" if kind == "XGMI" else "NODE"
+    return seen.facts(joins=joins)
+
+
+# TransferBench.
+
+_BENCH_VERSION = re.compile(r"\s*TransferBench v(\S{1,20})")
+_BENCH_TITLE = re.compile(
+    r"\s*(Unidirectional|Bidirectional) copy peak bandwidth GB/s \[.{1,40}\]"
+    r" \(GPU-Executor: (\w{1,8})\)"
+)
+_BENCH_SIZE = re.compile(r"(?:Bytes Per Direction (\d{1,13})|\[(\d{1,13}) bytes per Transfer\])")
+_BENCH_ALL = re.compile(r"\s*GPU-(GFX|DMA) All-To-All benchmark")
+_BENCH_ONE = re.compile(
+    rf"\s*Transfer\s+\d+\s.*?({DECIMAL}) GB/s"
+    r".*?(\d{1,14}) bytes.*?\s([A-Z])(\d{1,3})\s*->\s*"
+    r"([A-Z])(\d{1,3})(?:[.:]\S{1,12})?\s*->\s*([A-Z])(\d{1,3})\s*$"
+)
+_RULES = re.compile("[┌┬┐├┼┤└┴┘│─|+-]+")
+_TIMED = re.compile(r"\s*Aggregate bandwidth \(CPU Timed\): +(\d{1,9}\.\d{1,9}) GB/s")
+_IN_GRID = re.compile(r"=*$|\[\d+ bytes per|SRC.DST|RTotal|CPU Timed|Average|Aggregate")
+_COPIES = "[1 Read(s) 1 Write(s)]"
+_KIND = {"GFX": "sm", "DMA": "ce"}
+
+
+def _transferbench(lines: Sequence[str]) -> Found | None:
+    """Reads the matrices of the presets p2p and a2a, and the tests of a file, line by line."""
+    heads = _BENCH_VERSION, _BENCH_TITLE, _BENCH_ALL
+    if not any(one.match(line) for line in lines for one in heads):
+        return None
+    seen, size = TextScan(lines), 256 * MIB
+    for number, line in enumerate(lines):
+        if match := _BENCH_SIZE.search(line):
+            size = int(match[1] or match[2])
+            seen.used.add(number)
+        if title := _BENCH_TITLE.match(line):
+            kind, both = _KIND.get(title[2], "sm"), title[1] == "Bidirectional"
+            seen.used.add(number)
+            seen.figures += _matrix(seen, number + 1, kind, size, both)
+        elif title := _BENCH_ALL.match(line):
+            said = " ".join(lines[max(number - 30, 0) : number + 4])
+            way = "read" if "Using DST as executor" in said else "write"
+            name = f"all_to_all_{way}_{_KIND[title[1]]}" if _COPIES in said else ""
+            size = next((int(m[2]) for m in _BENCH_SIZE.finditer(said) if m[2]), size)
+            seen.used.add(number)
+            seen.figures += _all_to_all(seen, number + 1, name, size)
+        elif match := _BENCH_ONE.match(line.replace("│", " ").replace("|", " ")):
+            seen.figures += _single(match)
+            seen.used.add(number)
+    return seen.log("TransferBench", seen.first(_BENCH_VERSION))
+
+
+def _matrix(seen: TextScan, start: int, kind: str, size: int, both: bool) -> Iterator[ToldFigure]:
+    """Reads a matrix of the preset p2p. Rows are `GPU 00 -> …`. Rows for both ways are also `<-`
+    and `<->`; the last one is the total."""
+    names = list[str]()
+    for number, line in enumerate(seen.lines[start : start + 400], start):
+        if "\\DST" in line:
+            names = re.findall(r"[CG]PU \d{1,3}", line)
+        elif match := re.match(r"\s*([CG]PU \d{1,3})\s+(->|<-|<->)\s(.*)", line):
+            if match[2] == ("<->" if both else "->"):
+                rates = [number_of(word) for word in match[3].split()]
+                yield from _of_row(match[1], names, rates, kind, size, both)
+        elif line.strip() and not re.match(r"\s*(?:[CG]PU->|Averages)", line):
+            break
+        seen.used.add(number)
+
+
+def _of_row(
+    row: str, names: Sequence[str], rates: Sequence[float | None], kind: str, size: int, both: bool
+) -> Iterator[ToldFigure]:
+    for column, rate in zip(names, rates, strict=False):
+        ends = [int(name[4:]) if name[0] == "G" else None for name in (row, column)]
+        source, destination = ends
+        is_far = destination is None and (both or int(column[4:]) > 0)
+        is_odd = source == destination and (both or kind != "ce")
+        if rate is not None and source is not None and not is_far and not is_odd:
+            yield copied(source, destination, rate, size, kind, both=both)
+
+
+def _all_to_all(seen: TextScan, start: int, name: str, size: int) -> Iterator[ToldFigure]:
+    """Yields the rate of each pair while all pairs copy, and the total rate by the CPU's clock.
+    Yields nothing if figures are missing, or if copies within devices ran too (no `name`)."""
+    rates, total, count = list[float](), 0.0, 0
+    for number, line in enumerate(seen.lines[start : start + 199], start):
+        words = words_of(line)
+        if words[:1] == ["GPU"]:
+            count += 1
+            rates += [rate for word in words[2:-2] if (rate := number_of(word))]
+        elif match := _TIMED.match(line):
+            total = float(match[1])
+        elif not _IN_GRID.match(_RULES.sub("", line).strip()):
+            break
+        seen.used.add(number)
+    if not name or not total or len(rates) != count * (count - 1):
+        return
+    whole = ToldFigure(name, "0", "0", total * 1e9, size, ranks=count)
+    yield whole
+    for (source, destination), rate in zip(permutations(range(count), 2), rates, strict=True):
+        own, other = (destination, source) if "read" in name else (source, destination)
+        # The row's transfers go round from each device: to the next one first.
+        part = own * (count - 1) + (other - own - 1) % count
+        yield whole._replace(figure=rate * 1e9, part=part)
+
+
+def _single(match: re.Match[str]) -> Iterator[ToldFigure]:
+    """Returns the transfer of a test: from one memory by an executor to another memory."""
+    kind, owner = {"G": "sm", "D": "ce"}.get(match[5]), int(match[6])
+    source, destination = (int(match[n + 1]) if match[n] == "G" else None for n in (3, 7))
+    is_known = {match[3], match[7]} <= {*"CBNG"} and owner in (source, destination)
+    if kind and is_known and source != destination and (size := int(match[2])):
+        reads = destination == owner
+        yield copied(source, destination, float(match[1]), size, kind, reads=reads)
+
+
+read = together(_rocm_bandwidth_test, _rocm_smi, _transferbench)
