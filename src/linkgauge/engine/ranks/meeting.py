@@ -11,6 +11,7 @@ import msgspec
 
 from linkgauge.machine.processes.channel import Done, Reason, Refused, encode, error_of, value_of
 from linkgauge.model.errors import BackendError
+from linkgauge.model.ranks import RankLost
 
 from .clocks import Clocks
 from .commands import Meet, Met, PartyLeft, Said, TakePart
@@ -83,21 +84,29 @@ class Meetings:
             left = {r: reply for r, reply in replies.items() if not isinstance(reply, Meet)}
             answers |= left
             moved = max((meet.moved for meet in met.values()), default=0)
-            if len(met) == len(commands):
-                commands = self._answers(met)
-            else:
-                parted |= met.keys()
-                gone = sorted(set(part.parties) - set(met))
-                commands = dict.fromkeys(met, PartyLeft(f"rank {gone[0]} has left the cell"))
+            answered = self._answers(met) if len(met) == len(commands) else None
+            if answered is None:
+                there = self._links.there(met)
+                parted |= there
+                gone = sorted(set(part.parties) - there)
+                answered = dict.fromkeys(there, PartyLeft(f"rank {gone[0]} has left the cell"))
+            commands = answered
         self._links.check_there(part.parties)
         return answers, frozenset(parted)
 
-    def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, Met]:
+    def _answers(self, met: Mapping[int, Meet]) -> Mapping[int, object] | None:
+        """Returns the answer to each rank, or None if a rank is lost while its clock is asked: the
+        others still wait at the meeting, and must be told. Raises RankLost if that ends the run."""
         said = {rank: meet.said for rank, meet in met.items()}
         if not any(meet.start for meet in met.values()):
             return dict.fromkeys(met, Met(said))
         if any(meet.late for meet in met.values()):
             self._clocks.was_late()
-        ahead = self._clocks.ahead(met)
+        try:
+            ahead = self._clocks.ahead(met)
+        except RankLost:
+            if self._links.lost is not None:
+                raise
+            return None
         at = time.monotonic() + self._clocks.lead
         return {rank: Met(said, at, ahead[rank]) for rank in met}
