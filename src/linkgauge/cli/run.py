@@ -120,7 +120,7 @@ def run(asked: RunOptions) -> int:
     if unchanged is not None and not asked.dry_run:
         from .what_if import carry_out
 
-        return carry_out(requested(asked), unchanged, display, first)
+        return carry_out(requested(asked), unchanged, display)
     return requests.carry_out(requested(asked), display, first=first, only_plan=asked.dry_run)
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from linkgauge.engine.controller import Observer
 from linkgauge.engine.ranks.opening import opened
 from linkgauge.engine.request import RunRequest
-from linkgauge.engine.workers.process import WorkerProcess
 from linkgauge.model.documents.result import Run
 from linkgauge.model.settings import Simulation
 from linkgauge.report.console import make_console
@@ -22,18 +21,13 @@ from linkgauge.report.sections.what_if import what_if_blocks
 from . import requests
 
 
-def carry_out(
-    request: RunRequest,
-    unchanged: Simulation,
-    display: Display,
-    first: WorkerProcess | None,
-) -> int:
+def carry_out(request: RunRequest, unchanged: Simulation, display: Display) -> int:
     """Measures the request as usual, then the `unchanged` machine, and shows the differences. They
     go to stderr if the run goes to stdout as a document. Returns the exit code of the run."""
     console = make_console(stderr=display.format.is_document)
     changed = list[Run]()
 
-    with opened(request, first) as session, LiveReport(requests.keeper_of(display)) as report:
+    with opened(request) as session, LiveReport(requests.keeper_of(display)) as report:
 
         def conclude(run: Run, folder: Path | None) -> int:
             changed.append(run)
