@@ -290,7 +290,13 @@ class Supervisor:
         if worker is not None:
             worker.kill()
 
+    def end(self) -> None:
+        """Tells all workers to end, without waiting until they have."""
+        for worker in filter(None, (self._first, *self._workers.values())):
+            worker.end()
+
     def close(self) -> None:
+        self.end()  # all at once: drivers take long to close
         if self._first is not None:
             self._first.close()
             self._first = None
