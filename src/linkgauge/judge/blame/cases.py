@@ -69,16 +69,37 @@ LARGE = 256 << 20
 visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
-@lru_cache(maxsize=1)
+class _Measured:
+    """A key for what was measured: equal if the machine, the results and the tool of two pieces of
+    evidence are the very same objects."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    def __hash__(self) -> int:
+        return id(self.evidence.results)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Measured) and all(
+            getattr(self.evidence, name) is getattr(other.evidence, name)
+            for name in ("machine", "results", "tool")
+        )
+
+
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells of a run, without skipped cells. All checks of the same evidence
-    share the result."""
-    return tuple(each_case(evidence))
+    """Returns the measured cells of a run, without skipped cells. All checks of the same results
+    share the cases, also if other evidence was added."""
+    return _cases_of(_Measured(evidence))
 
 
-def each_case(evidence: Evidence) -> Iterator[Case]:
+@lru_cache(maxsize=1)
+def _cases_of(measured: _Measured) -> tuple[Case, ...]:
+    return tuple(_each_case(measured.evidence))
+
+
+def _each_case(evidence: Evidence) -> Iterator[Case]:
     """Yields the measured cells in order, each as a `Case`."""
-    ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
+    ways = _ways_of(evidence.machine.wiring, _groups(evidence))
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
     for result in evidence.results:
@@ -106,9 +127,15 @@ class _Way(NamedTuple):
     timed: frozenset[Part]
 
 
+@lru_cache(maxsize=1)
+def _ways_of(wiring: Wiring, groups: _Groups) -> Callable[[tuple[Transfer, ...], bool], _Way]:
+    """Returns `_ways` of a machine. Its cells use the same parts when they are judged anew."""
+    return cache(partial(_ways, wiring, dict(groups)))
+
+
 def _ways(
     wiring: Wiring,
-    groups: Mapping[str, list[Part]],
+    groups: Mapping[str, tuple[Part, ...]],
     transfers: tuple[Transfer, ...],
     is_first: bool,
 ) -> _Way:
@@ -121,30 +148,32 @@ def _ways(
     return _Way(each, parts, parts if timed == parts else timed)
 
 
-def _groups(evidence: Evidence) -> dict[str, list[Part]]:
+_Groups = tuple[tuple[str, tuple[Part, ...]], ...]
+
+
+def _groups(evidence: Evidence) -> _Groups:
     """Returns the cluster node and the rail of each measured device. The node is left out if it has
     no other device. The rail is left out if there is only one."""
-    ends = {
-        str(memory.place)
-        for cell in evidence.cells()
-        for transfer in cell.transfers
-        for memory in transfer.memories
-    }
+    if len({device.rail for device in evidence.machine.all_devices if device.rail}) < 2:
+        return ()
+    transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
+    ends = {str(memory.place) for transfer in transfers for memory in transfer.memories}
     measured = [
         device for device in evidence.machine.all_devices if device.memory in ends and device.rail
     ]
     if len({device.rail for device in measured}) < 2:
-        return {}
+        return ()
     sizes = Counter(name for device in measured for name in (device.node, device.rail))
-    return {
-        device.memory: [
-            Part("group", name) for name in (device.node, device.rail) if name and sizes[name] > 1
-        ]
+    return tuple(
+        (device.memory, tuple(Part("group", name) for name in names if name and sizes[name] > 1))
         for device in measured
-    }
+        for names in [(device.node, device.rail)]
+    )
 
 
-def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
+def _grouped(
+    transfer: Transfer, touched: Touched, groups: Mapping[str, tuple[Part, ...]]
+) -> Touched:
     """Adds the cluster nodes and rails of a transfer's ends to the parts that the transfer uses.
     `groups` has these by device."""
     ends = transfer.memories if groups else ()
@@ -152,13 +181,16 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
     return replace(touched, parts=touched.parts.union(more)) if more else touched
 
 
-@lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
     that may slow its figure."""
+    return _timed(cases_of(evidence))
+
+
+@lru_cache(maxsize=1)
+def _timed(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     return tuple(
-        case if case.timed is case.touched else replace(case, touched=case.timed)
-        for case in cases_of(evidence)
+        case if case.timed is case.touched else replace(case, touched=case.timed) for case in cases
     )
 
 
@@ -219,13 +251,16 @@ def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
-    names = {case.name for case in cases}
+
+    @cache
+    def names() -> frozenset[str]:
+        return frozenset(case.name for case in cases)
 
     def concerns(finding: Finding) -> bool:
         part = finding.about
         is_device = isinstance(part, Part) and part.kind in ("device", "function")
         touched = part in parts or (is_device and not ends.isdisjoint(finding.ends))
-        return touched or not names.isdisjoint(finding.cells)
+        return touched or (bool(finding.cells) and not names().isdisjoint(finding.cells))
 
     return concerns
 
