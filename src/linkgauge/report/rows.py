@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import asdict
 
-from linkgauge.model.cell_id import sheet_id
-from linkgauge.model.documents.history import figure_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
@@ -106,14 +103,18 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    figure, summary = figure_of(result, cell, sheet_id(result)), cell.summary
+    summary, figure = cell.summary, cell.headline
+    low, high = (summary and summary.ci95) or (None, None)
     expected = cell.expected.achievable if cell.expected is not None else None
-    known = asdict(figure.id) | asdict(figure) | {"run": run.id, "label": run.label}
-    known |= {"size": size_of(result, cell), "figure": figure.value, "expected": expected}
-    known |= {name: summary and getattr(summary, name) for name in ("min", "max")}
-    known |= {"share": cell.share(expected, figure.value), "reason": cell.reason}
-    known["simulated"] = result.simulated
-    return CellRow(*(known[name] for name in CellRow.__struct_fields__))
+    return CellRow(
+        run.id, run.label, result.benchmark, result.backend, size_of(result, cell), cell.row,
+        cell.column, str(cell), cell.status, cell.verdict, result.unit, result.better, figure,
+        median=summary and summary.median, low=low, high=high,
+        slow_p95=summary and summary.slow_p95, slow_p99=summary and summary.slow_p99,
+        min=summary and summary.min, max=summary and summary.max, n=summary.n if summary else 0,
+        expected=expected, share=cell.share(expected, figure), reason=cell.reason,
+        simulated=result.simulated,
+    )  # fmt: skip
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:
