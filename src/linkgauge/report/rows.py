@@ -103,17 +103,18 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    summary, figure = cell.summary, cell.headline
-    low, high = (summary and summary.ci95) or (None, None)
+    known, figure = cell.summary, cell.headline
+    low, high = known.ci95 if known is not None and known.ci95 is not None else (None, None)
     expected = cell.expected.achievable if cell.expected is not None else None
     return CellRow(
         run.id, run.label, result.benchmark, result.backend, size_of(result, cell), cell.row,
         cell.column, str(cell), cell.status, cell.verdict, result.unit, result.better, figure,
-        median=summary and summary.median, low=low, high=high,
-        slow_p95=summary and summary.slow_p95, slow_p99=summary and summary.slow_p99,
-        min=summary and summary.min, max=summary and summary.max, n=summary.n if summary else 0,
-        expected=expected, share=cell.share(expected, figure), reason=cell.reason,
-        simulated=result.simulated,
+        median=None if known is None else known.median, low=low, high=high,
+        slow_p95=None if known is None else known.slow_p95,
+        slow_p99=None if known is None else known.slow_p99,
+        min=None if known is None else known.min, max=None if known is None else known.max,
+        n=0 if known is None else known.n, expected=expected,
+        share=cell.share(expected, figure), reason=cell.reason, simulated=result.simulated,
     )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def _each_case(evidence: Evidence) -> Iterator[Case]:
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
-            alike = None if full is None else _alike(result, cell, way.each, full)
+            alike = None if full is None else _alike(result, cell, way.alike, full)
             alike = alike and known.setdefault(alike, alike)
             kind = alike or _kind(result, cell, way.each)
             yield Case(number, result, cell, way.parts, way.timed, alike, kind)
@@ -120,11 +120,13 @@ def _each_case(evidence: Evidence) -> Iterator[Case]:
 
 class _Way(NamedTuple):
     """The parts that a cell's transfers use. `each` has the parts of each transfer, and `parts` all
-    of them. `timed` has the parts that may slow the cell's figure."""
+    of them. `timed` has the parts that may slow the cell's figure. `alike` is equal for cells that
+    use the same kinds of links, and share them with equally many transfers."""
 
     each: tuple[Touched, ...]
     parts: frozenset[Part]
     timed: frozenset[Part]
+    alike: tuple[str, ...]
 
 
 @lru_cache(maxsize=1)
@@ -145,7 +147,19 @@ def _ways(
     of_figure = each[0].parts if is_first and len(transfers) > 1 else crossed
     parts = crossed.union(part.crossed_both_ways for part in opposed)
     timed = of_figure.union(part.crossed_both_ways for part in opposed & of_figure)
-    return _Way(each, parts, parts if timed == parts else timed)
+    return _Way(each, parts, parts if timed == parts else timed, tuple(_used(each)))
+
+
+def _used(touched: Sequence[Touched]) -> Iterator[str]:
+    """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
+    if len(touched) == 1:
+        yield from touched[0].kinds
+        return
+    first, *others = (" ".join(each.kinds) for each in touched)
+    uses = Counter(part for each in touched for part in each.parts)
+    yield from (first, *sorted(others))
+    yield from sorted(str(uses[part]) for part in touched[0].parts)
+    yield from sorted(str(count) for count in uses.values() if count > 1)
 
 
 _Groups = tuple[tuple[str, tuple[Part, ...]], ...]
@@ -197,28 +211,16 @@ def _timed(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 def _alike(
     result: Result,
     cell: CellResult,
-    touched: Sequence[Touched],
+    used: tuple[str, ...],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """Returns a key that is equal for cells whose figures should be equal. Such cells use the same
-    kinds of links, and share them with equally many transfers."""
+    """Returns a key that is equal for cells whose figures should be equal. `used` is equal for the
+    links that they use."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
-    name = (
-        result.benchmark,
-        result.backend,
-        size,
-        cell.definition or "",
-        *map("{:.2f}".format, full),
-    )
-    if len(touched) == 1:
-        return (*name, *touched[0].kinds)
-    first, *others = (" ".join(each.kinds) for each in touched)
-    uses = Counter(part for each in touched for part in each.parts)
-    mine = sorted(str(uses[part]) for part in touched[0].parts)
-    shared = sorted(str(count) for count in uses.values() if count > 1)
-    return (*name, first, *sorted(others), *mine, *shared)
+    name = result.benchmark, result.backend, size, cell.definition or ""
+    return (*name, *map("{:.2f}".format, full), *used)
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:

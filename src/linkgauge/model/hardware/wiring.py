@@ -162,6 +162,7 @@ class Wiring:
         self.touched = cache(self._touched)
         self.directed = cache(self._directed)
         self.route = cache(self._route)
+        self.bundles = cache(self._bundles)
         self._between = cache(self._find_between)
 
     def _node(self, memory: str) -> int:
@@ -278,7 +279,7 @@ class Wiring:
         """Whether the route passes a place that was taken for a switch without proof."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
-    def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
+    def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
         """Returns the bundles of fabric links on the route, by their ends. Links to several
         switches count as one bundle. Returns nothing if the route passes another memory, because
         memories may not forward traffic."""
