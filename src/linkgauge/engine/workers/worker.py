@@ -18,6 +18,7 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Backend, HasTelemetry, Tuner
+from linkgauge.engine.measuring.alike import AlikeCells
 from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
 from linkgauge.engine.measuring.measurement import Measurement
@@ -155,6 +156,10 @@ class LocalWorker:
         cpus = self._settings.surroundings.cpus
         return simulate(self._settings.simulation, self._settings.engines, cpus)
 
+    @cached_property
+    def _alike(self) -> AlikeCells | None:
+        return None if self._simulated is None else AlikeCells(self._simulated)
+
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
@@ -167,7 +172,12 @@ class LocalWorker:
         ) -> None:  # a backend refuses, or a driver fails at its first call
             made[cell] = Measurement(cell, size, self._settings, self._backends_for(cell))
 
-        def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
+        def measure(able: Sequence[PlannedCell]) -> Sequence[CellResult]:
+            if self._alike is not None:
+                return self._alike.measure(able, size, visit, lambda: visited(able))
+            return visited(able)
+
+        def visited(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
             key = tuple(cell.number for cell in able), size
             if self._neighbours is not None and self.leads:
                 self._neighbours.begin()
@@ -235,6 +245,7 @@ class LocalWorker:
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
+        self.__dict__.pop("_alike", None)
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:
