@@ -40,7 +40,11 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
     marked SIMULATED."""
     lines = _Lines()
-    csv.writer(lines).writerows([_guarded(field) for field in row] for row in rows)
+    guarded = cache(_guarded)  # most texts are met again
+    csv.writer(lines).writerows(
+        [guarded(field) if isinstance(field, str) else _plain(field) for field in row]
+        for row in rows
+    )
     return "".join(lines)
 
 
@@ -51,11 +55,13 @@ class _Lines(list[str]):
         self.append(line.removesuffix("\r\n") + "\n")
 
 
-def _guarded(field: object) -> object:
+def _plain(field: object) -> object:
     if isinstance(field, bool):
         return SIMULATED if field else ""
-    if not isinstance(field, str):
-        return field
+    return field
+
+
+def _guarded(field: str) -> str:
     text = printable(field)
     is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
