@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from gzip import compress
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from linkgauge.judge.compare.machine_state import Fact
 from linkgauge.report.words.remedies import Step
+
+if TYPE_CHECKING:
+    from linkgauge.judge.compare.machine_state import Fact
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
 """The meaning of a colour; nothing depends on the colour alone."""
@@ -272,6 +273,8 @@ class Attachment:
 
     @cached_property
     def packed(self) -> bytes:
+        from gzip import compress
+
         return compress(self.content, 6, mtime=0)
 
 
