@@ -24,7 +24,7 @@ DRAWS = 16
 """The number of visits of alike cells that have noise of their own, so that statistics over alike
 cells stay meaningful. A machine with at most as many devices has too few alike cells."""
 
-Measure = Callable[[], Sequence[CellResult]]
+Measure = Callable[[], tuple[CellResult, ...]]
 
 
 class AlikeCells:
@@ -38,7 +38,7 @@ class AlikeCells:
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit, measure: Measure
-    ) -> Sequence[CellResult]:
+    ) -> tuple[CellResult, ...]:
         """Returns the results of a visit. `measure` makes the visit, unless an alike cell already
         had it."""
         self._simulated.draw = alike = None
@@ -54,13 +54,13 @@ class AlikeCells:
         at = key, visit.taken, visit.spent
         if at in self._visited:
             self._simulated.enter({visit.passed + cell.number: cell.transfers}, "plan")
-            return [_of(cell, self._visited[at])]
+            return (_of(cell, self._visited[at]),)
         # Drawn by what the cells have in common, so that a resumed run has the same figures.
         self._simulated.draw = crc32(repr(key).encode())
         (found,) = measure()
         if found.status == "pass":
             self._visited[at] = found
-        return [found]
+        return (found,)
 
 
 def _of(cell: PlannedCell, known: CellResult) -> CellResult:

@@ -158,13 +158,23 @@ class LocalWorker:
 
     @cached_property
     def _alike(self) -> AlikeCells | None:
-        return None if self._simulated is None else AlikeCells(self._simulated)
+        """The visits of alike cells. None if all cells are measured, as ranks measure theirs."""
+        if self._simulated is None or self._only is not None:
+            return None
+        return AlikeCells(self._simulated)
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
         """Measures these cells in one visit, all at the same time. Returns their results in order.
         Errors of a cell are not raised. They become its result."""
+        if self._alike is None:
+            return self._measure(cells, size, visit)
+        return self._alike.measure(cells, size, visit, lambda: self._measure(cells, size, visit))
+
+    def _measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit
+    ) -> tuple[CellResult, ...]:
         made: dict[PlannedCell, Measurement] = {}
 
         def make(
@@ -172,12 +182,7 @@ class LocalWorker:
         ) -> None:  # a backend refuses, or a driver fails at its first call
             made[cell] = Measurement(cell, size, self._settings, self._backends_for(cell))
 
-        def measure(able: Sequence[PlannedCell]) -> Sequence[CellResult]:
-            if self._alike is not None:
-                return self._alike.measure(able, size, visit, lambda: visited(able))
-            return visited(able)
-
-        def visited(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
+        def measure(able: Sequence[PlannedCell]) -> tuple[CellResult, ...]:
             key = tuple(cell.number for cell in able), size
             if self._neighbours is not None and self.leads:
                 self._neighbours.begin()
@@ -237,6 +242,9 @@ class LocalWorker:
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
         """Returns no files, for the same reason."""
         return ()
+
+    def end(self) -> None:
+        self.close()
 
     def close(self) -> None:
         self.release()

@@ -77,9 +77,10 @@ _LETTER, _GAP = 6.4, 44
 
 class Drawer:
     """Draws charts inside a `with` block. `draw` returns None for a chart that cannot be drawn;
-    then `missing` says why. The libraries begin to load at construction."""
+    then `missing` says why. Unless `early` is false, the libraries begin to load at construction,
+    which takes half a second of a CPU even if there is no chart."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, early: bool = True) -> None:
         lacking = [name.replace("_", "-") for name in PACKAGES if find_spec(name) is None]
         self.missing: str | None = None
         self._process: Process | None = None
@@ -89,7 +90,10 @@ class Drawer:
                 f"Tables stand in place of charts: {' and '.join(lacking)} {has} not installed "
                 "(the extra `report`)."
             )
-            return
+        elif early:
+            self._start()
+
+    def _start(self) -> None:
         self._process = Process(f"{__package__}.svg_process", session=True)
 
     def __enter__(self) -> Self:
@@ -101,6 +105,8 @@ class Drawer:
 
     def draw(self, figures: Sequence[ChartFigure]) -> list[str | None]:
         """Returns a picture of each chart, or None where drawing failed."""
+        if figures and self._process is None and self.missing is None:
+            self._start()
         deadline = time.monotonic() + PATIENCE
         found: list[str | None] = []
         specs = map(_written, figures if self._process is not None else ())
