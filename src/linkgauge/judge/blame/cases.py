@@ -132,28 +132,30 @@ class _Way(NamedTuple):
 @lru_cache(maxsize=1)
 def _ways_of(wiring: Wiring, groups: _Groups) -> Callable[[tuple[Transfer, ...], bool], _Way]:
     """Returns `_ways` of a machine. Its cells use the same parts when they are judged anew."""
-    return cache(partial(_ways, wiring, dict(groups)))
+    return cache(partial(_ways, wiring, dict(groups), {}))
 
 
 def _ways(
     wiring: Wiring,
     groups: Mapping[str, tuple[Part, ...]],
+    known: dict[tuple[str, ...], tuple[str, ...]],
     transfers: tuple[Transfer, ...],
     is_first: bool,
 ) -> _Way:
     each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
-    crossed = frozenset[Part]().union(*(one.parts for one in each))
-    opposed = frozenset(wiring.opposed(transfers))
-    of_figure = each[0].parts if is_first and len(transfers) > 1 else crossed
-    parts = crossed.union(part.crossed_both_ways for part in opposed)
-    timed = of_figure.union(part.crossed_both_ways for part in opposed & of_figure)
-    return _Way(each, parts, parts if timed == parts else timed, tuple(_used(each)))
+    parts = each[0].parts if len(each) == 1 else frozenset[Part]().union(*(t.parts for t in each))
+    timed = each[0].parts if is_first and each else parts
+    if opposed := frozenset(wiring.opposed(transfers)):
+        parts = parts.union(part.crossed_both_ways for part in opposed)
+        timed = timed.union(part.crossed_both_ways for part in opposed & timed)
+    alike = tuple(_used(each))
+    return _Way(each, parts, parts if timed == parts else timed, known.setdefault(alike, alike))
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:
     """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
-    if len(touched) == 1:
-        yield from touched[0].kinds
+    if len(touched) < 2:
+        yield from (kind for each in touched for kind in each.kinds)
         return
     first, *others = (" ".join(each.kinds) for each in touched)
     uses = Counter(part for each in touched for part in each.parts)
