@@ -66,9 +66,8 @@ class SimTelemetry:
             (switch,) = {link.a, link.b} - {name}
             if of[name] == of.get(switch) and at[switch] == 2:
                 del self._pcie[name]
-        self._healthy = tuple(
-            self._sense(device, Symptoms(hardware)) for device in hardware.devices
-        )
+        well = Symptoms(hardware)
+        self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
         """Returns all facts that the library reports about each device."""
