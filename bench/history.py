@@ -176,7 +176,8 @@ def measure(url: str, count: int, cells: int, times: int = 3) -> dict[str, tuple
         moment = (BEGAN + timedelta(hours=count)).isoformat().replace("+00:00", "Z")
         latest = replace(own[-1], started=moment)
         began, before = perf_counter(), process_time()
-        earlier_runs(store, latest, last=MOST)
+        measured = {result.benchmark for result in latest.results}
+        earlier_runs(store, latest, last=MOST, benchmarks=measured)
         found["the gate's baseline"] = perf_counter() - began, process_time() - before
     trend = "history", "trend", "device_to_device_0"
     for words in (("history", "list"), (*trend, "0,1"), trend, ("history", "list", "--json")):

@@ -56,7 +56,7 @@ def history_of(
     read."""
     found = list(_of_folders(RESULTS, {(label_name(run.label), run.id) for run in used}))
     try:
-        found += _of_history(first)
+        found += _of_history(first, {cell.benchmark for run in used for cell in run.cells})
     except LinkgaugeError as error:
         say(f"judged without the history: {error}")
     return earlier(first, used, found, MOST)
@@ -72,8 +72,9 @@ def _of_folders(below: Path, known: set[tuple[str, str]]) -> Iterator[RunFigures
             yield figures_of(run)
 
 
-def _of_history(first: Sequence[RunFigures]) -> Iterator[RunFigures]:
-    """Yields the figures of runs in the history. Raises StoreError and InputError."""
+def _of_history(first: Sequence[RunFigures], benchmarks: set[str]) -> Iterator[RunFigures]:
+    """Yields the figures of these benchmarks in runs of the history. Raises StoreError and
+    InputError."""
     if is_off():
         return
     try:
@@ -94,7 +95,7 @@ def _of_history(first: Sequence[RunFigures]) -> Iterator[RunFigures]:
     }
     with opened(url) as store:
         for run in latest.values():
-            for past in earlier_runs(store, run, last=MOST):
+            for past in earlier_runs(store, run, last=MOST, benchmarks=benchmarks):
                 alike = (as_figures(past, one) for one in first)
                 own = next((one for one in alike if one is not None), None)
                 if own is not None and not own.label.endswith(AGAIN):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from linkgauge.model.documents.history import (
     EarlierRun,
@@ -19,6 +18,8 @@ from linkgauge.model.documents.history import (
     Series,
     SeriesId,
 )
+from linkgauge.model.documents.result import Status, Verdict
+from linkgauge.model.grouped import grouped
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
 from linkgauge.model.units import Better
@@ -28,6 +29,13 @@ from .store import Store, rows_in
 from .tables import cells, facts, figures, machines, results, runs, setups, sheets
 
 _Kind = TypeVar("_Kind")
+_Value = float | None
+_PointRow: Any = tuple[int, int, float, _Value, _Value]
+_FigureRow: Any = tuple[
+    int, int, Status, Verdict, _Value, _Value, _Value, _Value, _Value, _Value, int
+]
+"""Rows of a figure: the numbers of the cell and the run, and then the fields of `Point` or `Figure`
+in their order."""
 
 
 class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
@@ -104,9 +112,7 @@ def histories_of(
         ]  # fmt: skip
         found = {run.number: run for run in reversed(_runs(connection, where, which.last))}
         points = _points(connection, list(named), found)
-        groups = defaultdict[tuple[int, str], list[PastRun]](list)
-        for run in found.values():
-            groups[run.machine, run.setup].append(run)
+        groups = grouped(((run.machine, run.setup), run) for run in found.values())
         histories = [_history(connection, group, named, points) for group in groups.values()]
     return tuple(history for history in histories if history.series)
 
@@ -117,15 +123,17 @@ def _points(
     """Returns the figures of cells in runs. The first key is a cell's number, the second a run's
     number."""
     known = set(found)
-    points: dict[int, dict[int, Point]] = {}
-    own = figures.c.run_id.label("run"), figures.c.figure, figures.c.low, figures.c.high
-    asked = select(figures.c.cell_id, *own).where(
-        figures.c.status == "pass", figures.c.figure.is_not(None)
+    points: dict[int, dict[int, Point]] = {number: {} for number in wanted}
+    own = figures.c.cell_id, figures.c.run_id, figures.c.figure, figures.c.low, figures.c.high
+    asked = select(*own).where(
+        figures.c.status == "pass",
+        figures.c.figure.is_not(None),
+        figures.c.run_id.between(min(known, default=0), max(known, default=0)),
     )
-    rows = list(rows_in(connection, asked, figures.c.cell_id, wanted))
-    for row, point in zip(rows, _of(Point, rows), strict=True):
-        if point.run in known:
-            points.setdefault(row.cell_id, {})[point.run] = point
+    rows = rows_in(connection, asked, figures.c.cell_id, wanted)
+    for cell, run, *values in _tuples(_PointRow, rows):
+        if run in known:
+            points[cell][run] = Point(run, *values)
     return points
 
 
@@ -137,7 +145,7 @@ def _history(
 ) -> History:
     series = []
     for number, cell in named.items():
-        by_run = points.get(number, {})
+        by_run = points[number]
         own = tuple(by_run[run.number] for run in group if run.number in by_run)
         if own:
             name = astuple(cell.cell)
@@ -192,7 +200,7 @@ def earlier_runs(
     with store.reading() as connection:
         found = _runs(connection, where, last)
         numbers = [one.number for one in found]
-        by_run = _figures(connection, numbers, benchmarks)
+        by_run = grouped(_figures(connection, numbers, benchmarks))
         settings = _settings(connection, numbers)
         states = _states(connection, {one.state for one in found})
     return tuple(
@@ -207,36 +215,26 @@ def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Setti
 
 
 def _figures(
-    connection: Connection, numbers: Sequence[int], benchmarks: Collection[str] | None
-) -> dict[int, list[Figure]]:
-    by_run: dict[int, list[Figure]] = {}
+    connection: Connection, numbers: Sequence[int], benchmarks: Collection[str] | None = None
+) -> Iterator[tuple[int, Figure]]:
+    """Yields pairs of a run's number and a figure of that run, for these runs and benchmarks."""
     asked = select(*_FIGURES)
     if benchmarks is not None:
         of = select(cells.c.id).join(sheets, sheets.c.id == cells.c.sheet_id)
         asked = asked.where(figures.c.cell_id.in_(of.where(sheets.c.benchmark.in_(benchmarks))))
-    rows = list(rows_in(connection, asked, figures.c.run_id, numbers))
-    wanted = {row.cell_id for row in rows}
+    rows = _tuples(_FigureRow, rows_in(connection, asked, figures.c.run_id, numbers))
+    wanted = {cell for cell, *_ in rows}
     found = _of(_NumberedCell, rows_in(connection, _select_cells(), cells.c.id, wanted))
-    names = {cell.number: cell for cell in found}
-    for row in rows:
-        by_run.setdefault(row.run_id, []).append(_figure_of(names[row.cell_id], row))
-    return by_run
-
-
-def _figure_of(cell: _NumberedCell, row: Row[Any]) -> Figure:
-    """Returns the figure of a cell from a database row."""
-    own = dict(zip(_NAMES, row[-len(_NAMES) :], strict=True))
-    return msgspec.convert(
-        {**own, "id": cell.cell, "unit": cell.unit, "better": cell.better}, Figure
-    )
+    named = {cell.number: (cell.cell, cell.unit, cell.better) for cell in found}
+    for cell, run, *values in rows:
+        yield run, Figure(*named[cell], *values)
 
 
 _FIGURES = (
-    figures.c.cell_id, figures.c.run_id, figures.c.status, figures.c.verdict,
-    figures.c.figure.label("value"), figures.c.median, figures.c.low, figures.c.high,
-    figures.c.slow_p95, figures.c.slow_p99, figures.c.n,
+    figures.c.cell_id, figures.c.run_id, figures.c.status, figures.c.verdict, figures.c.figure,
+    figures.c.median, figures.c.low, figures.c.high, figures.c.slow_p95, figures.c.slow_p99,
+    figures.c.n,
 )  # fmt: skip
-_NAMES = tuple(str(column.name) for column in _FIGURES)
 
 
 def _select_cells() -> Select[Any]:
@@ -343,8 +341,4 @@ def figures_of(store: Store, numbers: Sequence[int]) -> Iterator[tuple[int, Figu
     """Yields pairs of a run's number and a figure of that run. `numbers` are the runs' numbers.
     Raises StoreError."""
     with store.reading() as connection:
-        both = _select_cells().add_columns(*_FIGURES)
-        asked = both.join(figures, cells.c.id == figures.c.cell_id)
-        for row in rows_in(connection, asked, figures.c.run_id, numbers):
-            (cell,) = _of(_NumberedCell, [row])
-            yield row.run_id, _figure_of(cell, row)
+        yield from _figures(connection, numbers)

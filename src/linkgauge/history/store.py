@@ -209,4 +209,4 @@ def rows_in(
     """Runs a query for many values of a column, and yields the matching rows. There may be more
     values than the database accepts in one statement."""
     for some in in_parts(list(values)):
-        yield from connection.execute(asked.where(column.in_(some)))
+        yield from connection.execute(asked.where(column.in_(some))).all()

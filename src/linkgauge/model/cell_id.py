@@ -51,7 +51,7 @@ class CellId(msgspec.Struct, frozen=True, order=True, gc=False, omit_defaults=Tr
     @property
     def id(self) -> CellId:
         """The same identity as a plain CellId, without the fields that a subclass adds."""
-        return self.sheet.cell(self.place, self.repeat)
+        return CellId(self.benchmark, self.backend, self.size, self.row, self.column, self.repeat)
 
     @property
     def name(self) -> str:

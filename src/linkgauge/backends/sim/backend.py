@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
 
@@ -30,13 +30,14 @@ from linkgauge.model.operations.operation import (
     order_of,
 )
 from linkgauge.model.settings import EngineSettings, Simulation
-from linkgauge.model.transfer import Engine, Transfer
+from linkgauge.model.transfer import Cell, Engine, Transfer
 
 from . import inventory, pci, refusals
 from .collecting import SimCollective
 from .description import Description
 from .faults import Fault
 from .group import SimGroup
+from .likeness import ways_of
 from .machine import SimMachine, read
 from .memory import MemoryBudget, SimBuffer
 from .resources import Demand
@@ -85,6 +86,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._trouble = Trouble(Schedule(faults), self._resources)
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
+        self.draw: int | None = None
+        """Chooses the random numbers of a visit. None chooses them by the cell's number."""
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
@@ -153,7 +156,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         first = min(cells)
         self._at = first + 1
         self._cells = max(self._cells, self._at)
-        self._course.enter(first, phase, visit, taken)
+        self._course.enter(first if self.draw is None else self.draw, phase, visit, taken)
         if self.faults:
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)
@@ -258,7 +261,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     ) -> tuple[Sequence[Demand], Sequence[float]]:
         """Returns two values for each copy: its demand on the machine, with the effects of faults,
         and its relative noise."""
-        demands = self._resources.facing([self._demand(copy, copies, does) for copy in copies])
+        demands = self._healthy([copy.transfer for copy in copies], does)
         demands = self._trouble.begin(copies, demands)
         return demands, self._sigmas(demands)
 
@@ -285,15 +288,20 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         ]
         return movements(works, self._trouble.capacity(demands))
 
-    def _demand(self, copy: Copy, copies: Sequence[Copy], does: Operation) -> Demand:
-        """Returns what a copy demands of the machine. Copies without a number of threads share the
-        node's CPUs evenly."""
-        transfer = self._on_nodes(copy.transfer)
+    def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
+        """Returns what transfers that run together demand of a machine without faults."""
+        each = [self._demand(transfer, transfers, does) for transfer in transfers]
+        return self._resources.facing(each)
+
+    def _demand(self, asked: Transfer, together: Sequence[Transfer], does: Operation) -> Demand:
+        """Returns what a transfer demands of the machine. Transfers without a number of threads
+        share the node's CPUs evenly."""
+        transfer = self._on_nodes(asked)
         owner, threads = transfer.engine.owner, 0
         if does.product is not None:
             return self._resources.work(owner, does.product)
         if transfer.engine.kind == "cpu":
-            sharing = sum(copy.transfer.engine.owner == owner for copy in copies)
+            sharing = sum(one.engine.owner == owner for one in together)
             cpus = len(self._hardware.nodes[owner.index or 0].cpus)
             threads = transfer.engine.count or max(1, cpus // sharing)
         demand = self._resources.demand(transfer, threads, self._description.host.thread)
@@ -302,6 +310,34 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         own = {str(owner): float(does.counted_arrays)}
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
         return replace(demand, flow=replace(demand.flow, usage=usage))
+
+    def likeness(self, cell: Cell, size: int) -> Hashable | None:
+        """Returns a key that is equal for cells that differ only in the names of the parts they
+        use. Returns None for a cell that a fault may affect, and for cells whose likeness is not
+        looked for."""
+        does, transfers = cell.does, cell.transfers
+        if does.collective is not None or cell.workload is not None:
+            return None
+        if transfers[0].source.is_cpu or any(map(self._may_affect, transfers)):
+            return None
+        try:
+            demands = self._healthy(transfers, does)
+        except Unsupported:
+            return None
+        states = [self._sensors.state(one.index or 0) for one in cell.places if one.is_device]
+        latencies = self._latencies(transfers[0]) if cell.report.is_latency else ()
+        ways = ways_of(transfers, demands, self._resources.capacity)
+        return size, cell.report, cell.operation, ways, latencies, tuple(states)
+
+    def _may_affect(self, transfer: Transfer) -> bool:
+        """Whether a fault may affect a transfer, in whatever cell."""
+        touched = self._resources.touched(transfer) if self.faults else frozenset[str]()
+        return any(fault.aims_at(touched) for fault in self.faults)
+
+    def _latencies(self, transfer: Transfer) -> tuple[float, ...]:
+        """Returns the latencies of a transfer's memories as its engine sees them, in seconds."""
+        owner = transfer.engine.owner
+        return tuple(self._resources.latency(memory, owner) for memory in transfer.memories)
 
     def close(self) -> None:
         """Does nothing, because buffers are freed one by one."""

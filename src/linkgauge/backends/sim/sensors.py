@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from linkgauge.model.hardware.gaps import Gap
 from linkgauge.model.hardware.inventory import (
     Accelerator,
@@ -68,10 +70,15 @@ class SimTelemetry:
                 del self._pcie[name]
         well = Symptoms(hardware)
         self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
+        self._nameless = tuple(replace(state, memory="") for state in self._healthy)
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:
         """Returns all facts that the library reports about each device."""
         return tuple(self._describe(device, symptoms) for device in self._devices)
+
+    def state(self, index: int) -> Telemetry:
+        """Returns the state of a device without faults and without its name."""
+        return self._nameless[index]
 
     def sense(self, index: int, symptoms: Symptoms | None) -> Telemetry:
         """Returns the current state of a device. `symptoms` is None if the machine has no

@@ -18,6 +18,7 @@ import linkgauge
 from linkgauge import __version__
 from linkgauge.backends import open_backend
 from linkgauge.backends.protocol import Backend, HasTelemetry, Tuner
+from linkgauge.engine.measuring.alike import AlikeCells
 from linkgauge.engine.measuring.background_load import BackgroundLoad
 from linkgauge.engine.measuring.measure import Known, OnPhase, measure_together
 from linkgauge.engine.measuring.measurement import Measurement
@@ -155,11 +156,25 @@ class LocalWorker:
         cpus = self._settings.surroundings.cpus
         return simulate(self._settings.simulation, self._settings.engines, cpus)
 
+    @cached_property
+    def _alike(self) -> AlikeCells | None:
+        """The visits of alike cells. None if all cells are measured, as ranks measure theirs."""
+        if self._simulated is None or self._only is not None:
+            return None
+        return AlikeCells(self._simulated)
+
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit = FIRST
     ) -> tuple[CellResult, ...]:
         """Measures these cells in one visit, all at the same time. Returns their results in order.
         Errors of a cell are not raised. They become its result."""
+        if self._alike is None:
+            return self._measure(cells, size, visit)
+        return self._alike.measure(cells, size, visit, lambda: self._measure(cells, size, visit))
+
+    def _measure(
+        self, cells: Sequence[PlannedCell], size: int, visit: Visit
+    ) -> tuple[CellResult, ...]:
         made: dict[PlannedCell, Measurement] = {}
 
         def make(
@@ -228,6 +243,9 @@ class LocalWorker:
         """Returns no files, for the same reason."""
         return ()
 
+    def end(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self.release()
         for backend in self._backends.values():
@@ -235,6 +253,7 @@ class LocalWorker:
         self._backends.clear()
         self._known.clear()
         self.__dict__.pop("_simulated", None)
+        self.__dict__.pop("_alike", None)
 
 
 def backends_of(transfers: Sequence[Transfer]) -> list[str]:

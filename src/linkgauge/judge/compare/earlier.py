@@ -99,12 +99,18 @@ def held_against(
     """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
     count on the run's side if they show the same loss. Returns None without earlier runs."""
     found: Since | None = None
+    logs = grouped(
+        (key_of(cell), (number, _log(cell)))
+        for number, one in enumerate((run, *before))
+        for cell in one.cells
+        if cell.figure
+    )
     for later in (0,) if alone else _LATER:
         first, second = before[later:], [run, *before[:later]]
-        fallen = _fallen(first, second)
+        fallen = _fallen(logs, len(second))
         if not first or (later and not (fallen and len(first) >= _FEWEST)):
             continue
-        compared = compare_runs(Sides(("before", "now"), [first, second]), Aim())
+        compared = compare_runs(Sides(("before", "now"), [first, second]), Aim(), slow=False)
         found = _since(compared, facts)
         if len(first) >= _FEWEST:
             found = replace(found, earlier=_earlier(compared, run, fallen, facts))
@@ -113,19 +119,18 @@ def held_against(
     return found
 
 
-def _fallen(first: Runs, second: Runs) -> dict[Key, float]:
-    """Returns the cells that are worse in all runs of the second side, each with its smallest loss
-    as a logarithm."""
-    before, after = (
-        grouped((key_of(cell), _log(cell)) for run in side for cell in run.cells if cell.figure)
-        for side in (first, second)
-    )
-    lost = {
-        key: statistics.fmean(before[key]) - max(logs)
-        for key, logs in after.items()
-        if len(logs) == len(second) and key in before
-    }
-    return {key: log for key, log in lost.items() if log >= -math.log1p(-Aim().least)}
+def _fallen(logs: Mapping[Key, Sequence[tuple[int, float]]], count: int) -> dict[Key, float]:
+    """Returns the cells that are worse in all of the latest `count` runs than in the runs before,
+    each with its smallest loss as a logarithm. `logs` has the logarithms of each cell's figures,
+    with the number of the run, the latest run first."""
+    least = -math.log1p(-Aim().least)
+    fallen: dict[Key, float] = {}
+    for key, own in logs.items():
+        if len(own) > count and own[count - 1][0] == count - 1:
+            before, after = ([log for _, log in side] for side in (own[count:], own[:count]))
+            if (lost := statistics.fmean(before) - max(after)) >= least:
+                fallen[key] = lost
+    return fallen
 
 
 def _log(cell: CellFigure) -> float:

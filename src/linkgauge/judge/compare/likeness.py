@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import astuple, replace
 
 from linkgauge.model.cell_id import CellId
 from linkgauge.model.documents.history import Figure, figures_by_result
@@ -138,7 +138,7 @@ def cell_figure(figure: Figure, **more: Any) -> CellFigure:
     has."""
     known = figure.median if figure.status == "pass" else None
     return CellFigure(
-        **asdict(figure.id.id),
+        *astuple(figure.id.id),
         unit=figure.unit,
         better=figure.better,
         status=figure.status,

@@ -7,7 +7,7 @@ the same backend at the same size."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 import msgspec
@@ -34,11 +34,12 @@ from linkgauge.model.units import Better
 
 from .likeness import CellFigure, differences, unlike
 from .machine_state import Fact
-from .side_tests import Key, SideFigures, Sides, Tests, table_of, tested
+from .side_tests import Key, SideFigures, Sides, Statistic, Tests, table_of, tested
 from .what_changed import Changed, ComparedCell, grouped
 
 RANK = ("pass", "skip", "fail", "timeout", "error")
 """Statuses, the best first."""
+_SLOW: tuple[Statistic, ...] = ("slow_p95", "slow_p99")
 
 
 class SideFigure(msgspec.Struct, frozen=True):
@@ -158,10 +159,12 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     changed: tuple[Changed, ...] = ()
 
 
-def compare_runs(given: Sides, aim: Aim) -> RunComparison:
-    """Compares each side with the first side."""
+def compare_runs(given: Sides, aim: Aim, *, slow: bool = True) -> RunComparison:
+    """Compares each side with the first side. Percentiles of the slow side are compared only if
+    `slow`."""
     table = table_of(given)
-    known = {name: tested(table, given, name) for name in ("figure", "slow_p95", "slow_p99")}
+    names: tuple[Statistic, ...] = ("figure", *_SLOW) if slow else ("figure",)
+    known = {name: tested(table, given, name) for name in names}
     cells = list[RunCell]()
     for at, ((of, unit, definition), found) in enumerate(table.items()):
         better = found.any.better
@@ -213,7 +216,7 @@ def _change(
     found: SideFigures,
     number: int,
     at: int,
-    known: dict[str, Tests],
+    known: Mapping[Statistic, Tests],
     aim: Aim,
     better: Better,
 ) -> CellChange:
@@ -233,8 +236,7 @@ def _change(
         change=change,
         needed=lacking,
         rank_sum=rank_sum_p(list(first.logs), list(other.logs)) if min(counts) > 1 else None,
-        slow_p95=known["slow_p95"].changes[number - 1][at],
-        slow_p99=known["slow_p99"].changes[number - 1][at],
+        **{name: known[name].changes[number - 1][at] for name in _SLOW if name in known},
     )
 
 

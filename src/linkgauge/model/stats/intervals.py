@@ -119,12 +119,15 @@ class _Pooled(msgspec.Struct, frozen=True):
 def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     """Returns the estimate for each of several similar cells. An estimate is None if a figure of
     the cell is not positive. All estimates are None if no cell has two visits."""
-    spread = [_spread(own) if own else None for own in map(_logs, cells)]
-    pools = _Pools([each for each in spread if each])
-    return [
-        None if own is None else _estimate(cell, own, pools.of(own))
-        for cell, own in zip(cells, spread, strict=True)
-    ]
+    keys = [tuple(map(tuple, cell)) for cell in cells]
+    # Equal cells of a simulated machine have the same samples, which are worked out once.
+    spread = {key: _spread(of) if (of := _logs(key)) else None for key in dict.fromkeys(keys)}
+    pools = _Pools([own for key in keys if (own := spread[key])])
+    found = {
+        key: None if own is None else _estimate(key, own, pools.of(own))
+        for key, own in spread.items()
+    }
+    return [found[key] for key in keys]
 
 
 def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estimate | None:

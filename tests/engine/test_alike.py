@@ -1,0 +1,105 @@
+"""Cells of a large simulated machine that differ only in names share visits; all others do not."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from linkgauge.engine.measuring.alike import DRAWS
+from linkgauge.engine.workers.messages import FIRST, Visit
+from linkgauge.engine.workers.worker import LocalWorker
+from linkgauge.model.transfer import Report
+from sim_kit import MACHINE, SIZE, planned, settings
+
+MANY = 24
+LARGE = MACHINE.replace("count: 4", f"count: {MANY}").replace("sim:0..3", f"sim:0..{MANY - 1}")
+NOISY = LARGE.replace("noise: 0%", "noise: 1%")
+
+
+def pair(number, first, second, **more):
+    return planned(f"sim:{first} -> sim:{second} by ce", number=number, **more)
+
+
+def neighbours():
+    """One cell for each device and the next."""
+    return [pair(number, number, (number + 1) % MANY) for number in range(MANY)]
+
+
+def measured(cells, *faults, machine=NOISY, visit=FIRST, calls=None):
+    with closing(LocalWorker(settings(*faults, machine=machine))) as worker:
+        if calls is not None:
+            worker._on_phase = lambda phase: calls.append(phase) if phase == "verify" else None
+        return [one for cell in cells for one in worker.measure([cell], SIZE, visit)]
+
+
+def test_alike_cells_share_a_few_visits():
+    cells, visits = neighbours(), []
+    found = measured(cells, calls=visits)
+    assert len({one.samples for one in found}) == len(visits) <= DRAWS < MANY
+    assert len(visits) > DRAWS // 2
+
+
+def test_each_cell_keeps_its_own_names():
+    cells = neighbours()
+    for cell, one in zip(cells, measured(cells), strict=True):
+        (transfer,) = cell.transfers
+        ends = [str(memory) for memory in transfer.memories]
+        assert (one.row, one.column, one.transfers) == (cell.row, cell.column, cell.transfers)
+        assert [placed.memory for placed in one.placement] == ends
+        assert {reading.memory for reading in one.readings} == set(ends)
+
+
+def test_shared_visits_are_those_that_each_cell_would_have_alone():
+    cells = neighbours()
+    together = measured(cells)
+    assert [measured([cell])[0].samples for cell in cells[::5]] == [
+        one.samples for one in together[::5]
+    ]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["slow sim:3 rate=50%", "jitter sim:3 sigma=5%", "stall sim:3 every=2 for=0.01",
+     "flip sim:3", "slow sim:3-sim:4 rate=50%", "drift sim:3 per_cell=-1%"],
+)  # fmt: skip
+def test_a_fault_shows_in_its_cells_and_in_no_others(fault):
+    cells = neighbours()
+    faulty = {2, 3} if "sim:3-sim:4" not in fault else {3}
+    healthy = measured(cells)
+    for number, (one, before) in enumerate(zip(measured(cells, fault), healthy, strict=True)):
+        same = (one.samples, one.status) == (before.samples, before.status)
+        assert same == (number not in faulty), number
+
+
+@pytest.mark.parametrize(
+    "other",
+    [pair(90, 0, 1, report=Report.BEST),
+     planned("sim:0 -> sim:1 by sm", number=90),
+     planned("sim:0 -> sim:1 by ce x2", number=90),
+     planned("sim:0 -> sim:0 by ce", number=90),
+     planned("sim:0 -> host:0 by ce", number=90),
+     planned("sim:0 -> sim:1 by ce", "sim:1 -> sim:0 by ce", number=90),
+     planned("sim:0 -> sim:1 by ce", "sim:0 -> sim:2 by ce", number=90)],
+    ids=str,
+)  # fmt: skip
+def test_cells_of_other_kinds_are_not_alike(other):
+    with closing(LocalWorker(settings(machine=LARGE))) as worker:
+        worker.survey(["sim"])
+        keys = [worker._simulated.likeness(one, SIZE) for one in (pair(0, 0, 1), other)]
+        assert keys[0] != keys[1] is not None
+        assert worker._simulated.likeness(pair(1, 5, 9), SIZE) == keys[0]
+        assert worker._simulated.likeness(pair(1, 5, 9), 2 * SIZE) != keys[0]
+
+
+def test_a_later_visit_is_a_new_one():
+    cells = neighbours()
+    first, second = measured(cells), measured(cells, visit=Visit(number=1, taken=6))
+    assert all(a.samples != b.samples for a, b in zip(first, second, strict=True))
+
+
+def test_a_machine_with_few_devices_measures_every_cell():
+    few = MACHINE.replace("noise: 0%", "noise: 1%")
+    cells, visits = [pair(number, number, (number + 1) % 4) for number in range(4)], []
+    found = measured(cells, machine=few, calls=visits)
+    assert len({one.samples for one in found}) == len(visits) == len(cells)
