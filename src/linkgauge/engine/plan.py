@@ -75,13 +75,9 @@ def fabrics(
             backend,
             nodes,
             tuple(
-                msgspec.structs.replace(device, near=near(device))
-                for device in found
-                if (
-                    any(_is_named(device, name) for name in devices)
-                    if devices
-                    else device.memory in able
-                )
+                msgspec.structs.replace(d, near=near(d))
+                for d in found
+                if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
             ),
         )
         for backend, found in machine.devices.items()
