@@ -7,6 +7,7 @@ import os
 import pytest
 
 from command_kit import called, linkgauge
+from linkgauge.benchmarks import nodes
 
 LONG = pytest.mark.skipif(
     os.environ.get("LINKGAUGE_CAMPAIGN") != "full", reason="takes long: LINKGAUGE_CAMPAIGN=full"
@@ -47,6 +48,28 @@ def test_what_is_slow_is_named_and_nothing_else(fault, part, tmp_path):
 def test_what_is_not_measured_pair_by_pair_says_why(machine, reason):
     done = called("run", "nodes_pairs", "--machine", machine, "--dry-run")
     assert reason in " ".join((done.stdout + done.stderr).split())
+
+
+def test_of_very_many_nodes_blocks_are_measured_and_show_the_same(monkeypatch, tmp_path):
+    monkeypatch.setattr(nodes, "MOST_NODES", 32)
+    monkeypatch.setattr(nodes, "BLOCKS", 2)
+    done = measured(tmp_path, *FEW, "--fault", "slow spine5 rate=25%")
+    (line,) = [line for line in done.stdout.splitlines() if " slow  " in line]
+    assert "slow  spine5: " in line
+    rails, bisection = results(tmp_path)
+    assert "32 of 64 nodes, in 2 blocks" in rails["title"]
+    assert len(rails["cells"]) == 2 * 32
+    ends = {end for cell in bisection["cells"] for end in cell["row"].split("->")}
+    assert ends == {str(node) for node in (*range(16), *range(32, 48))}
+
+
+@LONG
+def test_ten_thousand_nodes(tmp_path):
+    done = linkgauge("run", "--machine", "fat-tree-10000", "--prefix", "nodes_", "--fault",
+                     "slow spine1 rate=50%", "--out", tmp_path)  # fmt: skip
+    (line,) = [line for line in done.stdout.splitlines() if " slow  " in line]
+    assert "slow  spine1: " in line
+    assert sum(len(result["cells"]) for result in results(tmp_path)) <= 12_000
 
 
 @LONG

@@ -4,7 +4,7 @@ import pytest
 
 from linkgauge.backends.protocol import Copy
 from linkgauge.backends.sim import SimBackend
-from linkgauge.backends.sim.description import load, parse_description, shipped
+from linkgauge.backends.sim.description import load, parse_description
 from linkgauge.benchmarks.collectives import cell_of
 from linkgauge.engine.workers.worker import LocalWorker
 from linkgauge.judge.verdict import judge
@@ -18,6 +18,7 @@ from linkgauge.model.operations.collective import (
 )
 from linkgauge.model.settings import Settings, Simulation
 from linkgauge.model.stats.summary import summarize
+from machine_kit import SHIPPED
 
 SIZES = (8, 32 << 10, 1 << 20, 32 << 20, 1 << 30)
 MOST = 32
@@ -61,7 +62,7 @@ def _measured(backend, work, devices, size):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", SHIPPED)
 def test_nothing_is_low_and_what_is_not_judged_has_a_reason(name):
     cells = _judged(name)
     found = {(cell.row, cell.column): (cell.verdict, cell.not_judged) for cell in cells}

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from fakes import machine
 from judge_kit import run_of
-from linkgauge.backends.sim.description import load, shipped
+from linkgauge.backends.sim.description import load
 from linkgauge.benchmarks.catalog import CATALOG
 from linkgauge.judge.expected.expect import START, Expectation
 from linkgauge.judge.verdict import HIGH, LOOSE, LOW, judge, verdict
@@ -17,6 +17,7 @@ from linkgauge.model.documents.result import CellResult, Expected, TransferFigur
 from linkgauge.model.notation import parse_transfers
 from linkgauge.model.stats.summary import summarize
 from linkgauge.model.transfer import Report
+from machine_kit import SHIPPED
 
 SIZE = 512 << 20
 DGX = load("dgx-h200-8")[1]
@@ -25,7 +26,7 @@ ALL = [f"sim:{n}" for n in range(8)]
 
 # Efficiencies go up and down by a twentieth, noise to 2 %: what the judge is not told.
 @pytest.mark.parametrize("seed", [None, 1])
-@pytest.mark.parametrize("name", [name for name in shipped() if name != "fat-tree-1000"])
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "fat-tree-1000"])
 def test_a_healthy_simulated_machine_is_never_low(name, seed):
     _, text = load(name)
     if seed is not None:

@@ -1,5 +1,6 @@
 """Benchmarks between many nodes. If the nodes are few, all pairs are measured. If they are many, a
-ring and bisections are measured, so that the time does not grow with the number of pairs.
+ring and bisections are measured, so that the time does not grow with the number of pairs. Of very
+many, those of a sample of the nodes are measured.
 
 A node is a host, or a node of a simulated machine. The first devices of all nodes form a rail, the
 second devices the next rail, and so on. A ring or a bisection runs all of its transfers at once,
@@ -28,6 +29,10 @@ MOST_PAIRED = 64
 """The largest number of nodes for which all pairs are measured (4,032 pairs)."""
 MOST_CELLS = 10
 """The largest number of measured cells for each node, unless there are more rails."""
+MOST_NODES = 1000
+"""The largest number of nodes that are measured. Of more, a sample is measured."""
+BLOCKS = 8
+"""The number of blocks of neighbouring nodes in a sample."""
 BISECTIONS = 4
 _PAIRS = f"all pairs are measured of up to {MOST_PAIRED} nodes"
 _NO_NODES = "needs nodes: a device for each process (mpiexec), or --machine fat-tree-1000"
@@ -42,6 +47,17 @@ class Nodes(NamedTuple):
     labels: Sequence[str]
     rails: Sequence[str]
     memories: Sequence[Sequence[Memory]]
+
+    def sample(self) -> Nodes:
+        """Returns the nodes that are measured. The blocks of neighbours are spread evenly. A block
+        fills at least one switch of up to half as many nodes, so that its links are loaded."""
+        count = len(self.memories)
+        if count <= MOST_NODES:
+            return self
+        first = (block * count // BLOCKS for block in range(BLOCKS))
+        chosen = [node for at in first for node in range(at, at + MOST_NODES // BLOCKS)]
+        memories = [self.memories[node] for node in chosen]
+        return Nodes([self.labels[node] for node in chosen], self.rails, memories)
 
 
 class Step(NamedTuple):
@@ -70,6 +86,7 @@ class OverNodes(Row, frozen=True, kw_only=True):
         nodes = _nodes_of(fabric)
         if reason := self._why_not(fabric, nodes):
             return self._benchmark(fabric.backend, (), reason)
+        every, nodes = len(nodes.memories), nodes.sample()
         steps = list(self.steps(len(nodes.memories), len(nodes.rails)))
         if self.of_pairs is not None:
             pairs = tuple(self._of_all_rails(nodes, step) for step in steps)
@@ -82,6 +99,9 @@ class OverNodes(Row, frozen=True, kw_only=True):
             for number, step in enumerate(steps)
         )
         made = self._benchmark(fabric.backend, tuple(cells))
+        if every > len(nodes.memories):
+            measured = f"{len(nodes.memories)} of {every} nodes, in {BLOCKS} blocks"
+            made = replace(made, title=f"{made.title}; {measured}")
         return replace(made, pairs=False, rounds=tuple(step.round or 0 for step in steps))
 
     def _on_rail(self, nodes: Nodes, step: Step, rail: int) -> Cell:

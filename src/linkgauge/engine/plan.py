@@ -69,15 +69,15 @@ def fabrics(
         for device in machine.devices.get(name, ())
         if device.is_cpu and not all(other.is_cpu for other in machine.devices[name])
     ]
-    able = [d for d in known if (with_cpus or not d.is_cpu) and d not in beside]
+    able = {d.memory for d in known if (with_cpus or not d.is_cpu) and d not in beside}
     laid_out = [
         DeviceSet(
             backend,
             nodes,
             tuple(
-                msgspec.structs.replace(device, near=near(device))
-                for device in found
-                if (any(_is_named(device, name) for name in devices) if devices else device in able)
+                msgspec.structs.replace(d, near=near(d))
+                for d in found
+                if (any(_is_named(d, name) for name in devices) if devices else d.memory in able)
             ),
         )
         for backend, found in machine.devices.items()
@@ -85,7 +85,7 @@ def fabrics(
     chosen = [fabric for fabric in laid_out if fabric.devices]
     if not chosen:
         reasons = [f"{name}: {reason}" for name, reason in machine.unavailable.items()]
-        left = [one.memory for one in known if one not in able]
+        left = [one.memory for one in known if one.memory not in able]
         reasons += [f"{one} is the CPU: --backend {one.partition(':')[0]}" for one in left]
         why = "; ".join(reasons)
         chosen = [DeviceSet(NO_BACKEND, nodes, (), f"no accelerator ({why or 'none selected'})")]

@@ -50,7 +50,7 @@ from linkgauge.registry import sources_of_machines
 LinkType = Literal["pcie", "fabric", "socket", "network", "internal"]
 SwitchType = Literal["pcie", "root", "fabric", "network"]
 Translation = Literal["passthrough", "translating"]
-Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=16_384)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 _NUMBER = r"\s*([0-9]+(?:\.[0-9]+)?)\s*"
@@ -276,13 +276,14 @@ class SwitchGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 class LinkGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Links of a kind; `kind` is a key of `link_kinds`. The links are a full `mesh`, or `pairs`, or
-    go from `each` name to a name in `to`. If `each` has more names than `to`, consecutive names
-    share an end. `name` is the name of a single link."""
+    go from `each` name to a name in `to`, or from `every` name to all names in `to`. If `each` has
+    more names than `to`, consecutive names share an end. `name` is the name of a single link."""
 
     kind: str
     mesh: str | None = None
     pairs: tuple[tuple[str, str], ...] | None = None
     each: str | None = None
+    every: str | None = None
     to: str | None = None
     name: str | None = None
 

@@ -6,6 +6,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import combinations
 
 import msgspec
@@ -25,7 +26,7 @@ from .description import (
     SwitchGroup,
 )
 
-_RANGE = re.compile(r"(.*?)([0-9]{1,4})\.\.([0-9]{1,4})")
+_RANGE = re.compile(r"(.*?)([0-9]{1,5})\.\.([0-9]{1,5})")
 _SWITCH = re.compile(r"[a-z][a-z0-9_.]*")
 _FIRST_BUS = 0x10
 _SERIES = uuid.UUID("6c696e6b-6761-7567-6500-73696d756c61")
@@ -76,7 +77,7 @@ class SimLink(graph.Link, frozen=True):
     rate: float
 
 
-class Hardware(msgspec.Struct, frozen=True):
+class Hardware(msgspec.Struct, frozen=True, dict=True):
     """All parts of a machine. `routing` says how traffic uses equally short routes. `peers` limits
     traffic between devices through a node, in bytes/s (None: no limit)."""
 
@@ -93,6 +94,10 @@ class Hardware(msgspec.Struct, frozen=True):
         units: tuple[NodeUnit | DeviceUnit | SwitchUnit, ...]
         units = (*self.nodes, *self.devices, *self.switches)
         return tuple(unit.name for unit in units)
+
+    @cached_property
+    def switch_names(self) -> frozenset[str]:
+        return frozenset(switch.name for switch in self.switches)
 
 
 def build(description: Description) -> Hardware:
@@ -197,13 +202,17 @@ def _links(description: Description, names: set[str]) -> Iterator[SimLink]:
 
 
 def _pairs(group: LinkGroup, where: str) -> Iterator[tuple[str, str]]:
-    given = [one for one in (group.mesh, group.pairs, group.each and group.to) if one is not None]
-    if len(given) != 1 or (group.each is None) != (group.to is None):
-        raise _wrong("give one of mesh, pairs, each with to", where)
+    ends = group.each or group.every
+    given = [one for one in (group.mesh, group.pairs, group.each, group.every) if one is not None]
+    if len(given) != 1 or (ends is None) != (group.to is None):
+        raise _wrong("give one of mesh, pairs, each with to, every with to", where)
     if group.mesh is not None:
         yield from combinations(expand(group.mesh), 2)
     elif group.pairs is not None:
         yield from group.pairs
+    elif group.every is not None:
+        for one in expand(group.to or ""):
+            yield from ((other, one) for other in expand(group.every))
     else:
         many, few = expand(group.each or ""), expand(group.to or "")
         if not few or len(many) % len(few):

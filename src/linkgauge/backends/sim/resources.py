@@ -88,14 +88,14 @@ class Resources:
                 self._add((number, *turn), 1.0, frozenset())
         for device in hardware.devices:
             group = device.group
-            self._add(device.name, group.memory_rate, device.names)
+            self._add(device.name, group.memory_rate, devices[device.name])
             for kind, access in _ENGINES:
                 rate = getattr(getattr(group, kind), access)
-                self._add((device.name, kind, access), rate, device.names)
+                self._add((device.name, kind, access), rate, devices[device.name])
         for node in hardware.nodes:
             self._add(node.name, node.group.rate, {node.name})
             self._add((node.name, "peers"), hardware.peers, {node.name})
-        self.demand = cache(self._demand)
+        self._known = cache(self._demand)
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
         """Adds a resource. Without a rate it is unlimited, and nothing is added."""
@@ -103,9 +103,14 @@ class Resources:
             self.capacity[resource] = rate
             self.names[resource] = frozenset(names)
 
-    def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
+    def demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         """Returns what a transfer demands of the machine. It has `threads` host threads, each with
         at most `thread` bytes/s."""
+        if transfer.engine.kind == "cpu" or any(m.kind == "pageable" for m in transfer.memories):
+            return self._known(transfer, threads, thread)
+        return self._known(transfer, 0, 0.0)  # the device alone does the work
+
+    def _demand(self, transfer: Transfer, threads: int, thread: float) -> Demand:
         engine = transfer.engine
         usage: defaultdict[Resource, float] = defaultdict(float)
         touched = {str(engine.owner)}

@@ -68,9 +68,8 @@ class SimTelemetry:
             (switch,) = {link.a, link.b} - {name}
             if of[name] == of.get(switch) and at[switch] == 2:
                 del self._pcie[name]
-        self._healthy = tuple(
-            self._sense(device, Symptoms(hardware)) for device in hardware.devices
-        )
+        well = Symptoms(hardware)
+        self._healthy = tuple(self._sense(device, well) for device in hardware.devices)
         self._nameless = tuple(replace(state, memory="") for state in self._healthy)
 
     def accelerators(self, symptoms: Symptoms) -> tuple[Accelerator, ...]:

@@ -36,7 +36,7 @@ class Symptoms:
         self._schedule = Schedule(self._faults)
         self._reported = [fault for fault in faults if isinstance(fault, Hot | Busy)]
         self._cells = cells
-        self._switches = {switch.name for switch in hardware.switches}
+        self._switches = hardware.switch_names
 
     def clock(self, device: str) -> float:
         """Returns the fraction of the full clock at which a device runs."""

@@ -47,7 +47,8 @@ class SimTopology:
     def nearest_node(self, place: str) -> int:
         """Returns the nearest host node. If several are equally near, returns the first; if none
         can be reached, returns 0."""
-        costs = ((self._map.cost(place, node.name), node.index) for node in self._nodes)
+        # From the few to the many, as the paths from a place are searched once.
+        costs = ((self._map.cost(node.name, place), node.index) for node in self._nodes)
         reached = (found for found in costs if found[0] is not None)
         return min(reached, default=(0, self._nodes[0].index))[1]
 

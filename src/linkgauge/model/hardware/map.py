@@ -83,7 +83,8 @@ class Map:
         dead_ends = {place for place, passing in places.items() if passing != "all"}
         silent = {place for place in dead_ends if places[place] == "none"}
         self._fabric = _Graph(places, fabric, silent)
-        self._whole = _Graph(places, numbered, dead_ends)
+        is_all = len(fabric) == len(numbered) and silent == dead_ends
+        self._whole = self._fabric if is_all else _Graph(places, numbered, dead_ends)
         self._routing = routing
         self.route = cache(self._route)
 
@@ -169,6 +170,8 @@ class _Graph:
     def _length(self, source: str, target: str) -> tuple[int, int] | None:
         """Returns the cost and the number of the shortest paths between two places, or None if
         there is no path."""
+        if source == target:
+            return 0, 1
         ahead = self.reach(source)
         if target in ahead:
             return ahead[target]
