@@ -255,15 +255,15 @@ def test_a_journal_that_may_not_grow_ends_the_run_and_costs_nothing_written(tmp_
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_full_disk_at_a_file_of_results_says_how_to_go_on(tmp_path, monkeypatch, name):
-    plain = Path.write_bytes
+    plain = Path.open
 
-    def full(path, data):
-        if path.name.startswith(name):
+    def full(path, mode="r", **more):
+        if path.name.startswith(name) and mode == "wb":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return plain(path, data)
+        return plain(path, mode, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full)
+        patched.setattr(Path, "open", full)
         done = called("run", "device_local_copy", "--machine", "riscv-2gpu", "--size", "1M",
                       "--samples", "2", "--out", tmp_path)  # fmt: skip
     folder = folder_of(tmp_path)

@@ -115,6 +115,7 @@ def test_of_what_is_hidden_more_is_better_and_of_its_times_less():
         ("cuda:0 -> host:0 by sm", Report.FIRST, False),
         ("host:0 -> cuda:0 by ce", Report.FIRST, False),
         ("host:0 -> null by cuda:0.sm", Report.LATENCY, False),
+        ("cuda:0 -> null by cuda:1.sm", Report.LATENCY, False),
         ("cuda:0 -> cuda:1 by ce & host:0 -> host:0 by cpu", Report.TOTAL, False),
     ],
 )  # fmt: skip

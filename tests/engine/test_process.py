@@ -42,7 +42,7 @@ class TestADeadlineThatHasPassed:
 
     def answer(self):
         with closing(WorkerProcess()) as worker:
-            worker.begin(None, Settings((1,)))
+            worker.begin(Settings((1,)))
             worker.ask(Survey())
             return worker.result(Machine, lambda _: -1.0)
 

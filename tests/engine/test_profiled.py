@@ -131,7 +131,7 @@ def begun(folder):
     of = Supervisor(settings)
     of.profile("nsys", folder)
     worker = of._first
-    worker.begin(None, settings)
+    worker.begin(settings)
     worker.ask(supervisor.Measure((COPY,), SIZE))
     return worker, worker._pid
 

@@ -121,6 +121,14 @@ class TestNobodyIsLeftBehind:
         worker.close()
         assert gone(begun[0].process.pid)
 
+    def test_once_told_they_end_while_the_controller_does_something_else(self):
+        with closing(Supervisor(settings())) as worker:
+            worker.survey(["sim"])
+            told = worker._workers["sim"].process
+            worker.end()
+            assert gone(told.pid)
+        assert told.returncode == 0
+
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_what_ends_a_run_is_the_controllers_alone(self, number):
         with closing(Supervisor(settings())) as worker:

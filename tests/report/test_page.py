@@ -153,12 +153,15 @@ def test_nothing_is_fetched_and_only_the_own_script_runs():
     assert " style=" not in text
 
 
-def test_charts_are_drawn_or_tables_and_a_line_stand_in_their_place(tmp_path):
+@pytest.mark.parametrize("early", [True, False])
+def test_charts_are_drawn_or_tables_and_a_line_stand_in_their_place(early):
     bare = page()
     assert bare.count("<svg ") == 1, "that of the machine, which needs neither"
     assert "vl-convert is not installed" in bare
     pytest.importorskip("vl_convert", reason="no wheels for this machine")
-    with Drawer() as drawer:
+    with Drawer(early=early) as drawer:
+        assert drawer.draw([]) == []
+        assert (drawer._process is not None) is early
         text = html_of(page_of_run(whole()), drawer)
     assert text.count("<svg ") == bare.count("<figure ") == len(blocks(whole(), "ChartFigure")) + 1
     assert 'data-tip="0 base, 128 KiB: 9 ns"' in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +28,8 @@ def cache_folder() -> Path:
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file so that other processes see either the old or the new content, never a part.
     Raises OSError."""
+    import tempfile
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from random import SystemRandom
 
 from linkgauge._native import Kind
 from linkgauge.backends import native
@@ -82,4 +82,4 @@ Without the offset, runs would therefore hide how much the device's speed varies
 
 def shift_within(size: int) -> int:
     """Returns a random offset in bytes, at which a device's buffer begins in its allocation."""
-    return secrets.randbelow(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP
+    return SystemRandom().randrange(min(_SHIFT, size) // _SHIFT_STEP + 1) * _SHIFT_STEP

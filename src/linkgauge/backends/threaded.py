@@ -10,15 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from linkgauge import _native
 from linkgauge.model.errors import BackendError
 
 from .iterations import Queue
 from .protocol import Copy, Gated, Pace, Timing
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 PATIENCE = 30.0
 """Seconds for which threads wait for each other at the start."""
@@ -63,6 +65,8 @@ class ThreadedGroup(Gated):
     group."""
 
     def __init__(self, works: Sequence[Worked], pace: Pace = Pace()) -> None:  # noqa: B008
+        from concurrent.futures import ThreadPoolExecutor
+
         self.works = tuple(works)
         self.pace = pace
         self._barrier = threading.Barrier(len(works) + 1)

@@ -205,7 +205,7 @@ def concluded(
             lambda: session.measure(plan, observer, keeper.doubts), lambda: session.folder
         )
         run = with_pairs(run, session, plan, observer, keeper)
-        session.close()  # what it takes of memory is needed no more
+        session.end()  # while the run is judged and written
         return conclude(run, session.folder)
     except KeyboardInterrupt:  # nothing is being measured: what is journaled is kept
         if session.folder is None or not (session.folder / JOURNAL_FILE).exists():

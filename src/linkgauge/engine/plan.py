@@ -139,9 +139,11 @@ def make_plan(
 
     Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
+    known: dict[Transfer, Transfer] = {}
     plan = [
         _sheet(
             benchmark,
+            known,
             size,
             [_why_not([cell], size, rooms) for cell in benchmark.cells],
             title_of(benchmark, size, machine, profile),
@@ -212,8 +214,13 @@ def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
 
 
 def _sheet(
-    benchmark: Benchmark, size: int, reasons: Sequence[str | None], title: str
+    benchmark: Benchmark,
+    known: dict[Transfer, Transfer],
+    size: int,
+    reasons: Sequence[str | None],
+    title: str,
 ) -> PlannedTable:
+    """Returns the table of a benchmark. Cells share equal transfers, which `known` has."""
     return PlannedTable(
         benchmark=benchmark.name,
         title=title,
@@ -230,7 +237,7 @@ def _sheet(
             PlannedCell(
                 cell.row,
                 cell.column,
-                cell.transfers,
+                tuple([known.setdefault(transfer, transfer) for transfer in cell.transfers]),
                 cell.report,
                 reason,
                 operation=cell.operation,
@@ -272,10 +279,10 @@ def _buffers(cells: Sequence[Cell], size: int) -> Iterator[tuple[Memory, int]]:
             yield memory.place, need
 
 
-def _held(cells: Sequence[Cell], size: int) -> dict[Memory, int]:
-    """Returns the bytes that these cells hold at the same time, by memory."""
+def _held(buffers: Iterable[tuple[Memory, int]]) -> dict[Memory, int]:
+    """Returns the bytes that buffers hold at the same time, by memory."""
     held: dict[Memory, int] = {}
-    for place, need in _buffers(cells, size):
+    for place, need in buffers:
         held[place] = held.get(place, 0) + need
     return held
 
@@ -288,7 +295,8 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
         return f"{format_size(size)} is too small to go both ways: give at least 1 KiB"
     if size % NUMBER and any(c.does.computes for c in cells):
         return f"arrays of numbers take a multiple of {NUMBER} bytes: {format_size(size)} is not"
-    for place, need in _buffers(cells, size):
+    buffers = tuple(_buffers(cells, size))
+    for place, need in buffers:
         one = rooms.get(place, _UNKNOWN).one
         if one is not None and need > one:
             return (
@@ -296,7 +304,7 @@ def _why_not(cells: Sequence[Cell], size: int, rooms: Mapping[Memory, Capacity])
                 f"once ({approximate_size(one)})"
             )
     shared = 0
-    for place, need in _held(cells, size).items():
+    for place, need in _held(buffers).items():
         room = rooms.get(place, _UNKNOWN)
         if room.all is not None and need > room.all:
             has = approximate_size(room.all)
@@ -318,7 +326,7 @@ def peak_memory(plan: Plan) -> dict[str, int]:
     """Returns the largest number of bytes that any cell holds in each memory."""
     peak: dict[str, int] = {}
     for sheet, cell in able(plan):
-        for place, need in _held([cell], sheet.size).items():
+        for place, need in _held(_buffers([cell], sheet.size)).items():
             peak[str(place)] = max(need, peak.get(str(place), 0))
     return peak
 

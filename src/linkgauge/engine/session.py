@@ -152,9 +152,9 @@ class Session:
         finally:
             self.request, self.folder = request, folder
 
-    def close(self) -> None:
-        """Ends the workers. Nothing can be measured afterwards."""
-        self._worker.close()
+    def end(self) -> None:
+        """Begins to end the workers. Nothing can be measured afterwards."""
+        self._worker.end()
 
     def _open(self, plan: Plan) -> Opened:
         request, machine = self.request, self.machine

@@ -8,7 +8,6 @@ latency."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -99,6 +98,8 @@ def _unknown(pattern: str, sheets: Sheets) -> str:
 def _near(pattern: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
     """Returns a hint with the names that are nearest to the pattern. `others` are used if none of
     the `names` is near."""
+    from difflib import get_close_matches
+
     known, bare = list(names), pattern.strip("*?[]")
     near = get_close_matches(bare, known) or get_close_matches(bare, list(others))
     return f"did you mean {' or '.join(near)}?" if near else f"there are {_listed(known)}"

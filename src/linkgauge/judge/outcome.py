@@ -18,7 +18,7 @@ from linkgauge.model.units import COLLECTIVE
 from .blame import steadiness
 from .doctor import concerns, diagnose, failed
 from .findings import Finding, evidence_of
-from .verdict import Judge
+from .verdict import judge
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -50,19 +50,19 @@ def outcome_of(run: Run, *, verdict: bool = True) -> Outcome:
     return Outcome(code or int(low or failed(findings)), findings, found=found)
 
 
-def doubtful(
-    run: Run, verdicts: Callable[[Run], Sequence[Result]] | None = None
-) -> tuple[CellAt, ...]:
-    """Returns the cells to measure once more before they are called low or unsteady. `verdicts`
-    judges the run."""
+def doubtful(run: Run, judge: Callable[[Run], Run] = judge) -> tuple[CellAt, ...]:
+    """Returns the cells to measure once more before they are called low or unsteady. `judge` judges
+    the run."""
     if not is_judged(run):
         return ()
-    unsteady = steadiness.unsteady(evidence_of(run))
+    evidence = evidence_of(judge(run))
+    unsteady = steadiness.unsteady(evidence)
     return tuple(
         CellAt(number, cell.place)
-        for number, result in enumerate((verdicts or Judge().verdicts)(run))
+        for number, result in enumerate(evidence.results)
         for cell in result.cells
-        if cell.status == "pass" and (cell.verdict == "low" or spoken(result, cell) in unsteady)
+        if cell.status == "pass"
+        and (cell.verdict == "low" or (unsteady and spoken(result, cell) in unsteady))
     )
 
 

@@ -29,6 +29,8 @@ _TIGHT = 0.05
 """The most by which the figures within a class may differ, relative to it."""
 PLATEAU = 0.85
 """The share of its peak that a curve should keep at the largest sizes."""
+_LEAST = 3
+"""The fewest settings of a curve."""
 _KNEE = 0.5
 """The share of the slope before a knee that remains behind it."""
 
@@ -152,11 +154,14 @@ class Curve(msgspec.Struct, frozen=True):
 def curves(evidence: Evidence) -> Iterator[Curve]:
     """Yields the curves of cells that were measured at three sizes or more, and of the rows of a
     sweep."""
+    sizes = grouped(((one.benchmark, one.backend), one.size) for one in evidence.results)
+    several = {of for of, own in sizes.items() if len(set(own)) >= _LEAST}
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
-        for case in cases_of(evidence)
+        for case in (cases_of(evidence) if several else ())
         for cell, result in [(case.cell, case.result)]
-        if _figure(cell) is not None and result.better == "higher" and not result.sweep
+        if (result.benchmark, result.backend) in several
+        and (_figure(cell) is not None and result.better == "higher" and not result.sweep)
     )
     for (benchmark, _, row, column, _), cases in by_size.items():
         cases.sort(key=lambda case: case.result.size)
@@ -173,7 +178,7 @@ def curves(evidence: Evidence) -> Iterator[Curve]:
 
 def _curve(name: str, result: Result, found: Sequence[tuple[float, float, str]]) -> Iterator[Curve]:
     """Yields a curve if there are three settings or more."""
-    if len({setting for setting, _, _ in found}) >= 3:
+    if len({setting for setting, _, _ in found}) >= _LEAST:
         points = tuple((setting, figure) for setting, figure, _ in found)
         yield Curve(name, result, points, tuple(place for _, _, place in found))
 

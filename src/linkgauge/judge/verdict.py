@@ -10,7 +10,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from linkgauge.judge.blame.cases import Case, each_case
+from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.expected.as_one import with_ranks
 from linkgauge.judge.expected.dram import Ceilings, measured_ceilings
 from linkgauge.judge.expected.expect import Expectation, Expectations
@@ -56,7 +56,7 @@ def with_peers(evidence: Evidence) -> tuple[Result, ...]:
     nodes = {cpu: node.index for node in evidence.machine.host.nodes for cpu in node.cpus}
     known = grouped(
         (_class(case, nodes), case)
-        for case in each_case(evidence)
+        for case in cases_of(evidence)
         if case.cell.headline and case.cell.status == "pass"
     )
     found = {case.number: cell for alike in known.values() for case, cell in _beside_peers(alike)}
@@ -195,6 +195,9 @@ class Judge:
         self._ceilings: Ceilings | None = None
         self._known: list[tuple[Result, Result]] = []
         """The results as they were measured and as they were judged, in the order of the run."""
+        self._verdicts: tuple[Result, ...] = ()
+        self._last: tuple[tuple[Result, ...], Run] | None = None
+        """The verdicts from which a run was judged last, and that run."""
 
     def verdicts(self, run: Run) -> tuple[Result, ...]:
         """Returns the results with the expectation and the verdict of each cell. Cells are not
@@ -206,24 +209,29 @@ class Judge:
             self._expectations = Expectations(alone.machine, ceilings)
             self._nominal = Nominal(alone.machine, ceilings)
         before = [*self._known, *[None] * len(alone.results)]
-        self._known = [
+        found = [
             known
             if known is not None and known[0] == result
             else (result, judge_result(result, self._expectations, self._nominal))
             for known, result in zip(before, alone.results, strict=False)
         ]
-        return tuple(judged for _, judged in self._known)
+        if found != self._known:
+            self._known, self._verdicts = found, tuple(judged for _, judged in found)
+        return self._verdicts
 
     def __call__(self, run: Run) -> Run:
         """Judges a run as the function `judge` does, and reuses what earlier calls computed."""
         if run.is_profiled or run.machine.shared:
             return with_lines(replace(run, results=tuple(map(unjudged, run.results))))
-        results = self.verdicts(run)
-        alone = run.machine.alone
-        results = with_peers(Evidence(alone, run.after, results))
-        if alone is not run.machine:
-            results = with_ranks(results, run.results)
-        return with_lines(replace(run, results=results))
+        verdicts = self.verdicts(run)
+        if self._last is None or self._last[0] is not verdicts:
+            alone = run.machine.alone
+            results = with_peers(Evidence(alone, run.after, verdicts))
+            if alone is not run.machine:
+                results = with_ranks(results, run.results)
+            self._last = verdicts, with_lines(replace(run, results=results))
+        judged = self._last[1]
+        return replace(run, results=judged.results, lines=judged.lines)
 
 
 def judge(run: Run) -> Run:

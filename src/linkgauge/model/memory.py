@@ -73,7 +73,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     @property
     def place(self) -> Memory:
         """The device or node of the memory, without the kind of allocation."""
-        return Memory(self.space, self.index, rank=self.rank)
+        return Memory(self.space, self.index, rank=self.rank) if self.kind else self
 
     @property
     def unranked(self) -> Memory:
@@ -87,8 +87,10 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
 
     def __str__(self) -> str:
-        if self.is_null:
+        if self.space == "null":
             return "null"
+        if not self.kind and self.rank is None:  # as most are
+            return f"{self.space}:{self.index}"
         kind = f"/{self.kind}" if self.kind else ""
         rank = "" if self.rank is None else f"@{self.rank}"
         return f"{self.space}:{self.index}{kind}{rank}"

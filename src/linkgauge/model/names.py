@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -10,6 +9,8 @@ def hint(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
     """Returns the end of an error message about an unknown name. It is `, did you mean 'x'?` if a
     known name is spelled similarly. Otherwise it is `otherwise` or, by default, a list of all known
     names."""
+    import difflib
+
     written = {_plain(one): one for one in known}
     near = difflib.get_close_matches(_plain(name), written, n=1)
     if near:

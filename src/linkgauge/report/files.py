@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -40,7 +40,11 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     a `'` in front. Spreadsheets hide this `'`, and a reader removes it. Simulated figures are
     marked SIMULATED."""
     lines = _Lines()
-    csv.writer(lines).writerows([_guarded(field) for field in row] for row in rows)
+    guarded = cache(_guarded)  # most texts are met again
+    csv.writer(lines).writerows(
+        [guarded(field) if isinstance(field, str) else _plain(field) for field in row]
+        for row in rows
+    )
     return "".join(lines)
 
 
@@ -51,11 +55,13 @@ class _Lines(list[str]):
         self.append(line.removesuffix("\r\n") + "\n")
 
 
-def _guarded(field: object) -> object:
+def _plain(field: object) -> object:
     if isinstance(field, bool):
         return SIMULATED if field else ""
-    if not isinstance(field, str):
-        return field
+    return field
+
+
+def _guarded(field: str) -> str:
     text = printable(field)
     is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
@@ -99,18 +105,21 @@ def samples_csv(of: Run | OneRun) -> str:
     """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
     equals that of the table SAMPLES, but is made faster, because a run may have millions of
     samples."""
-    run = of.run if isinstance(of, OneRun) else of
-    lines = [_row(SampleRow.__struct_fields__)]
-    further = cache(lambda *fields: _row(("", *fields)))  # quoting takes time
+    return "".join(_sample_lines(of.run if isinstance(of, OneRun) else of))
+
+
+def _sample_lines(run: Run) -> Iterator[str]:
+    yield _row(SampleRow.__struct_fields__) + "\n"
+    further = cache(lambda field: _row(("", field)))  # quoting takes time
     for result in run.results:
         head = _row((run.id, result.benchmark, result.backend))
         after = _row((result.unit, result.simulated))
         for cell in result.cells:
-            place = head + further(size_of(result, cell), cell.row, cell.column)
+            place = head + "".join(map(further, (size_of(result, cell), cell.row, cell.column)))
             for transfer, samples in samples_of(cell):
                 before = place + further(transfer)
-                lines += [f"{before},{n},{value!r},{after}" for n, value in enumerate(samples)]
-    return "\n".join((*lines, ""))
+                lines = [f"{before},{n},{value!r},{after}\n" for n, value in enumerate(samples)]
+                yield "".join(lines)
 
 
 def _row(fields: Iterable[object]) -> str:
@@ -120,16 +129,20 @@ def _row(fields: Iterable[object]) -> str:
 
 def run_files(run: Run) -> dict[str, bytes]:
     """Returns the contents of run.json and its samples.bin by file name."""
+    return {name: b"".join(pieces) for name, pieces in _run_pieces(run).items()}
+
+
+def _run_pieces(run: Run) -> dict[str, Iterable[bytes]]:
     document, samples = stored(with_words(run))
-    return {SAMPLES_BIN: samples, RUN_FILE: escaped(document)}
+    return {SAMPLES_BIN: (samples,), RUN_FILE: map(escaped, document)}
 
 
 def write_run(folder: Path, run: Run) -> Path:
     """Writes the run's files, run.json last, and returns the path of run.json. Raises ResultsError
     with the path and a hint how to resume the run."""
     try:
-        write_file(folder / SAMPLES_FILE, samples_csv(run).encode())
-        _write_kept({folder / name: data for name, data in run_files(run).items()})
+        _write_kept({folder / SAMPLES_FILE: map(str.encode, _sample_lines(run))})
+        _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
     except ResultsError as error:
         raise resumable(error, folder) from error
     return folder / RUN_FILE
@@ -153,39 +166,40 @@ def write_document(path: Path, value: object) -> Path:
 def write_file(path: Path, data: bytes) -> None:
     """Writes a file atomically: no reader sees half of the file. Raises ResultsError with the
     path."""
-    _write_kept({path: data})
+    _write_kept({path: (data,)})
 
 
 def write_asked(path: Path, data: bytes) -> None:
     """Writes a file that a person named, atomically. Raises InputError if the file cannot be
     created there, and ResultsError if the disk is full."""
     try:
-        _write({path: data})
+        _write({path: (data,)})
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _write_kept(files: Mapping[Path, bytes]) -> None:
+def _write_kept(files: Mapping[Path, Iterable[bytes]]) -> None:
     try:
         _write(files)
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
-def _write(files: Mapping[Path, bytes]) -> None:
-    """Writes files so that the last file appears only after all others. Raises OSError with the
-    path."""
+def _write(files: Mapping[Path, Iterable[bytes]]) -> None:
+    """Writes files, each in pieces, so that the last file appears only after all others. Raises
+    OSError with the path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}
     path = last = next(reversed(partials))
     try:
-        for path, data in files.items():
-            partials[path].write_bytes(data)
+        for path, pieces in files.items():
+            with partials[path].open("wb") as partial:
+                partial.writelines(pieces)
         if len(files) > 1:
             last.unlink(missing_ok=True)
-        for path, partial in partials.items():
-            partial.replace(path)
+        for path in files:
+            partials[path].replace(path)
     except OSError as error:
-        for partial in partials.values():
+        for left in partials.values():
             with suppress(OSError):
-                partial.unlink()
+                left.unlink()
         raise OSError(error.errno, error.strerror, str(path)) from error

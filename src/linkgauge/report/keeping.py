@@ -72,7 +72,7 @@ class Keeper:
     def doubts(self, run: Run) -> Collection[CellAt]:
         """Returns the cells that would be judged low. These cells are measured once more before
         they are called low."""
-        return doubtful(run, self.judge.verdicts) if self.display.verdict else ()
+        return doubtful(run, self.judge) if self.display.verdict else ()
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         """Returns the pairs of devices to measure alone, because a collective that sends data

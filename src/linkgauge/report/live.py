@@ -98,8 +98,8 @@ class LiveReport(Observer):
             if self._display.page and folder:
                 from .render.drawing import Drawer
 
-                # It loads while the run is judged and kept.
-                drawer = held.enter_context(Drawer())
+                # It loads while the run is judged and kept. Only real runs have charts as a rule.
+                drawer = held.enter_context(Drawer(early=run.machine.simulated is None))
             kept = self.keeper.keep(run, folder)
             console = self._errors if self._display.format.is_document else self._console
             self._show(kept.run, kept.outcome, console, kept.folder)

@@ -72,8 +72,7 @@ def of_cells(
     result: Result, name: str, figure: Callable[[CellResult], float | None]
 ) -> Iterator[Matrix]:
     """Yields a matrix with one figure from each cell. Yields nothing if no cell has the figure."""
-    known = ((cell.place, figure(cell)) for cell in result.cells)
-    figures: dict[Place, float] = {place: value for place, value in known if value is not None}
+    figures = {cell.place: value for cell in result.cells if (value := figure(cell)) is not None}
     if figures:
         yield matrix_of(name, figures)
 

@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec.structs import asdict
 
-from linkgauge.model.cell_id import sheet_id
-from linkgauge.model.documents.history import figure_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
@@ -106,14 +103,19 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    figure, summary = figure_of(result, cell, sheet_id(result)), cell.summary
+    known, figure = cell.summary, cell.headline
+    low, high = known.ci95 if known is not None and known.ci95 is not None else (None, None)
     expected = cell.expected.achievable if cell.expected is not None else None
-    known = asdict(figure.id) | asdict(figure) | {"run": run.id, "label": run.label}
-    known |= {"size": size_of(result, cell), "figure": figure.value, "expected": expected}
-    known |= {name: summary and getattr(summary, name) for name in ("min", "max")}
-    known |= {"share": cell.share(expected, figure.value), "reason": cell.reason}
-    known["simulated"] = result.simulated
-    return CellRow(*(known[name] for name in CellRow.__struct_fields__))
+    return CellRow(
+        run.id, run.label, result.benchmark, result.backend, size_of(result, cell), cell.row,
+        cell.column, str(cell), cell.status, cell.verdict, result.unit, result.better, figure,
+        median=None if known is None else known.median, low=low, high=high,
+        slow_p95=None if known is None else known.slow_p95,
+        slow_p99=None if known is None else known.slow_p99,
+        min=None if known is None else known.min, max=None if known is None else known.max,
+        n=0 if known is None else known.n, expected=expected,
+        share=cell.share(expected, figure), reason=cell.reason, simulated=result.simulated,
+    )  # fmt: skip
 
 
 def sample_rows(run: Run) -> Iterator[SampleRow]:

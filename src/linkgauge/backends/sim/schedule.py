@@ -4,7 +4,6 @@ resumed."""
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import time
@@ -24,6 +23,8 @@ def check_targets(faults: Iterable[Fault], names: Collection[str]) -> None:
     """Raises InputError if the machine does not have the target of a fault."""
     for fault in faults:
         if not fault.aims_at(names):
+            import difflib
+
             near = difflib.get_close_matches(fault.target, names, n=_SHOWN, cutoff=0.0)
             more = f", {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             raise InputError(

@@ -158,18 +158,24 @@ _COMMON = (
 _BLANK: tuple[object, ...] = (None, ())
 
 
-def stored(run: Run) -> tuple[bytes, bytes]:
-    """Returns the contents of run.json and of samples.bin for a run. Its notes must already be
-    sentences."""
+def stored(run: Run) -> tuple[Iterator[bytes], bytes]:
+    """Returns the text of run.json in pieces, and the content of samples.bin, for a run. Its notes
+    must already be sentences."""
     samples = packed(run)
-    known = _fields_of(share_texts(run))
-    known["samples"] = file_of(samples)
-    texts = {name: _indented(value) for name, value in known.items() if name != "results"}
-    results = b",\n".join(map(_result_text, known["results"]))
-    order = ("schema", "id", "label", "samples", *known)
-    texts["results"] = b"[" + (b"\n" + results + b"\n ]" if results else b"]")
-    lines = (b' "%b": %b' % (name.encode(), texts[name]) for name in dict.fromkeys(order))
-    return b"{\n" + b",\n".join(lines) + b"\n}\n", samples
+    return _pieces(run, _fields_of(run) | {"samples": file_of(samples)}), samples
+
+
+def _pieces(run: Run, known: Mapping[str, Any]) -> Iterator[bytes]:
+    for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
+        yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
+        if name != "results":
+            yield _indented(known[name])
+            continue
+        for place, result in enumerate(run.results):
+            yield b",\n" if place else b"[\n"
+            yield from _result_pieces(_shared(result))
+        yield b"\n ]" if run.results else b"[]"
+    yield b"\n}\n"
 
 
 def _fields_of(value: Run | Result) -> dict[str, Any]:
@@ -185,18 +191,19 @@ def _encoded(value: object) -> bytes:
     return msgspec.json.encode(value, enc_hook=encode_hook)
 
 
-def _result_text(result: Result) -> bytes:
-    """Returns the result as JSON, with one line for each field and each cell."""
+def _result_pieces(result: Result) -> Iterator[bytes]:
+    """Yields the result as JSON, with one line for each field and each cell."""
     placements, readings = _ValueTable(), _ValueTable()
     cells = [_stored(cell, placements, readings) for cell in result.cells]
     common = dict(_shared_by_most(cells))
     known = _fields_of(result)
     del known["cells"]
     known |= {"common": common, "placements": placements.values, "readings": readings.values}
-    lines = [b'   "%b": %b' % (name.encode(), _encoded(value)) for name, value in known.items()]
+    yield b"  {\n"
+    for name, value in known.items():
+        yield b'   "%b": %b,\n' % (name.encode(), _encoded(value))
     own = b",\n".join(b"    " + _encoded(dict(_own(cell, common))) for cell in cells)
-    lines.append(b'   "cells": [' + (b"\n" + own + b"\n   ]" if own else b"]"))
-    return b"  {\n" + b",\n".join(lines) + b"\n  }"
+    yield b'   "cells": [' + (b"\n" + own + b"\n   ]" if own else b"]") + b"\n  }"
 
 
 class _ValueTable:

@@ -253,6 +253,9 @@ class ClusterWorker:
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]:
         return ()
 
+    def end(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Frees the ranks' buffers and devices. The ranks stay until their gathering is closed."""
         with suppress(LinkgaugeError):  # it is over anyway

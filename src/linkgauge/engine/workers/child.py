@@ -20,7 +20,6 @@ def serve(channel: Channel) -> None:
     start = _decode(channel.receive())
     if not isinstance(start, messages.Start):
         raise TypeError(f"expected Start, got {start!r}")
-    names = () if start.accelerator is None else (start.accelerator,)
     collect_seldom()
     with closing(
         LocalWorker(start.settings, Signs(lambda at: channel.send(encode(at))).enter)
@@ -28,9 +27,9 @@ def serve(channel: Channel) -> None:
 
         def do(command: messages.Command) -> object:
             match command:
-                case messages.Survey():
+                case messages.Survey(names):
                     return worker.survey(names)
-                case messages.ReadInventory():
+                case messages.ReadInventory(names):
                     return worker.look(names)
                 case messages.Measure(cells, size, visit):
                     return worker.measure(cells, size, visit)

@@ -21,20 +21,23 @@ from linkgauge.model.transfer import Cell
 
 
 class Start(msgspec.Struct, frozen=True, tag=True):
-    """The first message to a worker. It names the accelerator backend to open besides the host's
-    backend. There is no answer."""
+    """The first message to a worker. There is no answer."""
 
-    accelerator: str | None
     settings: Settings
 
 
 class Survey(msgspec.Struct, frozen=True, tag=True):
-    """Asks for a survey of the machine. The answer is a `Machine`."""
+    """Asks for a survey of the machine with the devices of these backends. The answer is a
+    `Machine`."""
+
+    accelerators: tuple[str, ...] = ()
 
 
 class ReadInventory(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the facts about the machine that a survey leaves out. The answer is an
-    `Inventory`."""
+    """Asks for the facts about the machine and these backends that a survey leaves out. The answer
+    is an `Inventory`."""
+
+    accelerators: tuple[str, ...] = ()
 
 
 class Visit(msgspec.Struct, frozen=True):
@@ -191,6 +194,7 @@ class Workers(Protocol):
     def keep_output(self, folder: Path) -> None: ...
     def profile(self, profiler: Profiler, folder: Path) -> None: ...
     def end_profile(self, say: Callable[[str], None]) -> tuple[str, ...]: ...
+    def end(self) -> None: ...
     def close(self) -> None: ...
 
 

@@ -58,7 +58,7 @@ _A = TypeVar("_A")
 
 class WorkerProcess(Process):
     """A process with the host's backend and at most one accelerator backend. It loads its modules
-    before it has work. `begin` names the accelerator to open."""
+    before it has work."""
 
     name = "the worker"
     words = Heartbeat | Trying
@@ -80,10 +80,12 @@ class WorkerProcess(Process):
         """The id of the process that measures."""
         return self.process.pid
 
-    def begin(self, accelerator: str | None, settings: Settings) -> None:
-        """Sends the settings and the accelerator. It must be called before any command is sent."""
-        self._busy = False
-        self.send(Start(accelerator, settings))
+    def begin(self, settings: Settings) -> None:
+        """Sends the settings. It must be called before any command is sent, and does nothing after
+        that."""
+        if self._busy:
+            self._busy = False
+            self.send(Start(settings))
 
     def ask(self, command: object) -> None:
         self.standing = Heartbeat()

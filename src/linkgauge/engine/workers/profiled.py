@@ -206,10 +206,10 @@ class ProfiledProcess(WorkerProcess):
         self._kill_worker(self.process)
         self._end()
 
-    def close(self, patience: float = PATIENCE) -> None:
-        """Waits up to `patience` seconds for a busy worker to finish. If it were killed, the
-        profiler would lose data."""
-        self._end(patience)
+    def end(self) -> None:
+        """Tells the worker to exit once it is idle. If it were killed, the profiler would lose
+        data."""
+        self._channel.end()
 
     def _end(self, patience: float = PATIENCE) -> int:
         self._channel.close(patience)

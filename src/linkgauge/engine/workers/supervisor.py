@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from linkgauge.backends import SIMULATED
+from linkgauge.backends import GPUS, SIMULATED
 from linkgauge.machine.processes.process import ProcessLost
+from linkgauge.machine.tree import ROOT
 from linkgauge.model.documents.result import CellResult, PlannedCell
 from linkgauge.model.errors import BackendError, LinkgaugeError
 from linkgauge.model.hardware.gaps import Gap
@@ -107,9 +108,11 @@ class Supervisor:
     def survey(self, accelerators: Sequence[str]) -> Machine:
         machines: list[Machine] = []
         unavailable: dict[str, str] = {}
-        for name, found in self._ask_each(accelerators, Survey(), Machine):
+        for name, found in self._ask_each(accelerators, Survey, Machine):
             if isinstance(found, Machine):
                 machines.append(found)
+                if has_no_driver(name) and not found.devices:  # its worker serves the next backend
+                    self._first = self._workers.pop(name)
             elif self._settings.simulation is not None:
                 raise found
             else:
@@ -127,25 +130,27 @@ class Supervisor:
 
     def look(self, accelerators: Sequence[str]) -> Inventory:
         seen: list[Inventory] = []
-        for name, found in self._ask_each(accelerators or (None,), ReadInventory(), Inventory):
+        for name, found in self._ask_each(accelerators or (None,), ReadInventory, Inventory):
             why = Gap(str(found), f"accelerators of {name or 'host'}")
             seen.append(found if isinstance(found, Inventory) else Inventory(unknown=(why,)))
         return _merge(seen)
 
     def _ask_each(
-        self, names: Sequence[str | None], command: Command, kind: type[_A]
+        self, names: Sequence[str | None], command: type[Survey | ReadInventory], kind: type[_A]
     ) -> Iterator[tuple[str | None, _A | LinkgaugeError]]:
         """Sends a command to the workers of these backends. Yields the answer or the error of each
         backend."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
-        for name in names:  # all at once: they take seconds to open
-            self._worker(name).ask(command)
-        for name in names:
-            try:
-                yield name, self._answer(name, kind)
-            except LinkgaugeError as error:
-                yield name, error
+        soon = [name for name in names if has_no_driver(name)]
+        for some in (soon, [name for name in names if name not in soon]):
+            for name in some:  # all at once: they take seconds to open
+                self._worker(name).ask(command(() if name is None else (name,)))
+            for name in some:
+                try:
+                    yield name, self._answer(name, kind)
+                except LinkgaugeError as error:
+                    yield name, error
 
     def _answer(self, name: str | None, kind: type[_A]) -> _A:
         """Returns a worker's report about the machine. Raises LinkgaugeError if the worker
@@ -235,7 +240,7 @@ class Supervisor:
     def _worker(self, name: str | None) -> WorkerProcess:
         if name not in self._workers:  # Ctrl-C at any moment leaves it where close() finds it
             self._first = self._first or self._start()
-            self._first.begin(name, self._settings)
+            self._first.begin(self._settings)
             self._workers[name] = self._first
             self._first = None
         return self._workers[name]
@@ -290,7 +295,13 @@ class Supervisor:
         if worker is not None:
             worker.kill()
 
+    def end(self) -> None:
+        """Tells all workers to end, without waiting until they have."""
+        for worker in filter(None, (self._first, *self._workers.values())):
+            worker.end()
+
     def close(self) -> None:
+        self.end()  # all at once: drivers take long to close
         if self._first is not None:
             self._first.close()
             self._first = None
@@ -358,6 +369,12 @@ class _Watch:
         took = time.monotonic() - (at.begun or self._asked)
         what = failure_reason(cell, at.phase, f"still running after {took:.3g} s")
         return unmeasured(cell, "timeout", what, lost.kind, at.phase)
+
+
+def has_no_driver(name: str | None) -> bool:
+    """Whether the kernel has loaded no driver for a backend. The backend then most likely answers
+    within milliseconds that it has no device."""
+    return name == GPUS and not (ROOT / "proc/driver/nvidia").exists()
 
 
 def _devices(cell: PlannedCell) -> list[str]:

@@ -243,6 +243,9 @@ class LocalWorker:
         """Returns no files, for the same reason."""
         return ()
 
+    def end(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self.release()
         for backend in self._backends.values():

@@ -69,16 +69,37 @@ LARGE = 256 << 20
 visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
-@lru_cache(maxsize=1)
+class _Measured:
+    """A key for what was measured: equal if the machine, the results and the tool of two pieces of
+    evidence are the very same objects."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    def __hash__(self) -> int:
+        return id(self.evidence.results)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Measured) and all(
+            getattr(self.evidence, name) is getattr(other.evidence, name)
+            for name in ("machine", "results", "tool")
+        )
+
+
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
-    """Returns the measured cells of a run, without skipped cells. All checks of the same evidence
-    share the result."""
-    return tuple(each_case(evidence))
+    """Returns the measured cells of a run, without skipped cells. All checks of the same results
+    share the cases, also if other evidence was added."""
+    return _cases_of(_Measured(evidence))
 
 
-def each_case(evidence: Evidence) -> Iterator[Case]:
+@lru_cache(maxsize=1)
+def _cases_of(measured: _Measured) -> tuple[Case, ...]:
+    return tuple(_each_case(measured.evidence))
+
+
+def _each_case(evidence: Evidence) -> Iterator[Case]:
     """Yields the measured cells in order, each as a `Case`."""
-    ways = cache(partial(_ways, evidence.machine.wiring, _groups(evidence)))
+    ways = _ways_of(evidence.machine.wiring, _groups(evidence))
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     number = -1
     for result in evidence.results:
@@ -91,7 +112,7 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
-            alike = None if full is None else _alike(result, cell, way.each, full)
+            alike = None if full is None else _alike(result, cell, way.alike, full)
             alike = alike and known.setdefault(alike, alike)
             kind = alike or _kind(result, cell, way.each)
             yield Case(number, result, cell, way.parts, way.timed, alike, kind)
@@ -99,52 +120,76 @@ def each_case(evidence: Evidence) -> Iterator[Case]:
 
 class _Way(NamedTuple):
     """The parts that a cell's transfers use. `each` has the parts of each transfer, and `parts` all
-    of them. `timed` has the parts that may slow the cell's figure."""
+    of them. `timed` has the parts that may slow the cell's figure. `alike` is equal for cells that
+    use the same kinds of links, and share them with equally many transfers."""
 
     each: tuple[Touched, ...]
     parts: frozenset[Part]
     timed: frozenset[Part]
+    alike: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def _ways_of(wiring: Wiring, groups: _Groups) -> Callable[[tuple[Transfer, ...], bool], _Way]:
+    """Returns `_ways` of a machine. Its cells use the same parts when they are judged anew."""
+    return cache(partial(_ways, wiring, dict(groups), {}))
 
 
 def _ways(
     wiring: Wiring,
-    groups: Mapping[str, list[Part]],
+    groups: Mapping[str, tuple[Part, ...]],
+    known: dict[tuple[str, ...], tuple[str, ...]],
     transfers: tuple[Transfer, ...],
     is_first: bool,
 ) -> _Way:
     each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
-    crossed = frozenset[Part]().union(*(one.parts for one in each))
-    opposed = frozenset(wiring.opposed(transfers))
-    of_figure = each[0].parts if is_first and len(transfers) > 1 else crossed
-    parts = crossed.union(part.crossed_both_ways for part in opposed)
-    timed = of_figure.union(part.crossed_both_ways for part in opposed & of_figure)
-    return _Way(each, parts, parts if timed == parts else timed)
+    parts = each[0].parts if len(each) == 1 else frozenset[Part]().union(*(t.parts for t in each))
+    timed = each[0].parts if is_first and each else parts
+    if opposed := frozenset(wiring.opposed(transfers)):
+        parts = parts.union(part.crossed_both_ways for part in opposed)
+        timed = timed.union(part.crossed_both_ways for part in opposed & timed)
+    alike = tuple(_used(each))
+    return _Way(each, parts, parts if timed == parts else timed, known.setdefault(alike, alike))
 
 
-def _groups(evidence: Evidence) -> dict[str, list[Part]]:
+def _used(touched: Sequence[Touched]) -> Iterator[str]:
+    """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
+    if len(touched) < 2:
+        yield from (kind for each in touched for kind in each.kinds)
+        return
+    first, *others = (" ".join(each.kinds) for each in touched)
+    uses = Counter(part for each in touched for part in each.parts)
+    yield from (first, *sorted(others))
+    yield from sorted(str(uses[part]) for part in touched[0].parts)
+    yield from sorted(str(count) for count in uses.values() if count > 1)
+
+
+_Groups = tuple[tuple[str, tuple[Part, ...]], ...]
+
+
+def _groups(evidence: Evidence) -> _Groups:
     """Returns the cluster node and the rail of each measured device. The node is left out if it has
     no other device. The rail is left out if there is only one."""
-    ends = {
-        str(memory.place)
-        for cell in evidence.cells()
-        for transfer in cell.transfers
-        for memory in transfer.memories
-    }
+    if len({device.rail for device in evidence.machine.all_devices if device.rail}) < 2:
+        return ()
+    transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
+    ends = {str(memory.place) for transfer in transfers for memory in transfer.memories}
     measured = [
         device for device in evidence.machine.all_devices if device.memory in ends and device.rail
     ]
     if len({device.rail for device in measured}) < 2:
-        return {}
+        return ()
     sizes = Counter(name for device in measured for name in (device.node, device.rail))
-    return {
-        device.memory: [
-            Part("group", name) for name in (device.node, device.rail) if name and sizes[name] > 1
-        ]
+    return tuple(
+        (device.memory, tuple(Part("group", name) for name in names if name and sizes[name] > 1))
         for device in measured
-    }
+        for names in [(device.node, device.rail)]
+    )
 
 
-def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Part]]) -> Touched:
+def _grouped(
+    transfer: Transfer, touched: Touched, groups: Mapping[str, tuple[Part, ...]]
+) -> Touched:
     """Adds the cluster nodes and rails of a transfer's ends to the parts that the transfer uses.
     `groups` has these by device."""
     ends = transfer.memories if groups else ()
@@ -152,41 +197,32 @@ def _grouped(transfer: Transfer, touched: Touched, groups: Mapping[str, list[Par
     return replace(touched, parts=touched.parts.union(more)) if more else touched
 
 
-@lru_cache(maxsize=1)
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Returns the measured cells for checks of figures. `touched` of each cell has only the parts
     that may slow its figure."""
+    return _timed(cases_of(evidence))
+
+
+@lru_cache(maxsize=1)
+def _timed(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     return tuple(
-        case if case.timed is case.touched else replace(case, touched=case.timed)
-        for case in cases_of(evidence)
+        case if case.timed is case.touched else replace(case, touched=case.timed) for case in cases
     )
 
 
 def _alike(
     result: Result,
     cell: CellResult,
-    touched: Sequence[Touched],
+    used: tuple[str, ...],
     full: Sequence[float],
 ) -> tuple[str, ...]:
-    """Returns a key that is equal for cells whose figures should be equal. Such cells use the same
-    kinds of links, and share them with equally many transfers."""
+    """Returns a key that is equal for cells whose figures should be equal. `used` is equal for the
+    links that they use."""
     figure = cell.summary.median if cell.summary else 0.0
     starts = result.unit == BANDWIDTH.symbol and (cell.bytes or 0) < figure * START
     size = "large" if result.size >= LARGE and not starts else str(result.size)
-    name = (
-        result.benchmark,
-        result.backend,
-        size,
-        cell.definition or "",
-        *map("{:.2f}".format, full),
-    )
-    if len(touched) == 1:
-        return (*name, *touched[0].kinds)
-    first, *others = (" ".join(each.kinds) for each in touched)
-    uses = Counter(part for each in touched for part in each.parts)
-    mine = sorted(str(uses[part]) for part in touched[0].parts)
-    shared = sorted(str(count) for count in uses.values() if count > 1)
-    return (*name, first, *sorted(others), *mine, *shared)
+    name = result.benchmark, result.backend, size, cell.definition or ""
+    return (*name, *map("{:.2f}".format, full), *used)
 
 
 def _kind(result: Result, cell: CellResult, touched: Sequence[Touched]) -> Hashable:
@@ -219,13 +255,16 @@ def concerns_measured(evidence: Evidence) -> Callable[[Finding], bool]:
     cases = cases_of(evidence)
     parts = _exchanging(evidence).union(*(case.touched for case in cases))
     ends = {end for part in parts if part.kind in _OF_DEVICES for end in part.ends}
-    names = {case.name for case in cases}
+
+    @cache
+    def names() -> frozenset[str]:
+        return frozenset(case.name for case in cases)
 
     def concerns(finding: Finding) -> bool:
         part = finding.about
         is_device = isinstance(part, Part) and part.kind in ("device", "function")
         touched = part in parts or (is_device and not ends.isdisjoint(finding.ends))
-        return touched or not names.isdisjoint(finding.cells)
+        return touched or (bool(finding.cells) and not names().isdisjoint(finding.cells))
 
     return concerns
 

@@ -59,8 +59,9 @@ class _ClassSums(NamedTuple):
     sum: float = 0.0
     squares: float = 0.0
 
-    def plus(self, value: float) -> _ClassSums:
-        return _ClassSums(self.cells + 1, self.sum + value, self.squares + value * value)
+    @staticmethod
+    def over(logs: Sequence[float]) -> _ClassSums:
+        return _ClassSums(len(logs), sum(logs), sum(log * log for log in logs))
 
     @property
     def rest(self) -> float:
@@ -96,24 +97,28 @@ def _unrest(loss: Loss, rates: Sequence[RelativeRate]) -> float:
 
 
 def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Loss]:
-    whole: defaultdict[Hashable, _ClassSums] = defaultdict(_ClassSums)
-    own: defaultdict[Part, defaultdict[Hashable, _ClassSums]] = defaultdict(
-        lambda: defaultdict(_ClassSums)
-    )
+    logs: defaultdict[Hashable, list[float]] = defaultdict(list)
+    of_part: defaultdict[Part, defaultdict[Hashable, list[float]]]
+    of_part = defaultdict(lambda: defaultdict(list))
+    by_part: defaultdict[Part, list[RelativeRate]] = defaultdict(list)
     beside: defaultdict[Hashable, set[Part]] = defaultdict(set)
     noise: dict[Hashable, frozenset[str]] = {}
     for each in rates:
         key, log = each.case.peers, math.log(median_of(each.case))
-        whole[key] = whole[key].plus(log)
-        noise.setdefault(key, noise_of(each.case))
-        beside[key] |= parts & each.case.touched
-        for part in parts & each.case.touched:
-            own[part][key] = own[part][key].plus(log)
+        logs[key].append(log)
+        if key not in noise:
+            noise[key] = noise_of(each.case)
+        met = parts & each.case.touched
+        beside[key] |= met
+        for part in met:
+            of_part[part][key].append(log)
+            by_part[part].append(each)
+    whole = {key: _ClassSums.over(of) for key, of in logs.items()}
     kinds_of = {key: Counter(part.kind for part in met) for key, met in beside.items()}
     groups = grouped((kinds, whole[key]) for key, kinds in noise.items())
     rests = {k: (sum(s.rest for s in of), sum(s.cells - 1 for s in of)) for k, of in groups.items()}
-    by_part = grouped((part, each) for each in rates for part in parts & each.case.touched)
-    for part, classes in own.items():
+    for part, own in of_part.items():
+        classes = {key: _ClassSums.over(of) for key, of in own.items()}
         gains = []
         for of, inside in classes.items():
             others = whole[of].cells - inside.cells

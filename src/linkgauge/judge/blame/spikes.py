@@ -101,12 +101,16 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         return min((*known, math.sqrt(self.variance)))
 
 
-@lru_cache(maxsize=2)
 def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
-    """Returns the steadiness of each measured cell. All checks of the same evidence share the
+    """Returns the steadiness of each measured cell. All checks of the same cells share the
     result."""
+    return _steadiness(timed_cases_of(evidence))
+
+
+@lru_cache(maxsize=1)
+def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
     relative: list[tuple[Case, tuple[float, ...]]] = []
-    for case in timed_cases_of(evidence):
+    for case in cases:
         times = case.times
         if case.cell.status in ("pass", "fail") and len(times) >= LEAST:
             middle = statistics.median(times)
@@ -119,13 +123,13 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
     usual = statistics.median(
         robust_deviation(abs(time - 1) for time in times) for _, times in relative
     )
-    cells = [_split(case, times, usual) for case, times in relative]
-    stall = longest(cell for cell in cells if len(cell.spikes) > 1 and cell.variance < SCATTER**2)
+    found = [_split(case, times, usual) for case, times in relative]
+    stall = longest(cell for cell in found if len(cell.spikes) > 1 and cell.variance < SCATTER**2)
     return tuple(
         _split(cell.case, cell.times, usual, math.log1p(stall / cell.seconds))
         if stall and cell.seconds and not cell.spikes
         else cell
-        for cell in cells
+        for cell in found
     )
 
 

@@ -66,7 +66,12 @@ def diagnose(
     known = sorted(read, key=lambda f: KNOWN.index(f.check))
     joints = evidence.machine.wiring.joints().items()
     meeting = {(joint, link) for joint, links in joints for link in links}
-    touched = {case.name: case.touched for case in timed_cases_of(evidence)}
+    cells = {cell for finding in found if finding.check in INFERRED for cell in finding.cells}
+    touched = {
+        name: case.touched
+        for case in (timed_cases_of(evidence) if cells else ())
+        if (name := case.name) in cells
+    }
     turned = _turned(evidence, touched)
     asking = [f for f in found if (f.check, f.severity) == ("target-speed", "fail")]
     causes = [

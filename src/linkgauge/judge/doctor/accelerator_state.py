@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from linkgauge.judge.blame.counters import held_down, held_under_load
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.vendor import nvidia, nvidia_option, tools
 from linkgauge.model.hardware.part import Part
-
-from .pcie_chains import latest_accelerators
 
 _STOP_FIRST = "stop the programs that use it first"
 

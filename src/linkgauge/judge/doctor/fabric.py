@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from linkgauge.judge.blame.counters import bundles, fabric_errors
 from linkgauge.judge.findings import Check, Evidence, Finding, Severity
+from linkgauge.judge.pcie_chains import latest_accelerators
 from linkgauge.judge.remedies import FABRIC_MANAGER
 from linkgauge.judge.vendor import Matter, nvidia, tools
 from linkgauge.model.errors import OutcomeKind
@@ -16,7 +17,6 @@ from linkgauge.model.hardware.inventory import Accelerator
 from linkgauge.model.hardware.part import Part, is_memory
 
 from .links import LEAST_WORN
-from .pcie_chains import latest_accelerators
 
 _HALVED = re.compile(r"\b[AH]800\b")
 """Boards that use only some of their links to switches."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from linkgauge.judge.blame.cases import Case, cases_of
 from linkgauge.judge.expected.link_rates import figure
 from linkgauge.judge.findings import Evidence, Finding
+from linkgauge.judge.pcie_chains import shown
 from linkgauge.judge.remedies import (
     COMPARE_ON_HOST,
     HUGE_PAGES,
@@ -20,8 +21,6 @@ from linkgauge.model.hardware.host_details import HostDetails
 from linkgauge.model.hardware.inventory import PciFunction
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.units import BANDWIDTH
-
-from .pcie_chains import shown
 
 _LOST = 0.9
 """The share of the rate of one thread a core below which all threads clearly move less."""

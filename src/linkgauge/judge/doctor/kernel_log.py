@@ -8,6 +8,7 @@ import msgspec
 
 from linkgauge.judge.blame.xids import CATALOG, meaning_of_xid, severity_of
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.pcie_chains import hops
 from linkgauge.judge.remedies import (
     FABRIC_MANAGER,
     IOMMU_PT,
@@ -20,8 +21,6 @@ from linkgauge.judge.remedies import (
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import MACHINE, Part
 from linkgauge.model.kernel_log import LogKind, LogLine
-
-from .pcie_chains import hops
 
 _ORDER: tuple[Severity, ...] = ("fail", "warn", "note")
 _OF_LINKS = ("aer", "hotplug")

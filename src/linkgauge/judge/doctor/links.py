@@ -7,6 +7,7 @@ from itertools import combinations
 
 from linkgauge.judge.blame.counters import pci_errors, replays
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.pcie_chains import PcieChain, hops, shown
 from linkgauge.judge.remedies import DEVICE_LOST, POWER_CYCLE, RESEAT, kernel_log, link_state
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.inventory import PciFunction, PciLink
@@ -14,7 +15,6 @@ from linkgauge.model.hardware.part import Part
 from linkgauge.model.hardware.pcie import link_rate
 
 from . import retrain
-from .pcie_chains import PcieChain, hops, shown
 
 LEAST_READ_REQUEST = 512
 """The least read request in bytes. Smaller requests need so many packets that reads stay below the

@@ -130,9 +130,9 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
     are as fast as expected."""
     shares: dict[str, dict[str, tuple[float, Case]]] = {}
     for case in cases_of(evidence):
-        place, kinds = _within(case.cell), {one.engine.kind for one in case.cell.transfers}
-        share = _reached(case.cell)
-        if place and share and len(kinds) == 1 and case.cell.verdict == "ok":
+        share = _reached(case.cell) if case.cell.verdict == "ok" else None
+        kinds = {one.engine.kind for one in case.cell.transfers}
+        if share and len(kinds) == 1 and (place := _within(case.cell)):
             own, kind = shares.setdefault(place, {}), kinds.pop()
             own[kind] = max(own.get(kind, (0.0, case)), (share, case), key=lambda one: one[0])
     both = [own for own in shares.values() if own.keys() >= {"ce", "sm"}]
@@ -153,8 +153,11 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
 
 def _within(cell: CellResult) -> str | None:
     """Returns the device within which all transfers of a cell stay, or None."""
+    owner = cell.transfers[0].engine.owner
+    if not owner.is_device or any(memory.place != owner for memory in cell.transfers[0].memories):
+        return None
     places = {str(place) for place in cell.places if not place.is_null}
-    return places.pop() if len(places) == 1 and cell.transfers[0].engine.owner.is_device else None
+    return places.pop() if len(places) == 1 else None
 
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:

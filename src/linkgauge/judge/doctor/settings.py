@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterator
 
 from linkgauge.judge.findings import Evidence, Finding, Severity
+from linkgauge.judge.pcie_chains import hops, latest_accelerators, shown
 from linkgauge.judge.remedies import DEVICE_LOST
 from linkgauge.judge.vendor import nvidia_option
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.part import MACHINE
 from linkgauge.model.units import approximate_size
-
-from .pcie_chains import hops, latest_accelerators, shown
 
 _DATA_CENTRE = re.compile(r"\b(?:Tesla|Instinct|[ABHLPV]\d{1,3}S?|T4|G[BH]\d{3})\b")
 """Models for data centres, which have error correction on by default: A100, H200, L40S, GB200.

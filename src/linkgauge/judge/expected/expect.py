@@ -92,24 +92,24 @@ class Expectations:
     ) -> Expectation:
         """Returns the expectation for a cell of `size` bytes whose figures are in `unit`. With
         `loaded`, the state of its links is the state read under load."""
-        transfers = self._paths.machine.wiring.carried_out(cell)
+        transfers, does = self._paths.machine.wiring.carried_out(cell), cell.does
         if isinstance(cell.operation, Collective):
             return self._of_collective(cell, cell.operation, transfers, size)
         if isinstance(cell, CellResult) and cell.work is not None:
             roof = roof_of(cell, cell.work)
             without: NotJudged | None = None if roof.achievable else "no-limit"
             return Expectation(roof, loose=True, start=0.0, without=without)
-        if cell.does.product is not None and len(transfers) == 1:
+        if does.product is not None and len(transfers) == 1:
             device = self._paths.machine.accelerators.get(str(transfers[0].engine.owner))
             readings = cell.readings if isinstance(cell, CellResult) else ()
             expected = product_bound(device, cell.operation, readings)
             return Expectation(expected, without="bound" if expected.theoretical else "no-limit")
-        if cell.does.array and transfers[0].engine.owner.is_device:
+        if does.array and transfers[0].engine.owner.is_device:
             # Of each array that is counted, each byte crosses the memory once: as those of a read.
             transfers = tuple(Transfer(t.engine.owner, NULL, t.engine) for t in transfers)
-            size, unit = size * cell.does.counted_arrays, BANDWIDTH.symbol
+            size, unit = size * does.counted_arrays, BANDWIDTH.symbol
         bounded = unit == BANDWIDTH.symbol and cell.report is not Report.LATENCY
-        if not bounded or not cell.does.is_by_bytes:
+        if not bounded or not does.is_by_bytes:
             return _unknown("no limit is known", "no-limit")
         readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
         try:

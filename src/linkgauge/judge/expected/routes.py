@@ -36,6 +36,7 @@ class Paths:
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
         self._leg = cache(self._find_leg)
+        self._fabric = cache(fabric_path)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
         """Returns the path of a transfer in a cell of `size` bytes. `alone` means that no other
@@ -95,7 +96,7 @@ class Paths:
             raise Unknown(f"the link between {here} and {there} is unknown")
         path = ExpectedPath()
         for ends, bundle in bundles.items():
-            path += fabric_path(ends, bundle, part, access, kernel=kernel)
+            path += self._fabric(ends, bundle, part, access, kernel=kernel)
         links = [
             (wire, "up" if crossing.forward else "down")
             for wire, crossing in crossed

@@ -184,11 +184,16 @@ class Channel:
         del self._unread[:size]
         return taken
 
-    def close(self, patience: float) -> None:
-        """Tells the other end that no more messages will come, and waits at most `patience` seconds
-        until it closes. May be called again."""
+    def end(self) -> None:
+        """Tells the other end that no more messages will come. May be called again."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
+
+    def close(self, patience: float) -> None:
+        """Tells the other end the same, and waits at most `patience` seconds until it closes. May
+        be called again."""
+        self.end()
+        with suppress(OSError):
             deadline = time.monotonic() + patience
             self.socket.settimeout(patience)
             while self.socket.recv(_CHUNK):  # who is at work may go on to say so

@@ -154,11 +154,16 @@ class Process:
         self.process.kill()
         self._end()
 
-    def close(self, patience: float = PATIENCE) -> None:
-        """Ends the process. A busy process is killed, and an idle one has `patience` seconds to
-        exit. May be called again."""
+    def end(self) -> None:
+        """Tells an idle process to exit, and kills a busy one. `close` waits for its end. May be
+        called again."""
         if self._busy:
             self.process.kill()
+        self._channel.end()
+
+    def close(self, patience: float = PATIENCE) -> None:
+        """Ends the process. An idle process has `patience` seconds to exit. May be called again."""
+        self.end()
         self._end(patience)
 
     def _end(self, patience: float = PATIENCE) -> int:

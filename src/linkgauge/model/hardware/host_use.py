@@ -19,8 +19,7 @@ HostUse = Literal["none", "memory", "cpus"]
 def host_use(cell: CellResult, machine: Machine) -> HostUse:
     """Returns the part of the host that the cell's figure depends on: its CPUs, its memory or
     nothing."""
-    devices = {device.memory: device for device in machine.all_devices}
-    owners = [devices.get(str(each.engine.owner.place)) for each in cell.transfers]
+    owners = [machine.by_memory.get(str(each.engine.owner.place)) for each in cell.transfers]
     engines = {each.engine.kind for each in cell.transfers}
     if not cell.transfers or not cell.does.by_device or engines - {"ce", "sm"}:
         return "cpus"

@@ -143,6 +143,11 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
         return tuple(device for devices in self.devices.values() for device in devices)
 
     @cached_property
+    def by_memory(self) -> dict[str, Device]:
+        """The devices of all backends, by the notation of their memory."""
+        return {device.memory: device for device in self.all_devices}
+
+    @cached_property
     def shared(self) -> frozenset[str]:
         """The memories of all ranks that share a device with another rank."""
         hosts = {rank.number: rank.host for rank in self.ranks}

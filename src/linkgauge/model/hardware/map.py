@@ -15,7 +15,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -68,6 +68,9 @@ class Crossing(NamedTuple):
         return 1 if self.link.kind in _NEAR else _FAR
 
 
+_Hops = tuple[Crossing, ...]
+
+
 class Map:
     """The graph of a machine. `places` says which traffic each place forwards. Every end of a link
     is a place."""
@@ -86,8 +89,7 @@ class Map:
 
     def cost(self, source: str, target: str) -> int | None:
         """Returns the cost of the shortest path, or None if there is no path."""
-        found = self._whole.length(source, target)
-        return None if found is None else found[0]
+        return self._whole.cost(source, target)
 
     def _route(self, source: str, target: str) -> tuple[Crossing, ...] | None:
         """Returns all crossings of the route, the closest to `source` first. Returns None if there
@@ -120,15 +122,11 @@ class _Graph:
             for here, hops in self.adjacent.items()
         }
         self.reach = cache(self._reach)
+        self._toward = cache(self._find_toward)
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         """Returns the cost and the number of the shortest paths from `source` to each place that
         forwards traffic."""
-        if len(self.adjacent[source]) == 1:  # as its neighbour, which the others share
-            (hop,) = self.adjacent[source]
-            beyond = {} if hop.end in self._dead_ends else self.reach(hop.end)
-            farther = {place: (cost + hop.cost, paths) for place, (cost, paths) in beyond.items()}
-            return {source: (0, 1), **farther}
         found: dict[str, tuple[int, int]] = {source: (0, 1)}
         queue = [(0, source)]
         while queue:
@@ -146,7 +144,29 @@ class _Graph:
                     found[there] = (onward, known[1] + paths)
         return found
 
-    def length(self, source: str, target: str) -> tuple[int, int] | None:
+    def cost(self, source: str, target: str) -> int | None:
+        """Returns the cost of the shortest path between two places, or None if there is no path."""
+        before, here, there, after = self._between(source, target)
+        found = self._length(here, there)
+        if found is None:
+            return None
+        return found[0] + sum(hop.cost for hop in (*before, *after))
+
+    def _between(self, source: str, target: str) -> tuple[_Hops, str, str, _Hops]:
+        """Splits off the links that every path crosses because an end has no other. All devices of
+        a switch then share what lies between."""
+        before, after = _Hops(), _Hops()
+        if source != target and len(self.adjacent[source]) == 1:
+            (hop,) = self.adjacent[source]
+            if hop.end == target or hop.end not in self._dead_ends:
+                before, source = (hop,), hop.end
+        if source != target and len(self.adjacent[target]) == 1:
+            (hop,) = self.adjacent[target]
+            if hop.end == source or hop.end not in self._dead_ends:
+                after, target = (hop._replace(forward=not hop.forward),), hop.end
+        return before, source, target, after
+
+    def _length(self, source: str, target: str) -> tuple[int, int] | None:
         """Returns the cost and the number of the shortest paths between two places, or None if
         there is no path."""
         ahead = self.reach(source)
@@ -160,39 +180,44 @@ class _Graph:
         least = min((cost for cost, _ in ends), default=None)
         return None if least is None else (least, sum(n for cost, n in ends if cost == least))
 
+    def _find_toward(self, here: str, target: str) -> list[Crossing]:
+        """Returns the links from a place that are the first of a shortest path to the target."""
+        back, hops = self.reach(target), self._onward[here]
+        if target in self._dead_ends:
+            hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
+        costs = [hop.cost + back[hop.end][0] if hop.end in back else math.inf for hop in hops]
+        least = min(costs, default=math.inf)
+        return [hop for hop, cost in zip(hops, costs, strict=True) if cost == least < math.inf]
+
     def route(
         self, source: str, target: str, routing: Routing = "spread"
     ) -> tuple[Crossing, ...] | None:
         """Returns each link that traffic crosses on the shortest paths, with the link's share of
         the traffic. Returns None if there is no path."""
-        joined = self.length(source, target)
+        before, begin, end, after = self._between(source, target)
+        joined = self._length(begin, end)
         if joined is None:
             return None
+        found = list(before)
+        if routing == "destination":
+            number = _number(target)
+            while begin != end:
+                ways = self._toward(begin, end)
+                found.append(ways[number % len(ways)])
+                begin = found[-1].end
+        elif begin != end:
+            found += self._spread(begin, end, joined[1])
+        return (*found, *after)
+
+    def _spread(self, source: str, target: str, paths: int) -> Iterator[Crossing]:
         ahead, back = self.reach(source), self.reach(target)
-        length, paths = joined
-        found: list[Crossing] = []
         seen, open_ends = {source}, [source]
         for here in open_ends:
-            hops = self._onward[here]
-            if target in self._dead_ends:
-                hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
-            short = [
-                hop
-                for hop in hops
-                if hop.end in back and ahead[here][0] + hop.cost + back[hop.end][0] == length
-            ]
-            if routing == "destination" and short:
-                found.append(short[_number(target) % len(short)])
-                short = found[-1:]
-            else:
-                found += (
-                    hop._replace(share=ahead[here][1] * back[hop.end][1] / paths) for hop in short
-                )
-            for hop in short:
+            for hop in self._toward(here, target):
+                yield hop._replace(share=ahead[here][1] * back[hop.end][1] / paths)
                 if hop.end not in seen and hop.end != target:
                     seen.add(hop.end)
                     open_ends.append(hop.end)
-        return tuple(found)
 
 
 def _number(place: str) -> int:

@@ -160,7 +160,9 @@ class Wiring:
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
         self.map = Map(places, self.wires, machine.known.routing)
         self.touched = cache(self._touched)
+        self.directed = cache(self._directed)
         self.route = cache(self._route)
+        self.bundles = cache(self._bundles)
         self._between = cache(self._find_between)
 
     def _node(self, memory: str) -> int:
@@ -277,7 +279,7 @@ class Wiring:
         """Whether the route passes a place that was taken for a switch without proof."""
         return any({wire.a, wire.b} & self._unsure for wire, _ in self.route(begin, end) or ())
 
-    def bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
+    def _bundles(self, begin: str, end: str) -> dict[tuple[str, str], LinkBundle]:
         """Returns the bundles of fabric links on the route, by their ends. Links to several
         switches count as one bundle. Returns nothing if the route passes another memory, because
         memories may not forward traffic."""
@@ -359,15 +361,19 @@ class Wiring:
 
     def opposed(self, transfers: Sequence[Transfer]) -> Iterator[Part]:
         """Yields the links that the transfers cross in both directions at once."""
-        crossed: dict[Part, set[bool]] = {}
-        legs = (leg for transfer in transfers for leg in transfer.legs())
-        for begin, end, *_ in legs:
-            for wire, crossing in self.route(str(begin), str(end)) or ():
-                if wire.kind != "bridge":
-                    crossed.setdefault(wire.part, set()).add(crossing.forward)
-        for part, directions in crossed.items():
-            if len(directions) == 2:
+        crossed = {one for transfer in transfers for one in self.directed(transfer)}
+        for part, forward in crossed:
+            if forward and (part, False) in crossed:
                 yield part
+
+    def _directed(self, transfer: Transfer) -> frozenset[tuple[Part, bool]]:
+        """Returns the links that a transfer crosses, each with whether it crosses it forward."""
+        return frozenset(
+            (wire.part, crossing.forward)
+            for begin, end, *_ in transfer.legs()
+            for wire, crossing in self.route(str(begin), str(end)) or ()
+            if wire.kind != "bridge"
+        )
 
     def joints(self) -> dict[Part, set[Part]]:
         """Returns the switches and host bridges, each with the links that meet there."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkgauge.judge.doctor.pcie_chains import PcieChain, hops
 from linkgauge.judge.findings import Evidence
+from linkgauge.judge.pcie_chains import PcieChain, hops
 from linkgauge.model.grouped import grouped
 from linkgauge.report.blocks import Entry, Span, Table, Tone, line
 from linkgauge.report.results import table

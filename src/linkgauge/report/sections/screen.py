@@ -90,6 +90,8 @@ def _whole(run: Run) -> list[Block] | None:
     """Returns the blocks of all figures, or None if they do not fit a screen."""
     if has_few(run):
         return list(figures.blocks(run))
+    if len({one.benchmark for one in run.results if has_figures(one)}) > MOST_LINES:
+        return None  # each takes a line
     found, height = [], 0
     for block in figures.blocks(run):
         found.append(block)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -69,5 +68,7 @@ NAME = "linkgauge"
 def program() -> str:
     """Returns the name of this program if a shell finds it, else the path that was typed:
     `.venv/bin/linkgauge`."""
+    from shutil import which
+
     typed = sys.argv[0]
-    return NAME if Path(typed).name != NAME or shutil.which(NAME) else typed
+    return NAME if Path(typed).name != NAME or which(NAME) else typed

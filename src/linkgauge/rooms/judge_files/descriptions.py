@@ -17,8 +17,8 @@ from linkgauge.backends.sim.description import Description, description_of
 from linkgauge.engine.kept.runs import one_run, read_run
 from linkgauge.engine.request import RunRequest
 from linkgauge.engine.session import survey
-from linkgauge.judge.doctor.pcie_chains import hops
 from linkgauge.judge.findings import Evidence, evidence_of
+from linkgauge.judge.pcie_chains import hops
 from linkgauge.machine.given import read_given
 from linkgauge.model.errors import InputError
 from linkgauge.model.grouped import grouped

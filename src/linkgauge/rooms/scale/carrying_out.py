@@ -34,8 +34,11 @@ class ScalingKeeper(Keeper):
     """Judges a run by its scaling instead of single sizes, and keeps the scaling, too."""
 
     def doubts(self, run: Run) -> Collection[CellAt]:
-        verdicts = self.judge.verdicts
-        return doubtful(run, lambda one: _by_count(verdicts(one))) if self.display.verdict else ()
+        return doubtful(run, self._judged_by_count) if self.display.verdict else ()
+
+    def _judged_by_count(self, run: Run) -> Run:
+        run = self.judge(run)
+        return replace(run, results=_by_count(run.results))
 
     def pairs_in_doubt(self, run: Run) -> Sequence[tuple[str, str]]:
         if run.finished is None:

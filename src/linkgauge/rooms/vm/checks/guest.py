@@ -14,8 +14,8 @@ from linkgauge.judge.doctor.host_setup import (
     check_near_node,
     check_transparent_huge_pages,
 )
-from linkgauge.judge.doctor.pcie_chains import shown
 from linkgauge.judge.findings import Check, Evidence, Finding, checks_in
+from linkgauge.judge.pcie_chains import shown
 from linkgauge.judge.remedies import COMPARE_ON_HOST, HUGE_PAGES, kernel_log
 from linkgauge.machine.tree import ranges
 from linkgauge.model.hardware.part import MACHINE, Part
