@@ -1,5 +1,6 @@
 """Changes of level in series of runs: found where they are, and nowhere else."""
 
+import math
 import random
 from itertools import accumulate
 from statistics import median
@@ -7,7 +8,8 @@ from statistics import median
 import pytest
 
 from campaigns import trials
-from linkgauge.model.stats.change_points import change_points, holding
+from linkgauge.model.stats.change_bounds import ChangeBounds
+from linkgauge.model.stats.change_points import _Sums, change_points, holding
 
 BACK = "history: both ends of a level that comes back are seen"
 MODES = "history: a change is seen where runs have two modes"
@@ -99,6 +101,48 @@ def test_what_is_equal_has_no_change_and_an_exact_step_has_one():
     assert change_points([5.0] * 20) == ()
     (change,) = change_points([5.0] * 10 + [4.0] * 5)
     assert (change.at, change.first, change.last, change.ratio) == (10, 10, 10, 0.8)
+
+
+TO_AND_FRO = "90990909900900909099090009989988988888999889998989990900009900900000099909909"
+"""Rounded figures of runs: 8.1, 9 and 10, each by a digit."""
+
+
+def test_a_level_that_comes_back_exactly_is_compared_with_itself():
+    figures = {"8": 8.1, "9": 9.0, "0": 10.0}
+    assert change_points([figures[digit] for digit in TO_AND_FRO]) == ()
+
+
+@pytest.mark.parametrize("noise", [normal, heavy, skewed])
+@pytest.mark.parametrize("count", [9, 30, 100, 700])
+def test_bounds_spare_intervals_and_no_change(noise, count, monkeypatch):
+    draw = random.Random(f"{noise.__name__} {count}")
+    few = count // 20 + 3
+    every = [
+        series(draw, (count, 1.0), (few, 1 - loss), (count, 1.0), (few, 1 + loss), noise=noise)
+        for loss in (0.0, 0.02, 0.1)
+    ]
+    found, tried = [change_points(one) for one in every], []
+
+    def without(bounds, begin, end, total):
+        tried.append((begin, end))
+        return math.inf, math.inf
+
+    monkeypatch.setattr(ChangeBounds, "explained", without)
+    assert [change_points(one) for one in every] == found
+    assert tried
+    assert any(found)
+
+
+def test_most_intervals_of_a_long_series_are_not_searched(monkeypatch):
+    searched, tried = [], []
+    for name, seen in (("best_split", searched), ("candidates", tried)):
+        plain = getattr(_Sums, name)
+        monkeypatch.setattr(
+            _Sums, name,
+            lambda *of, plain=plain, seen=seen: (seen.append(of[1:]), plain(*of))[1],
+        )  # fmt: skip
+    change_points(series(random.Random(1), (1000, 1.0), (1000, 0.95)))
+    assert len(searched) < len(tried) / 4
 
 
 def test_many_series_have_to_hold_more_than_one():

@@ -23,18 +23,14 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from operator import mul, sub
+from operator import mul
 
 import msgspec
 
+from .change_bounds import LEAST, ChangeBounds, dips
 from .student import two_sided
 from .summary import robust_deviation
 
-LEAST = 3
-"""The fewest runs on each side of a change."""
-LONGEST = 12
-"""The most runs of a stretch that is found as a whole, with both ends. The ends of longer stretches
-are found separately."""
 SIGNIFICANCE = 0.01
 _OF_DIPS = 0.1
 """The part of the significance that is used for stretches after which the level comes back."""
@@ -100,10 +96,8 @@ def change_points(
         return ()
     logs = [math.log(value) for value in values]
     sums = _Sums(logs, significance)
-    found = (
-        best for of in _seeded(len(logs)) for best in (sums.best_split(*of), sums.best_dip(*of))
-    )
-    chosen = _standing(_apart(sorted(filter(None, found))), sums)
+    found = sorted(one for of in _seeded(len(logs)) for one in sums.candidates(*of))
+    chosen = _standing(_apart(found), sums)
     ends = sorted((at, stretch.p) for stretch in chosen for at in stretch.ats)
     modes = _between_modes(logs, [at for at, _ in ends])
     ends = [end for end in ends if end[0] not in modes]
@@ -136,7 +130,8 @@ def _tamed(logs: Sequence[float]) -> list[float]:
         return list(logs)
     tamed = []
     for at, value in enumerate(logs):
-        middle = statistics.median(logs[max(0, at - _NEAR) : at + _NEAR + 1])
+        near = logs[max(0, at - _NEAR) : at + _NEAR + 1]
+        middle = sorted(near)[_NEAR] if len(near) > 2 * _NEAR else statistics.median(near)
         tamed.append(min(max(value, middle - _FAR * deviation), middle + _FAR * deviation))
     return tamed
 
@@ -153,7 +148,7 @@ def _between_modes(logs: Sequence[float], ats: Sequence[int]) -> set[int]:
     )
     apart = 0.0
     for one, other in pairwise(levels):
-        if abs(other - one) < _CLEAR * noise:
+        if abs(other - one) <= _CLEAR * noise:
             continue
         places = [(log - one) / (other - one) for log in logs]
         clear = [place > 0.5 for place in places if min(abs(place), abs(place - 1)) < _NEAR_A_LEVEL]
@@ -182,21 +177,13 @@ def _seeded(length: int) -> Iterator[tuple[int, int]]:
         size /= _DECAY
 
 
-def _dips(begin: int, end: int) -> Iterator[tuple[int, range]]:
-    """Yields the lengths of stretches within an interval after which the level may come back, each
-    with the positions at which such a stretch may begin."""
-    for length in range(LEAST, LONGEST + 1):
-        if firsts := range(begin + LEAST, end - LEAST - length + 1):
-            yield length, firsts
-
-
 @lru_cache
 def _tries(length: int) -> dict[int, float]:
     """Returns the factor by which p-values are multiplied in a series of this length. The factor
     for changes has the key 1, the factor for dips the key 2."""
     splits = sum(end - begin - 2 * LEAST + 1 for begin, end in _seeded(length))
-    dips = sum(len(firsts) for of in _seeded(length) for _, firsts in _dips(*of))
-    return {1: splits / (1 - _OF_DIPS), 2: dips / _OF_DIPS}
+    back = sum(len(firsts) for of in _seeded(length) for _, firsts in dips(*of))
+    return {1: splits / (1 - _OF_DIPS), 2: back / _OF_DIPS}
 
 
 class _Sums:
@@ -209,17 +196,13 @@ class _Sums:
         mean = statistics.fmean(values)
         self.length = len(values)
         self._sums = [0.0, *accumulate(value - mean for value in values)]
-        self._of_length = {
-            length: list(map(sub, self._sums[length:], self._sums))
-            for length in range(LEAST, LONGEST + 1)
-        }
-        """By length, the sums of all stretches that a dip may be."""
+        self._bounds = ChangeBounds([value - mean for value in values], self._sums)
         self._squares = [0.0, *accumulate((value - mean) ** 2 for value in values)]
         # Equal values are, and differ by rounding.
         self._least = max(self._squares[-1] * 1e-12, len(values) * 1e-24)
         self._significance = significance
         self._tries = _tries(len(values))
-        # By kind and degrees of freedom, the largest t that did not count.
+        # By kind and length of the interval, the largest t that is known not to count.
         self._too_small: dict[tuple[int, int], float] = {}
 
     def best_split(self, begin: int, end: int) -> _Stretch | None:
@@ -241,8 +224,8 @@ class _Sums:
         size = end - begin
         mean = (self._sums[end] - self._sums[begin]) / size
         most, best = 0.0, (begin, end)
-        for k, firsts in _dips(begin, end):
-            sums = self._of_length[k][firsts.start : firsts.stop]
+        for k, firsts in dips(begin, end):
+            sums = self._bounds.of_length[k][firsts.start : firsts.stop]
             farthest = max(max(sums), min(sums), key=lambda one: abs(one - k * mean))
             score = (farthest - k * mean) ** 2 / (k * (size - k))
             if score > most:
@@ -250,20 +233,34 @@ class _Sums:
                 most, best = score, (first, first + k)
         return self._counting(most, *best, begin, end)
 
+    def candidates(self, begin: int, end: int) -> Iterator[_Stretch]:
+        """Yields the clearest change and the clearest dip of an interval, as far as they count.
+        Most intervals are left out by a bound of what their stretches explain."""
+        size = end - begin
+        split, dip = self._bounds.explained(begin, end, self._total(begin, end))
+        if self._may_count(1, size, self._t(begin, end, split + self._least)):
+            yield from filter(None, [self.best_split(begin, end)])
+        if self._may_count(2, size, self._t(begin, end, dip + self._least)):
+            yield from filter(None, [self.best_dip(begin, end)])
+
+    def _may_count(self, kind: int, size: int, t: float) -> bool:
+        """Whether a stretch with this t counts, in an interval of this length."""
+        if t <= self._too_small.get((kind, size), 0.0):
+            return False
+        if two_sided(t, size - 2) * self._tries[kind] < self._significance:
+            return True
+        self._too_small[kind, size] = t
+        return False
+
     def _counting(
         self, most: float, first: int, last: int, begin: int, end: int
     ) -> _Stretch | None:
         """Returns the stretch, which explains `most` for each value, if it counts."""
-        if not most:
-            return None
         size = end - begin
         kind, t = 1 + (last < end), self._t(begin, end, most * size)
-        if t <= self._too_small.get((kind, size), 0.0):
+        if not self._may_count(kind, size, t):
             return None
         found = self._stretch(t, first, last, begin, end)
-        if not self.counts(found):
-            self._too_small[kind, size] = t
-            return None
         return found if self._is_of_several(found) else None
 
     def _is_of_several(self, one: _Stretch) -> bool:
