@@ -7,6 +7,7 @@ dot with a line to each device. A bar below a row of devices is easier to read."
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
@@ -73,6 +74,14 @@ class _Drawing:
         self._parts = {part.name: part for part in picture.parts}
         self._up = {j.a: j for j in picture.links if self._parts[j.a].above == j.b}
         self._free = [j for j in picture.links if self._up.get(j.a) is not j]
+        self._at: defaultdict[str, list[DrawnLink]] = defaultdict(list)
+        self._below: defaultdict[str | None, list[DrawnPart]] = defaultdict(list)
+        for joint in self._free:
+            for end in {joint.a, joint.b}:
+                self._at[end].append(joint)
+        for part in picture.parts:
+            if not part.level:
+                self._below[part.above].append(part)
         texts = [text for joint in picture.links for text in _texts(joint)]
         levels = {part.name: part.level for part in picture.parts}
         texts += [_words(j) for j in self._free if not (levels[j.a] or levels[j.b])]
@@ -101,16 +110,13 @@ class _Drawing:
 
     # What stands where.
 
-    def _below(self, name: str | None) -> list[DrawnPart]:
-        return [p for p in self._picture.parts if p.above == name and not p.level]
-
     def _find_leaves(self, name: str) -> list[str]:
-        below = self._below(name)
+        below = self._below.get(name)
         return [leaf for part in below for leaf in self._leaves(part.name)] if below else [name]
 
     def _find_column(self, leaf: str) -> float:
         """Returns the width of a part's column, with room for the texts of its links."""
-        kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at(leaf)]
+        kinds = [{self._parts[j.a].kind, self._parts[j.b].kind} for j in self._at[leaf]]
         stubs = max(1, sum("switch" in kind for kind in kinds))
         return max(self._stub * stubs, self._label(leaf)) + EDGE
 
@@ -124,8 +130,8 @@ class _Drawing:
     def _rows(self) -> Iterator[list[str]]:
         """Yields rows of trees, each tree by the name of its top. Trees with a direct link share a
         row. Separate parts on the same switch also share a row."""
-        tops = {leaf: top.name for top in self._below(None) for leaf in self._leaves(top.name)}
-        tops |= {top.name: top.name for top in self._below(None)}
+        tops = {leaf: top.name for top in self._below[None] for leaf in self._leaves(top.name)}
+        tops |= {top.name: top.name for top in self._below[None]}
         group = {top: top for top in tops.values()}
         met: dict[str, str] = {}
         for joint in self._free:
@@ -135,7 +141,8 @@ class _Drawing:
                 other = met.setdefault(joint.b, one)
             if one is not None and other is not None:
                 kept, gone = group[one], group[other]
-                group = {top: kept if of == gone else of for top, of in group.items()}
+                if kept != gone:
+                    group = {top: kept if of == gone else of for top, of in group.items()}
         row: list[str] = []
         for first in dict.fromkeys(group.values()):
             block = [top for top in group if group[top] == first]
@@ -174,9 +181,6 @@ class _Drawing:
             bottom = self._switches(level, here, bottom)
         return bottom
 
-    def _at(self, name: str) -> list[DrawnLink]:
-        return [joint for joint in self._free if name in (joint.a, joint.b)]
-
     def _depth(self, name: str) -> float:
         """Returns the distance of a part below the top of its tree, in pixels."""
         above = self._parts[name].above
@@ -192,7 +196,7 @@ class _Drawing:
         if part.above is not None:
             joint = self._up.get(name, DrawnLink(name, part.above, ()))
             self._link(joint, box.left + INSET, self._boxes[part.above].top + BAR, y)
-        for below in self._below(name):
+        for below in self._below.get(name, ()):
             self._tree(below.name, top, floor, spans)
 
     def _switches(self, level: int, here: set[str], top: float) -> float:
@@ -201,7 +205,7 @@ class _Drawing:
         lanes: _Lanes = []
         drawn: set[str] = set()
         for name in (part.name for part in self._picture.parts if part.level == level):
-            ends = [(j, j.a if j.b == name else j.b) for j in self._at(name)]
+            ends = [(j, j.a if j.b == name else j.b) for j in self._at[name]]
             stubs = []
             for joint, end in ends:  # of a lower level, and drawn in this row
                 if end in here:
