@@ -38,7 +38,7 @@ from .description import Description
 from .faults import Fault
 from .group import SimGroup
 from .likeness import ways_of
-from .machine import SimMachine, read
+from .machine import Built, SimMachine, built, read
 from .memory import MemoryBudget, SimBuffer
 from .resources import Demand
 from .run_position import RunPosition
@@ -58,7 +58,8 @@ def simulate(
     are usable. `engines` has no effect, because it configures real kernels.
 
     Raises InputError for an invalid description or fault."""
-    return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed)
+    known = built(simulation.description, tuple(cpus))
+    return SimBackend(*read(simulation), cpus, simulation.draw, simulation.passed, known)
 
 
 class SimBackend(SimMachine, Filling[SimBuffer]):
@@ -78,8 +79,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         cpus: Sequence[int] = (),
         draw: int = 0,
         passed: int = 0,
+        built: Built | None = None,
     ) -> None:
-        super().__init__(description, faults, cpus)
+        super().__init__(description, faults, cpus, built)
         self.refusal = cache(self._refusal)
         between = (description.noise_buffers, description.noise_moments)
         self._course = RunPosition(description.seed, between, draw)

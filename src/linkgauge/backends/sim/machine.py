@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from linkgauge.model.errors import Unsupported
 from linkgauge.model.memory import host
@@ -15,7 +15,7 @@ from linkgauge.model.transfer import Engine, Transfer
 
 from .description import Description, load, parse_description
 from .faults import Fault, parse_fault
-from .hardware import build, with_cpus
+from .hardware import Hardware, build, with_cpus
 from .resources import Resources
 from .schedule import Schedule, check_targets
 from .topology import SimTopology
@@ -43,7 +43,28 @@ def described(machine: str, faults: Sequence[str] = (), change: str | None = Non
 def machine_of(simulation: Simulation) -> SimMachine:
     """Returns the machine of a run's simulation. It is made once for the whole process. Raises
     InputError for an invalid description or fault."""
-    return SimMachine(*read(simulation))
+    return SimMachine(*read(simulation), built=built(simulation.description, ()))
+
+
+class Built(NamedTuple):
+    """The parts, links and resources of a simulated machine."""
+
+    hardware: Hardware
+    topology: SimTopology
+    resources: Resources
+
+
+@lru_cache(maxsize=1)
+def built(text: str, cpus: tuple[int, ...]) -> Built:
+    """Returns what a description describes. Large clusters take seconds, so the machine outside of
+    measurements and during measurements share it."""
+    return _built(parse_description(text), cpus)
+
+
+def _built(description: Description, cpus: Sequence[int]) -> Built:
+    hardware = with_cpus(build(description), cpus)
+    topology = SimTopology(hardware)
+    return Built(hardware, topology, Resources(hardware, topology))
 
 
 def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
@@ -54,15 +75,19 @@ def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
 
 class SimMachine:
     """A simulated machine outside of measurements. `cpus` limits the usable CPUs; without it, all
-    are usable. Raises InputError if the machine does not have the target of a fault."""
+    are usable. `built` has the machine's parts, if they are known. Raises InputError if the machine
+    does not have the target of a fault."""
 
     def __init__(
-        self, description: Description, faults: Sequence[Fault] = (), cpus: Sequence[int] = ()
+        self,
+        description: Description,
+        faults: Sequence[Fault] = (),
+        cpus: Sequence[int] = (),
+        built: Built | None = None,
     ) -> None:
         self._description = description
-        self._hardware = with_cpus(build(description), cpus)
-        self._topology = SimTopology(self._hardware)
-        self._resources = Resources(self._hardware, self._topology)
+        known = built or _built(description, cpus)
+        self._hardware, self._topology, self._resources = known
         if faults:
             check_targets(faults, self._resources.targets)
         self.faults = tuple(faults)

@@ -26,7 +26,7 @@ MOST_BYTES = 900_000
 CELLS_FILE = "cells.csv"
 MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
-"""The most cells of a run whose data can fit into a page. The data of more cells are never
+"""The most cells and devices of a run whose data can fit into a page. The data of more are never
 tried."""
 _FEWER = (256, 32)
 """The numbers of samples of a cell that are tried in turn until all data fit, before none. Cells
@@ -64,7 +64,7 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     `most` bytes are left out. The text of a set says what is missing."""
     cells = sum(len(result.cells) for result in one.run.results)
     total = sum(map(_count, _cells(one.run)))
-    if cells <= MOST_CELLS:
+    if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
         if total <= MOST_SAMPLES:
             whole = _files(one.run, f"all {total:,} raw samples")
             table = Attachment(CELLS_FILE, "a row for each cell", CELLS.csv(one).encode())
