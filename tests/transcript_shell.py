@@ -22,8 +22,7 @@ from command_kit import called
 from linkgauge.backends import sim
 from linkgauge.machine import pci_config
 from linkgauge.report.blocks import ChartFigure
-from linkgauge.report.render.drawing import Drawer, asked
-from linkgauge.report.render.svg_process import spec_of
+from linkgauge.report.render.drawing import Drawer, spec_of
 
 SURROUNDINGS = {
     "COLUMNS": "80",
@@ -93,13 +92,13 @@ class Shell:
         return Done(done.returncode, done.stdout, done.stderr)
 
 
-def _without_pictures(drawer: Drawer, **_: bool) -> None:
+def _without_pictures(drawer: Drawer) -> None:
     drawer.missing, drawer._process = None, None
 
 
 def _described(drawer: Drawer, figures: Sequence[ChartFigure]) -> list[None]:
     """Pictures are described, and not drawn: that takes a process and a second."""
-    return [None for figure in figures if spec_of(asked(figure))]
+    return [None for figure in figures if spec_of(figure)]
 
 
 def _split(line: str, by: str) -> list[str]:

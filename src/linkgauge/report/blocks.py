@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from linkgauge.judge.compare.machine_state import Fact
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
@@ -203,14 +205,13 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart of `rows`. `draw` is a function as in `charts` with the rest of its arguments, by
-    name, and `says` describes the chart in words. `table`
+    """A chart of `rows`. `draw` makes the chart, and `says` describes the chart in words. `table`
     has the same figures and is shown where charts cannot be drawn. `lines` are shown below, and
     `anchor` is the name to which links lead."""
 
     title: str
     says: str
-    draw: partial[Any]
+    draw: Callable[[Any], alt.Chart | alt.LayerChart]
     rows: Sequence[Mapping[str, object]]
     table: Table
     lines: Sequence[Line] = ()

@@ -1,13 +1,15 @@
-"""Draws charts as pictures, in a separate process."""
+"""Draws charts as pictures: altair defines a chart here, and vl-convert draws it in a separate
+process."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Self
+from typing import Any, Self
 from xml.etree.ElementTree import Element, tostring
 
 from defusedxml.ElementTree import fromstring
@@ -15,9 +17,8 @@ from defusedxml.ElementTree import fromstring
 from linkgauge.machine.processes.process import Process, ProcessLost
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import all_printable, printable
+from linkgauge.report import charts
 from linkgauge.report.blocks import ChartFigure
-
-from .svg_process import ChartRequest
 
 # What vl-convert draws, made fit for a page: one picture with a name, points that say what they
 # are, and nothing that could act.
@@ -69,6 +70,9 @@ def _clean(element: Element) -> None:
 PACKAGES = ("altair", "vl_convert")
 PATIENCE = 60.0
 """Seconds that pictures of a report may take together."""
+_ROWS = "rows"
+_LETTER, _GAP = 6.4, 44
+"""The pixels of a letter in a legend, and between two names."""
 
 
 class Drawer:
@@ -103,15 +107,16 @@ class Drawer:
         """Returns a picture of each chart, or None where drawing failed."""
         if figures and self._process is None and self.missing is None:
             self._start()
-        if self._process is None:
-            return [None] * len(figures)
         deadline = time.monotonic() + PATIENCE
         found: list[str | None] = []
+        specs = map(_written, figures if self._process is not None else ())
+        spec = next(specs, None)
         with suppress(ProcessLost):
-            for figure in figures:
-                self._process.ask(asked(figure))
-                found.append(self._answer(self._process, figure.says, deadline))
-        if len(found) < len(figures):
+            while self._process is not None and spec is not None:
+                self._process.ask(spec)
+                spec = next(specs, None)
+                found.append(self._answer(self._process, figures[len(found)].says, deadline))
+        if self._process is not None and len(found) < len(figures):
             self.missing = "Tables stand in place of charts: vl-convert ended early."
         return found + [None] * (len(figures) - len(found))
 
@@ -125,8 +130,24 @@ class Drawer:
             return None
 
 
-def asked(figure: ChartFigure) -> ChartRequest:
-    """Returns what the process needs to draw a chart."""
-    function, given = figure.draw.func, figure.draw.keywords
-    place = f"{function.__module__}:{function.__qualname__}"
-    return ChartRequest(place, all_printable(given), all_printable([dict(r) for r in figure.rows]))
+def _written(figure: ChartFigure) -> str:
+    return json.dumps(all_printable(spec_of(figure)))
+
+
+def _columns(figure: ChartFigure) -> int:
+    """Returns how many names of series fit in one line of the legend."""
+    widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
+    return max(1, min(4, int(charts.WIDTH / (_LETTER * widest + _GAP))))
+
+
+def spec_of(figure: ChartFigure) -> dict[str, Any]:
+    """Returns the chart as a Vega-Lite specification. The rows are added last, because altair would
+    otherwise check each row."""
+    import altair as alt
+
+    chart = figure.draw(alt.NamedData(name=_ROWS))
+    spec = chart.to_dict(validate=False)
+    legend = {**charts.LOOK["legend"], "columns": _columns(figure)}
+    spec["config"] = {**charts.LOOK, "legend": legend}
+    spec.setdefault("datasets", {})[_ROWS] = [dict(row) for row in figure.rows]
+    return spec
