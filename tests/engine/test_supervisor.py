@@ -124,10 +124,10 @@ class TestNobodyIsLeftBehind:
     def test_once_told_they_end_while_the_controller_does_something_else(self):
         with closing(Supervisor(settings())) as worker:
             worker.survey(["sim"])
-            told = worker._workers["sim"].process
+            process = worker._workers["sim"].process
             worker.end()
-            assert gone(told.pid)
-        assert told.returncode == 0
+            assert gone(process.pid)
+        assert process.returncode == 0
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_what_ends_a_run_is_the_controllers_alone(self, number):

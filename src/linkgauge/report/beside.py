@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from statistics import median
 
-from msgspec.structs import replace
-
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import operations_of, order_of
@@ -40,16 +38,8 @@ def matrices_beside(result: Result) -> Iterator[Matrix]:
         },
         f"bandwidth of the load meanwhile ({BANDWIDTH.shown})": load,
     }
-    cells = tuple(filter(_has_more, result.cells))
-    of = replace(result, cells=cells)
-    for name, figure in known.items() if cells else ():
-        yield from of_cells(of, name, figure)
-
-
-def _has_more(cell: CellResult) -> bool:
-    """Whether the cell may have other figures than its rate."""
-    is_more = cell.report.is_latency or cell.report in (Report.BEST, Report.HIDDEN)
-    return is_more or cell.work is not None or cell.does.product is not None
+    for name, figure in known.items():
+        yield from of_cells(result, name, figure)
 
 
 def _of_product(operations: float, cell: CellResult) -> float | None:

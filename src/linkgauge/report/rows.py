@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from linkgauge.model.cell_id import sheet_id
+from linkgauge.model.documents.history import figure_of
 from linkgauge.model.documents.result import CellResult, Result, Run, Status, Verdict
 from linkgauge.model.units import Better
 
@@ -103,18 +105,15 @@ def result_rows(run: Run, result: Result) -> Iterator[CellRow]:
 
 
 def _row(run: Run, result: Result, cell: CellResult) -> CellRow:
-    known, figure = cell.summary, cell.headline
-    low, high = known.ci95 if known is not None and known.ci95 is not None else (None, None)
+    known, summary = figure_of(result, cell, sheet_id(result)), cell.summary
+    least, most = (None, None) if summary is None else (summary.min, summary.max)
     expected = cell.expected.achievable if cell.expected is not None else None
     return CellRow(
-        run.id, run.label, result.benchmark, result.backend, size_of(result, cell), cell.row,
-        cell.column, str(cell), cell.status, cell.verdict, result.unit, result.better, figure,
-        median=None if known is None else known.median, low=low, high=high,
-        slow_p95=None if known is None else known.slow_p95,
-        slow_p99=None if known is None else known.slow_p99,
-        min=None if known is None else known.min, max=None if known is None else known.max,
-        n=0 if known is None else known.n, expected=expected,
-        share=cell.share(expected, figure), reason=cell.reason, simulated=result.simulated,
+        run.id, run.label, known.id.benchmark, known.id.backend, size_of(result, cell),
+        known.id.row, known.id.column, known.id.transfers, known.status, known.verdict,
+        known.unit, known.better, known.value, known.median, known.low, known.high,
+        known.slow_p95, known.slow_p99, least, most, known.n, expected,
+        cell.share(expected, known.value), cell.reason, result.simulated,
     )  # fmt: skip
 
 

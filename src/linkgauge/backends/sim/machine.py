@@ -46,6 +46,9 @@ def machine_of(simulation: Simulation) -> SimMachine:
     return SimMachine(*read(simulation), built=built(simulation.description, ()))
 
 
+_parsed = lru_cache(maxsize=1)(parse_description)
+
+
 class Built(NamedTuple):
     """The parts, links and resources of a simulated machine."""
 
@@ -58,7 +61,7 @@ class Built(NamedTuple):
 def built(text: str, cpus: tuple[int, ...]) -> Built:
     """Returns what a description describes. Large clusters take seconds, so the machine outside of
     measurements and during measurements share it."""
-    return _built(parse_description(text), cpus)
+    return _built(_parsed(text), cpus)
 
 
 def _built(description: Description, cpus: Sequence[int]) -> Built:
@@ -69,7 +72,7 @@ def _built(description: Description, cpus: Sequence[int]) -> Built:
 
 def read(simulation: Simulation) -> tuple[Description, list[Fault]]:
     """Reads the description and the faults of a simulation. Raises InputError."""
-    description = parse_description(simulation.description)
+    description = _parsed(simulation.description)
     return description, [parse_fault(one) for one in (*description.faults, *simulation.faults)]
 
 

@@ -111,7 +111,7 @@ class Supervisor:
         for name, found in self._ask_each(accelerators, Survey, Machine):
             if isinstance(found, Machine):
                 machines.append(found)
-                if has_no_driver(name) and not found.devices:  # its worker serves the next backend
+                if _has_no_driver(name) and not found.devices:  # its worker serves the next backend
                     self._first = self._workers.pop(name)
             elif self._settings.simulation is not None:
                 raise found
@@ -142,7 +142,7 @@ class Supervisor:
         backend."""
         if self._settings.simulation is not None:
             names = (SIMULATED,)
-        soon = [name for name in names if has_no_driver(name)]
+        soon = [name for name in names if _has_no_driver(name)]
         for some in (soon, [name for name in names if name not in soon]):
             for name in some:  # all at once: they take seconds to open
                 self._worker(name).ask(command(() if name is None else (name,)))
@@ -371,7 +371,7 @@ class _Watch:
         return unmeasured(cell, "timeout", what, lost.kind, at.phase)
 
 
-def has_no_driver(name: str | None) -> bool:
+def _has_no_driver(name: str | None) -> bool:
     """Whether the kernel has loaded no driver for a backend. The backend then most likely answers
     within milliseconds that it has no device."""
     return name == GPUS and not (ROOT / "proc/driver/nvidia").exists()

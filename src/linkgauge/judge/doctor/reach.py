@@ -153,11 +153,9 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
 
 def _within(cell: CellResult) -> str | None:
     """Returns the device within which all transfers of a cell stay, or None."""
-    owner = cell.transfers[0].engine.owner
-    if not owner.is_device or any(memory.place != owner for memory in cell.transfers[0].memories):
-        return None
-    places = {str(place) for place in cell.places if not place.is_null}
-    return places.pop() if len(places) == 1 else None
+    owner = cell.transfers[0].engine.owner.place
+    alone = owner.is_device and all(place == owner or place.is_null for place in cell.places)
+    return str(owner) if alone else None
 
 
 def check_both_ways(evidence: Evidence) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ def _rates(run: Run, work: Collective) -> ExchangeRates:
 
 
 def _member(run: Run, devices: Sequence[str]) -> Member:
-    known = {device.memory: device for device in run.machine.all_devices}
+    known = run.machine.by_memory
     return kind_of([known[name] for name in devices if name in known])
 
 
