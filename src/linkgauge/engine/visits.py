@@ -75,10 +75,13 @@ class Visits:
         self._counted: set[Hashable] = set()
         """The classes whose number of samples is fixed. One visit takes all samples."""
         self._keys = _keys_of(plan)
+        kinds: dict[Hashable, Hashable] = {}
+        """Equal classes as one value, because racks have thousands of similar cells."""
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
-                self._class_of[key] = kind = class_of(sheet, cell)
+                kind = class_of(sheet, cell)
+                self._class_of[key] = kind = kinds.setdefault(kind, kind)
                 self._members[kind].append(key)
                 if settings.of(cell).samples is not None:
                     self._counted.add(kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 
 STAGING = "staging"
@@ -87,13 +89,17 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
 
     def __str__(self) -> str:
-        if self.space == "null":
-            return "null"
-        if not self.kind and self.rank is None:  # as most are
-            return f"{self.space}:{self.index}"
-        kind = f"/{self.kind}" if self.kind else ""
-        rank = "" if self.rank is None else f"@{self.rank}"
-        return f"{self.space}:{self.index}{kind}{rank}"
+        return _text(self.space, self.index, self.kind, self.rank)
+
+
+@lru_cache(maxsize=1 << 14)
+def _text(space: str, index: int | None, kind: str, rank: int | None) -> str:
+    """Returns a memory in the notation. Results hold it in many places, so equal texts are one."""
+    if space == "null":
+        return "null"
+    by_kind = f"/{kind}" if kind else ""
+    by_rank = "" if rank is None else f"@{rank}"
+    return f"{space}:{index}{by_kind}{by_rank}"
 
 
 NULL = Memory("null")

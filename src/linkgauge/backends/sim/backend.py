@@ -25,6 +25,7 @@ from linkgauge.model.operations.operation import (
     PEAK_NAMES,
     PRODUCT_NAMES,
     Operation,
+    OperationName,
     named,
     operations_of,
     order_of,
@@ -37,7 +38,7 @@ from .collecting import SimCollective
 from .description import Description
 from .faults import Fault
 from .group import SimGroup
-from .likeness import ways_of
+from .likeness import Way, alike, way_of
 from .machine import Built, SimMachine, built, read
 from .memory import MemoryBudget, SimBuffer
 from .resources import Demand
@@ -83,6 +84,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     ) -> None:
         super().__init__(description, faults, cpus, built)
         self.refusal = cache(self._refusal)
+        self._way_of = cache(self._way)
         between = (description.noise_buffers, description.noise_moments)
         self._course = RunPosition(description.seed, between, draw)
         self._trouble = Trouble(Schedule(faults), self._resources)
@@ -292,20 +294,26 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def _healthy(self, transfers: Sequence[Transfer], does: Operation) -> list[Demand]:
         """Returns what transfers that run together demand of a machine without faults."""
-        each = [self._demand(transfer, transfers, does) for transfer in transfers]
+        threads = [self._threads(transfer, transfers) for transfer in transfers]
+        each = [self._demand(*one, does) for one in zip(transfers, threads, strict=True)]
         return self._resources.facing(each)
 
-    def _demand(self, asked: Transfer, together: Sequence[Transfer], does: Operation) -> Demand:
-        """Returns what a transfer demands of the machine. Transfers without a number of threads
-        share the node's CPUs evenly."""
+    def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
+        """Returns the host threads of one of several transfers that run together. Transfers without
+        a number of threads share the node's CPUs evenly."""
+        engine = self._on_nodes(transfer).engine
+        if engine.kind != "cpu":
+            return 0
+        sharing = sum(one.engine.owner == engine.owner for one in together)
+        cpus = len(self._hardware.nodes[engine.owner.index or 0].cpus)
+        return engine.count or max(1, cpus // sharing)
+
+    def _demand(self, asked: Transfer, threads: int, does: Operation) -> Demand:
+        """Returns what a transfer with this number of host threads demands of the machine."""
         transfer = self._on_nodes(asked)
-        owner, threads = transfer.engine.owner, 0
+        owner = transfer.engine.owner
         if does.product is not None:
             return self._resources.work(owner, does.product)
-        if transfer.engine.kind == "cpu":
-            sharing = sum(one.engine.owner == owner for one in together)
-            cpus = len(self._hardware.nodes[owner.index or 0].cpus)
-            threads = transfer.engine.count or max(1, cpus // sharing)
         demand = self._resources.demand(transfer, threads, self._description.host.thread)
         if does.array is None:
             return demand
@@ -320,20 +328,26 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None:
             return None
-        if transfers[0].source.is_cpu or any(map(self._may_affect, transfers)):
+        if any(one.source.is_cpu and self.refusal(one) is not None for one in transfers):
+            return None
+        if any(map(self._may_affect, transfers)):
             return None
         try:
-            demands = self._healthy(transfers, does)
+            ways = [self._way_of(t, self._threads(t, transfers), does.name) for t in transfers]
         except Unsupported:
             return None
         states = [self._sensors.state(one.index or 0) for one in cell.places if one.is_device]
-        latencies = self._latencies(transfers[0]) if cell.report.is_latency else ()
-        ways = ways_of(transfers, demands, self._resources.capacity)
-        return size, cell.report, cell.operation, ways, latencies, tuple(states)
+        first = self._on_nodes(transfers[0])
+        latencies = self._latencies(first) if cell.report.is_latency else ()
+        return size, cell.report, cell.operation, alike(ways), latencies, tuple(states)
+
+    def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
+        demand = self._demand(transfer, threads, named(operation))
+        return way_of(transfer, demand, self._resources.capacity)
 
     def _may_affect(self, transfer: Transfer) -> bool:
         """Whether a fault may affect a transfer, in whatever cell."""
-        touched = self._resources.touched(transfer) if self.faults else frozenset[str]()
+        touched = self.touched(transfer) if self.faults else frozenset[str]()
         return any(fault.aims_at(touched) for fault in self.faults)
 
     def _latencies(self, transfer: Transfer) -> tuple[float, ...]:

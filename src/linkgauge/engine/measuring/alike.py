@@ -7,13 +7,15 @@ machine with few devices are all measured, and so are those of every real machin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from msgspec.structs import replace
 
 from linkgauge.engine.workers.messages import Visit
-from linkgauge.model.documents.result import CellResult, PlannedCell
+from linkgauge.model.documents.result import CellResult, Placement, PlannedCell
+from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Placed
 
@@ -66,20 +68,25 @@ class AlikeCells:
 def _of(cell: PlannedCell, known: CellResult) -> CellResult:
     """Returns the result of an alike cell with the names of this cell."""
     names = {str(old): new for old, new in zip(_memories(known), _memories(cell), strict=True)}
-    placement = tuple(
-        replace(one, memory=str(own), node=own.index if own.is_host else None)
-        for one in known.placement
-        for own in (names[one.memory],)
-    )
-    readings = tuple(replace(one, memory=str(names[one.memory])) for one in known.readings)
     return replace(
         known,
         row=cell.row,
         column=cell.column,
         transfers=cell.transfers,
-        placement=placement,
-        readings=readings,
+        placement=tuple([_placed(one, names[one.memory]) for one in known.placement]),
+        readings=tuple([_read(one, names[one.memory]) for one in known.readings]),
     )
+
+
+# Thousands of cells have the same few.
+@lru_cache(maxsize=1 << 12)
+def _placed(known: Placement, own: Memory) -> Placement:
+    return replace(known, memory=str(own), node=own.index if own.is_host else None)
+
+
+@lru_cache(maxsize=1 << 12)
+def _read(known: Reading, own: Memory) -> Reading:
+    return replace(known, memory=str(own))
 
 
 def _memories(cell: Placed) -> Iterator[Memory]:

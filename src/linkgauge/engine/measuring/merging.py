@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -65,7 +66,6 @@ def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated:
 
 # A simulated rack has thousands of cells with the same few samples, in turn.
 _split = lru_cache(maxsize=64)(split)
-_summarize = lru_cache(maxsize=64)(summarize)
 
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
@@ -90,9 +90,17 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     varies = settings.samples is None
     known = estimates(counted) if varies else [None] * len(joined)
     parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
+    figures: dict[int, _Figures] = {}
+    for at, cell in enumerate(joined):
+        # Alike cells of a simulated machine share a visit, and so all that is computed from it.
+        if cell.samples and id(cell.samples) not in figures:
+            own = borders[at], counted[at], known[at], parts[at]
+            figures[id(cell.samples)] = _figures(cell, *own, settings)
     return [
-        _finish(cell, borders[at], counted[at], known[at], parts[at], settings)
-        for at, cell in enumerate(joined)
+        Merged(replace(cell, **one.fields), one.error)
+        if (one := figures.get(id(cell.samples)))
+        else Merged(cell, None)
+        for cell in joined
     ]
 
 
@@ -197,16 +205,22 @@ def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
     return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in cells]
 
 
-def _finish(
+class _Figures(NamedTuple):
+    """The fields of a cell that are computed from its samples. `error` is the same as in
+    `Merged`."""
+
+    fields: dict[str, Any]
+    error: float | None
+
+
+def _figures(
     cell: CellResult,
     border: float | None,
     counted: Sequence[Sequence[float]],
     known: Estimate | None,
     parts: Sequence[Estimate | None],
     settings: Settings,
-) -> Merged:
-    if not cell.samples:
-        return Merged(cell, None)
+) -> _Figures:
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = _summary(_better(cell), cell.samples, known, counted)
     if found and summary is not None:
@@ -215,23 +229,22 @@ def _finish(
     stopped = _stopped(cell, error, settings)
     missed = stopped in ("max-time", "noise") and settings.precision > 0
     notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
-    return Merged(
-        replace(
-            cell,
-            summary=summary,
-            interval=_interval(cell, known, settings),
-            modes=found,
-            stopped=stopped,
-            notes=(*cell.notes, *notes),
-            parts=tuple(
+    return _Figures(
+        {
+            "summary": summary,
+            "interval": _interval(cell, known, settings),
+            "modes": found,
+            "stopped": stopped,
+            "notes": (*cell.notes, *notes),
+            "parts": tuple(
                 replace(part, summary=_part_summary(cell, part, one))
                 for part, one in zip(cell.parts, parts, strict=True)
             ),
-            iterations=tuple(
+            "iterations": tuple(
                 replace(times, summary=summarize(times.seconds, "lower"))
                 for times in cell.iterations
             ),
-        ),
+        },
         error,
     )
 
@@ -256,7 +269,7 @@ def _summary(
 ) -> Summary | None:
     """Returns the statistics of all samples. The interval is from the `known` estimate or, without
     one, from the `counted` samples."""
-    summary = _summarize(samples, better)
+    summary = summarize(samples, better)
     if summary is None:
         return None
     if known is not None:
