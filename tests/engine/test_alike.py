@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from zlib import crc32
 
 import pytest
 
@@ -14,6 +15,8 @@ from sim_kit import MACHINE, SIZE, planned, settings
 
 MANY = 24
 LARGE = MACHINE.replace("count: 4", f"count: {MANY}").replace("sim:0..3", f"sim:0..{MANY - 1}")
+SAME_DRAW = next(n for n in range(1, 99) if crc32(b"%d" % n) % DRAWS == crc32(b"0") % DRAWS)
+"""The number of a cell that gets the same visit as cell 0, if they are alike."""
 NOISY = LARGE.replace("noise: 0%", "noise: 1%")
 
 
@@ -87,9 +90,27 @@ def test_cells_of_other_kinds_are_not_alike(other):
     with closing(LocalWorker(settings(machine=LARGE))) as worker:
         worker.survey(["sim"])
         keys = [worker._simulated.likeness(one, SIZE) for one in (pair(0, 0, 1), other)]
-        assert keys[0] != keys[1] is not None
+        assert keys[0].key != keys[1].key
         assert worker._simulated.likeness(pair(1, 5, 9), SIZE) == keys[0]
-        assert worker._simulated.likeness(pair(1, 5, 9), 2 * SIZE) != keys[0]
+        assert worker._simulated.likeness(pair(1, 5, 9), 2 * SIZE).key != keys[0].key
+
+
+def test_transfers_that_share_parts_with_the_first_may_be_listed_anywhere():
+    cells = [
+        planned("sim:0 -> sim:1 by ce", "sim:2 -> sim:3 by sm x3", "sim:0 -> sim:4 by ce x2",
+                number=0, report=Report.SUM),
+        planned("sim:5 -> sim:6 by ce", "sim:5 -> sim:9 by ce x2", "sim:7 -> sim:8 by sm x3",
+                number=SAME_DRAW, report=Report.SUM),
+    ]  # fmt: skip
+    visits = []
+    one, other = measured(cells, calls=visits)
+    assert len(visits) == 1
+    assert one.samples == other.samples
+    assert [part.transfer for part in other.parts] == [0, 1, 2]
+    assert [part.bytes for part in other.parts] == [SIZE, 2 * SIZE, 3 * SIZE]
+    listed = [one.parts[at] for at in (0, 2, 1)]
+    assert [part.samples for part in other.parts] == [part.samples for part in listed]
+    assert {placed.memory for placed in other.placement} == {f"sim:{n}" for n in (5, 6, 7, 8, 9)}
 
 
 def test_a_later_visit_is_a_new_one():

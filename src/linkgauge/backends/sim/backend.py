@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
 
@@ -38,7 +38,7 @@ from .collecting import SimCollective
 from .description import Description
 from .faults import Fault
 from .group import SimGroup
-from .likeness import Way, alike, way_of
+from .likeness import Likeness, Way, likeness_of, way_of
 from .machine import Built, SimMachine, built, read
 from .memory import MemoryBudget, SimBuffer
 from .resources import Demand
@@ -321,10 +321,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         usage = tuple((name, own.get(str(name), part)) for name, part in demand.flow.usage)
         return replace(demand, flow=replace(demand.flow, usage=usage))
 
-    def likeness(self, cell: Cell, size: int) -> Hashable | None:
-        """Returns a key that is equal for cells that differ only in the names of the parts they
-        use. Returns None for a cell that a fault may affect, and for cells whose likeness is not
-        looked for."""
+    def likeness(self, cell: Cell, size: int) -> Likeness | None:
+        """Returns the likeness of a cell. Returns None for a cell that a fault may affect, and for
+        cells whose likeness is not looked for."""
         does, transfers = cell.does, cell.transfers
         if does.collective is not None or cell.workload is not None:
             return None
@@ -336,10 +335,16 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             ways = [self._way_of(t, self._threads(t, transfers), does.name) for t in transfers]
         except Unsupported:
             return None
-        states = [self._sensors.state(one.index or 0) for one in cell.places if one.is_device]
         first = self._on_nodes(transfers[0])
         latencies = self._latencies(first) if cell.report.is_latency else ()
-        return size, cell.report, cell.operation, alike(ways), latencies, tuple(states)
+        found = likeness_of(ways)
+        key = size, cell.report, cell.operation, found.key, latencies, self._states(found, ways)
+        return Likeness(key, found.order)
+
+    def _states(self, found: Likeness, ways: Sequence[Way]) -> tuple[Telemetry, ...]:
+        """Returns the state of each device that takes part, without names."""
+        places = dict.fromkeys(place for at in found.order for place in ways[at].places)
+        return tuple([self._sensors.state(one.index or 0) for one in places if one.is_device])
 
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from linkgauge.model.hardware.map import Resource
+from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 
 from .resources import Demand
@@ -14,10 +15,11 @@ from .resources import Demand
 
 class Way(NamedTuple):
     """Everything that determines the time of a transfer. `form` is equal for transfers that differ
-    only in names. `names` are the parts and resources that the transfer uses, each once, in the
-    order of their first use."""
+    only in names. `places` are its devices and nodes. `names` are the parts and resources that it
+    uses, each once, in the order of their first use."""
 
     form: bytes
+    places: tuple[Memory, ...]
     names: tuple[Hashable, ...]
 
 
@@ -29,16 +31,15 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
     def number(name: Hashable) -> int:
         return numbers.setdefault(name, len(numbers))
 
+    ends = transfer.source, transfer.destination, transfer.engine.owner
+    places = tuple([memory.place for memory in ends])
     form = (
         transfer.engine.kind,
         transfer.engine.count,
         transfer.scale,
         transfer.both_ways,
         transfer.load,
-        *(
-            (memory.space, memory.kind, number(memory.place))
-            for memory in (transfer.source, transfer.destination, transfer.engine.owner)
-        ),
+        *((one.space, one.kind, number(place)) for one, place in zip(ends, places, strict=True)),
         tuple((number(name), weight, capacity[name]) for name, weight in demand.flow.usage),
         # A link's limit for one access counts while another transfer makes the opposite access.
         tuple(
@@ -49,15 +50,26 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
         demand.queue and number(demand.queue),
         demand.jitter,
     )
-    return Way(blake2b(repr(form).encode(), digest_size=8).digest(), tuple(numbers))
+    return Way(blake2b(repr(form).encode(), digest_size=8).digest(), places, tuple(numbers))
 
 
-def alike(ways: Sequence[Way]) -> Hashable:
-    """Returns a key that is equal for transfers that run together and differ only in names."""
-    forms = tuple([way.form for way in ways])
+class Likeness(NamedTuple):
+    """The likeness of a cell. `key` is equal for cells that differ only in names. `order` has the
+    indices of its transfers, in the order in which they correspond to those of alike cells."""
+
+    key: Hashable
+    order: tuple[int, ...]
+
+
+def likeness_of(ways: Sequence[Way]) -> Likeness:
+    """Returns the likeness of transfers that run together. The first stays the first. Those that
+    share parts with it come next, wherever they are listed."""
     if len(ways) == 1:
-        return forms
+        return Likeness(ways[0].form, (0,))
+    parts = set(ways[0].names)
+    rest = sorted(range(1, len(ways)), key=lambda at: parts.isdisjoint(ways[at].names))
+    order = (0, *rest)
     numbers: dict[Hashable, int] = {}
-    return forms, tuple(
-        [numbers.setdefault(name, len(numbers)) for way in ways for name in way.names]
-    )
+    names = (name for at in order for name in ways[at].names)
+    pattern = tuple([numbers.setdefault(name, len(numbers)) for name in names])
+    return Likeness((tuple([ways[at].form for at in order]), pattern), order)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import CellResult, Placement, PlannedCell
 from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Placed
+from linkgauge.model.transfer import Transfer
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
@@ -35,7 +35,7 @@ class AlikeCells:
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
         self._pass: int | None = None
-        self._visited: dict[Hashable, CellResult] = {}
+        self._visited: dict[Hashable, _Visited] = {}
         self._is_large = len(simulated.devices()) > DRAWS
 
     def measure(
@@ -52,30 +52,50 @@ class AlikeCells:
             self._pass = visit.number
             self._visited.clear()
         (cell,) = cells
-        key = alike, crc32(b"%d" % cell.number) % DRAWS
+        key = alike.key, crc32(b"%d" % cell.number) % DRAWS
         at = key, visit.taken, visit.spent
         if at in self._visited:
             self._simulated.enter({visit.passed + cell.number: cell.transfers}, "plan")
-            return (_of(cell, self._visited[at]),)
+            return (self._visited[at].result_of(cell, alike.order),)
         # Drawn by what the cells have in common, so that a resumed run has the same figures.
         self._simulated.draw = crc32(repr(key).encode())
         (found,) = measure()
         if found.status == "pass":
-            self._visited[at] = found
+            self._visited[at] = _Visited(found, alike.order)
         return (found,)
 
 
-def _of(cell: PlannedCell, known: CellResult) -> CellResult:
-    """Returns the result of an alike cell with the names of this cell."""
-    names = {str(old): new for old, new in zip(_memories(known), _memories(cell), strict=True)}
-    return replace(
-        known,
-        row=cell.row,
-        column=cell.column,
-        transfers=cell.transfers,
-        placement=tuple([_placed(one, names[one.memory]) for one in known.placement]),
-        readings=tuple([_read(one, names[one.memory]) for one in known.readings]),
-    )
+class _Visited(NamedTuple):
+    """The result of a visit, and the order in which its cell's transfers correspond to those of
+    alike cells."""
+
+    result: CellResult
+    order: tuple[int, ...]
+
+    def result_of(self, cell: PlannedCell, order: tuple[int, ...]) -> CellResult:
+        """Returns the result of an alike cell, with the names of this cell."""
+        known, parts = self.result, self.result.parts
+        pairs = list(zip(self.order, order, strict=True))
+        names = {
+            str(old): new
+            for one, other in pairs
+            for old, new in zip(
+                _memories(known.transfers[one]), _memories(cell.transfers[other]), strict=True
+            )
+        }
+        if parts and order != self.order:
+            at = dict(pairs)
+            moved = (replace(part, transfer=at[part.transfer]) for part in parts)
+            parts = tuple(sorted(moved, key=lambda part: part.transfer))
+        return replace(
+            known,
+            row=cell.row,
+            column=cell.column,
+            transfers=cell.transfers,
+            parts=parts,
+            placement=tuple([_placed(one, names[one.memory]) for one in known.placement]),
+            readings=tuple([_read(one, names[one.memory]) for one in known.readings]),
+        )
 
 
 # Thousands of cells have the same few.
@@ -89,9 +109,8 @@ def _read(known: Reading, own: Memory) -> Reading:
     return replace(known, memory=str(own))
 
 
-def _memories(cell: Placed) -> Iterator[Memory]:
-    """Yields the memories that a cell's result names."""
-    for transfer in cell.transfers:
-        for memory in (transfer.source, transfer.destination, transfer.engine.owner):
-            yield memory
-            yield memory.place
+def _memories(transfer: Transfer) -> Iterator[Memory]:
+    """Yields the memories that a result names."""
+    for memory in (transfer.source, transfer.destination, transfer.engine.owner):
+        yield memory
+        yield memory.place

@@ -90,18 +90,23 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     varies = settings.samples is None
     known = estimates(counted) if varies else [None] * len(joined)
     parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
-    figures: dict[int, _Figures] = {}
+    figures: dict[tuple[int, int], _Figures] = {}
     for at, cell in enumerate(joined):
-        # Alike cells of a simulated machine share a visit, and so all that is computed from it.
-        if cell.samples and id(cell.samples) not in figures:
+        if cell.samples and (of := _shown(cell)) not in figures:
             own = borders[at], counted[at], known[at], parts[at]
-            figures[id(cell.samples)] = _figures(cell, *own, settings)
+            figures[of] = _figures(cell, *own, settings)
     return [
         Merged(replace(cell, **one.fields), one.error)
-        if (one := figures.get(id(cell.samples)))
+        if (one := figures.get(_shown(cell)))
         else Merged(cell, None)
         for cell in joined
     ]
+
+
+def _shown(cell: CellResult) -> tuple[int, int]:
+    """Identifies what a cell's visits showed. Alike cells of a simulated machine share a visit, and
+    so everything that is computed from it."""
+    return id(cell.samples), id(cell.parts)
 
 
 def spent(*visits: CellResult) -> float:
