@@ -1,4 +1,4 @@
-"""Cells of a large simulated machine that differ only in names share visits; all others do not."""
+"""Cells of a simulated machine that differ only in names share visits; all others do not."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from contextlib import closing
 from zlib import crc32
 
 import pytest
+from msgspec.structs import replace
 
 from linkgauge.engine.measuring.alike import DRAWS
 from linkgauge.engine.workers.messages import FIRST, Visit
@@ -119,8 +120,11 @@ def test_a_later_visit_is_a_new_one():
     assert all(a.samples != b.samples for a, b in zip(first, second, strict=True))
 
 
-def test_a_machine_with_few_devices_measures_every_cell():
-    few = MACHINE.replace("noise: 0%", "noise: 1%")
-    cells, visits = [pair(number, number, (number + 1) % 4) for number in range(4)], []
-    found = measured(cells, machine=few, calls=visits)
-    assert len({one.samples for one in found}) == len(visits) == len(cells)
+@pytest.mark.parametrize("passed", [(0, 24), (24, 0)], ids=["in this run", "in earlier runs"])
+def test_repeated_rounds_have_other_noise(passed):
+    cells = neighbours()
+    again, before = passed
+    simulation = replace(settings(machine=NOISY).simulation, passed=before)
+    with closing(LocalWorker(replace(settings(machine=NOISY), simulation=simulation))) as worker:
+        later = [worker.measure([one], SIZE, Visit(passed=again))[0] for one in cells]
+    assert all(a.samples != b.samples for a, b in zip(measured(cells), later, strict=True))

@@ -349,5 +349,5 @@ def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
     return sheet.backend, sheet.size, *figure, cell.reason is None, shapes
 
 
-def _kind(memory: Memory) -> str:
-    return f"{memory.space}/{memory.kind}"
+def _kind(memory: Memory) -> tuple[str, str]:
+    return memory.space, memory.kind

@@ -346,12 +346,10 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
             return
         if self.does.product is not None:
             yield from ((self.transfers[0].engine.owner, size) for _ in range(MATRICES))
+        read = self.does.source_arrays
         for transfer in self.transfers:
             moved = transfer.bytes_moved(size)
-            for memory, arrays in (
-                (transfer.source, self.does.source_arrays),
-                (transfer.destination, 1),
-            ):
+            for memory, arrays in ((transfer.source, read), (transfer.destination, 1)):
                 if not memory.is_null and not memory.is_cpu:
                     yield memory, moved * arrays
 

@@ -91,7 +91,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
         self.draw: int | None = None
-        """Chooses the random numbers of a visit. None chooses them by the cell's number."""
+        """Chooses the random numbers of a visit, with the cells of earlier runs. None chooses them
+        by the cell's number."""
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
@@ -160,7 +161,8 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         first = min(cells)
         self._at = first + 1
         self._cells = max(self._cells, self._at)
-        self._course.enter(first if self.draw is None else self.draw, phase, visit, taken)
+        drawn = first if self.draw is None else self._passed + self.draw
+        self._course.enter(drawn, phase, visit, taken)
         if self.faults:
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)

@@ -1,12 +1,12 @@
 """Cells of a simulated machine that differ only in the names of the parts they use.
 
 A rack has thousands of pairs that nothing tells apart. Their visit is simulated `DRAWS` times, with
-different noise, and every pair gets the result of one of these visits. The cells of a simulated
-machine with few devices are all measured, and so are those of every real machine."""
+different noise, and every pair gets the result of one of these visits. Every cell of a real machine
+is measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DRAWS = 16
 """The number of visits of alike cells that have noise of their own, so that statistics over alike
-cells stay meaningful. A machine with at most as many devices has too few alike cells."""
+cells stay meaningful."""
 
 Measure = Callable[[], tuple[CellResult, ...]]
 
@@ -36,7 +36,6 @@ class AlikeCells:
         self._simulated = simulated
         self._pass: int | None = None
         self._visited: dict[Hashable, _Visited] = {}
-        self._is_large = len(simulated.devices()) > DRAWS
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit, measure: Measure
@@ -44,7 +43,7 @@ class AlikeCells:
         """Returns the results of a visit. `measure` makes the visit, unless an alike cell already
         had it."""
         self._simulated.draw = alike = None
-        if self._is_large and len(cells) == 1:
+        if len(cells) == 1:
             alike = self._simulated.likeness(cells[0], size)
         if alike is None:
             return measure()
@@ -52,7 +51,7 @@ class AlikeCells:
             self._pass = visit.number
             self._visited.clear()
         (cell,) = cells
-        key = alike.key, crc32(b"%d" % cell.number) % DRAWS
+        key = alike.key, crc32(b"%d" % cell.number) % DRAWS, visit.passed
         at = key, visit.taken, visit.spent
         if at in self._visited:
             self._simulated.enter({visit.passed + cell.number: cell.transfers}, "plan")
@@ -76,13 +75,12 @@ class _Visited(NamedTuple):
         """Returns the result of an alike cell, with the names of this cell."""
         known, parts = self.result, self.result.parts
         pairs = list(zip(self.order, order, strict=True))
-        names = {
-            str(old): new
-            for one, other in pairs
+        names: dict[str, Memory] = {}
+        for one, other in pairs:
             for old, new in zip(
-                _memories(known.transfers[one]), _memories(cell.transfers[other]), strict=True
-            )
-        }
+                _ends(known.transfers[one]), _ends(cell.transfers[other]), strict=True
+            ):
+                names[str(old)], names[str(old.place)] = new, new.place
         if parts and order != self.order:
             at = dict(pairs)
             moved = (replace(part, transfer=at[part.transfer]) for part in parts)
@@ -109,8 +107,6 @@ def _read(known: Reading, own: Memory) -> Reading:
     return replace(known, memory=str(own))
 
 
-def _memories(transfer: Transfer) -> Iterator[Memory]:
-    """Yields the memories that a result names."""
-    for memory in (transfer.source, transfer.destination, transfer.engine.owner):
-        yield memory
-        yield memory.place
+def _ends(transfer: Transfer) -> tuple[Memory, Memory, Memory]:
+    """Returns the memories that a result names."""
+    return transfer.source, transfer.destination, transfer.engine.owner
