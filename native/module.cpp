@@ -143,6 +143,13 @@ void bind_pattern(nb::module_& module) {
          const Cpus& cpus) { fill(at(address, size), size, seed, pattern, inverted, cpus); },
       "address"_a, "size"_a, "seed"_a, "pattern"_a, "inverted"_a, "cpus"_a, Unlocked());
   module.def(
+      "pattern_bytes",
+      [](std::size_t size, std::uint64_t seed, Pattern pattern) {
+        const std::vector<std::byte> made = pattern_bytes(size, seed, pattern);
+        return nb::bytes(made.data(), made.size());
+      },
+      "size"_a, "seed"_a, "pattern"_a);
+  module.def(
       "first_mismatch",
       [](std::uintptr_t address, std::size_t size, std::uint64_t seed, Pattern pattern,
          const Cpus& cpus) { return first_mismatch(at(address, size), size, seed, pattern, cpus); },

@@ -135,6 +135,13 @@ void fill(std::byte* address, std::size_t size, std::uint64_t seed, Pattern patt
   });
 }
 
+std::vector<std::byte> pattern_bytes(std::size_t size, std::uint64_t seed, Pattern pattern) {
+  std::vector<std::byte> made(size);
+  Contents expected(seed, pattern, false, size);
+  fill_slice(made.data(), {0, size}, expected, kernels_for(false));
+  return made;
+}
+
 std::optional<std::size_t> first_mismatch(const std::byte* address, std::size_t size,
                                           std::uint64_t seed, Pattern pattern,
                                           std::span<const int> cpus) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace linkgauge {
 
@@ -19,6 +20,10 @@ enum class Pattern { Words, Constant, Split, Numbers, Scaled, Added, Triad };
 // their sums and triples are exact. The last three are what STREAM's operations make of an array b
 // of them, or of b and the array c that follows it in one buffer: 3 b, b + c and b + 3 c.
 std::uint64_t word_of(std::uint64_t seed, std::uint64_t index);
+
+// What `fill` would write, made by the calling thread. For a few pages: a thread of its own takes
+// longer to start.
+std::vector<std::byte> pattern_bytes(std::size_t size, std::uint64_t seed, Pattern pattern);
 
 // Each works on slices of the range in parallel, one thread pinned to each of `cpus`.
 

@@ -139,6 +139,9 @@ def fill(
     null address.
     """
 
+def pattern_bytes(size: int, seed: int, pattern: Pattern) -> bytes:
+    """Return what fill would store, made by the calling thread: for a few pages."""
+
 def first_mismatch(
     address: int, size: int, seed: int, pattern: Pattern, cpus: Sequence[int]
 ) -> int | None:

@@ -166,6 +166,11 @@ def fill(
         _native.fill(address, size, seed, _native.Pattern(pattern), inverted, cpus)
 
 
+def pattern_bytes(size: int, pattern: Pattern, seed: int) -> bytes:
+    """Returns what `fill` would write. This thread makes it, so `size` should be a few pages."""
+    return _native.pattern_bytes(size, seed, _native.Pattern(pattern))
+
+
 def first_mismatch(
     address: int, size: int, pattern: Pattern, seed: int, cpus: Sequence[int]
 ) -> int | None:

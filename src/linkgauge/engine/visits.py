@@ -88,7 +88,7 @@ class Visits:
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
-        self._taken: dict[CellId, list[CellResult]] = {}
+        self._taken: dict[CellId, tuple[CellResult, ...]] = {}
         self._ended: set[CellId] = set()
         self._merged: dict[Hashable, dict[CellId, Merged]] = {}
         self._waiting: Counter[Hashable] = Counter()
@@ -168,7 +168,7 @@ class Visits:
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a visit that has ended, after `at` seconds of measuring."""
         key = self._keys[sheet][cell.place]
-        self._taken.setdefault(key, []).append(cell)
+        self._taken[key] = (*self._taken.get(key, ()), cell)
         if at is not None:
             self._took[key], self.at = at - self.at, at
         if self.is_over:
@@ -210,7 +210,7 @@ class Visits:
         if not lost:
             return
         for key in lost:
-            kept = [visit for visit in self._taken.pop(key) if visit.lost is None]
+            kept = tuple(visit for visit in self._taken.pop(key) if visit.lost is None)
             if kept:
                 self._taken[key] = kept
             self._merged.pop(self._class_of[key], None)

@@ -6,8 +6,6 @@ comparisons are still exact, and large buffers cost nothing."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 from collections.abc import Mapping
 from functools import lru_cache, reduce
 from operator import xor
@@ -178,7 +176,4 @@ def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     """Returns the bytes of a window that is filled with a pattern."""
     if inverted:
         return _window(pattern, seed, False).translate(_ALL_BITS)
-    scratch = (ctypes.c_uint8 * WINDOW)()
-    cpu = min(os.sched_getaffinity(0))
-    native.fill(ctypes.addressof(scratch), WINDOW, pattern, seed, False, (cpu,))
-    return bytes(scratch)
+    return native.pattern_bytes(WINDOW, pattern, seed)

@@ -32,7 +32,8 @@ _OPPOSITE = {("read",): "write", ("write",): "read"}
 """Opposite directions over a link. The key is a resource's name without the link's number."""
 
 
-_Usage = tuple[tuple[Resource, float], ...]
+_Use = tuple[Resource, float]
+_Usage = tuple[_Use, ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -96,6 +97,7 @@ class Resources:
             self._add(node.name, node.group.rate, {node.name})
             self._add((node.name, "peers"), hardware.peers, {node.name})
         self._known = cache(self._demand)
+        self._uses: dict[_Use, _Use] = {}
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
         """Adds a resource. Without a rate it is unlimited, and nothing is added."""
@@ -148,8 +150,10 @@ class Resources:
 
     def _bounded(self, usage: Mapping[Resource, float]) -> tuple[_Usage, _Usage]:
         """Splits the use of resources into two parts. The first always counts, and the second only
-        while other transfers go the opposite way. Unlimited resources are left out."""
-        known = [one for one in usage.items() if one[0] in self.capacity]
+        while other transfers go the opposite way. Unlimited resources are left out. Equal uses are
+        one value, because thousands of transfers make the same use of a link."""
+        same = self._uses.setdefault
+        known = [same(one, one) for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1:] not in _OPPOSITE),
             tuple(one for one in known if one[0][1:] in _OPPOSITE),

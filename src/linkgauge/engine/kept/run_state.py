@@ -12,6 +12,7 @@ from .journal import (
     Again,
     Closed,
     LossRecord,
+    MeasuredVisit,
     Opened,
     Record,
     Resumed,
@@ -42,7 +43,8 @@ class RunState(Protocol):
 
 
 class PreciseRun:
-    """The state of a run that measures until its figures are precise. It keeps all records."""
+    """The state of a run that measures until its figures are precise. It keeps all records, and the
+    visits as `visits`."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -68,7 +70,8 @@ class PreciseRun:
             self.doubted.update(record.cells)
         elif isinstance(record, Resumed) and self.visits.lost():  # which may come into doubt
             self.is_settled = False
-        self._known.append(record)
+        if not isinstance(record, MeasuredVisit):  # whose cells `visits` keeps
+            self._known.append(record)
         follow(self.visits, record)
 
     def run(self) -> Run:

@@ -28,7 +28,7 @@ from itertools import accumulate
 
 import msgspec
 
-from .student import critical, exceeds
+from .student import critical, exceeds, ratio_exceeded
 from .summary import deviation
 
 VisitSamples = Sequence[Sequence[float]]
@@ -45,6 +45,8 @@ _SAME = 1 + 1e-9
 _CERTAIN = 0.01
 """If noise as large as a cell's has a lower probability, given the variance of the other cells, the
 cell is not like the others."""
+_NEAR = 1e-5
+"""A ratio so near to a limit is looked at more closely, because limits are rounded."""
 _MEDIAN = math.pi / 2
 """The variance of a normal sample's median for many samples, as a multiple of the variance of its
 mean."""
@@ -200,9 +202,19 @@ class _Pools:
             if rest <= 0 or own * rest <= between:
                 return True
             ratio = own * rest / between if between > 0 else math.inf
-            return exceeds(ratio, degrees, int(rest)) >= _CERTAIN
+            return _is_chance(ratio, degrees, int(rest))
 
         return bisect_left(range(high), True, low, bisect_left(self._variances, own), key=is_like)
+
+
+def _is_chance(ratio: float, degrees: int, others: int) -> bool:
+    """Whether two estimates of the same variance may have this ratio by chance. Most ratios are
+    outside of the limits of the next powers of 2, which are known."""
+    fewer = 1 << others.bit_length() - 1
+    least, most = (ratio_exceeded(_CERTAIN, degrees, n) for n in (2 * fewer, fewer))
+    if not least * (1 - _NEAR) < ratio < most * (1 + _NEAR):
+        return ratio < most
+    return exceeds(ratio, degrees, others) >= _CERTAIN
 
 
 def _sums(values: Iterable[float]) -> list[float]:

@@ -37,6 +37,17 @@ def exceeds(ratio: float, degrees: int, others: int) -> float:
 
 
 @lru_cache(maxsize=4096)
+def ratio_exceeded(p: float, degrees: int, others: int) -> float:
+    """Returns the ratio that `exceeds` gives the probability p, which is a quantile of F. It is
+    right to one part in a million, and falls as `others` grows."""
+    low, high = 1e-6, 1e12
+    while high > low * (1 + 1e-6):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if exceeds(middle, degrees, others) > p else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=4096)
 def critical(p: float, degrees: float) -> float:
     """Returns the t that |T| exceeds with the probability p, below 1.
 
