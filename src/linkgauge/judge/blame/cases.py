@@ -45,7 +45,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     def peers(self) -> tuple[str, ...] | None:
         """Returns a key that is equal for cells whose figures should be equal. Returns None if the
         cell cannot be compared, because other transfers may speed up or slow down its figure."""
-        is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
+        is_crowded = len(self.cell.transfers) > 2 and self.cell.report.is_first
         return None if is_crowded else self.alike
 
     @property
@@ -108,54 +108,61 @@ def _each_case(evidence: Evidence) -> Iterator[Case]:
             number += 1
             if cell.status == "skip":
                 continue
-            way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
+            each = tuple(map(ways.touched, evidence.machine.wiring.carried_out(cell)))
+            way = ways.of(each, cell.report.is_first)
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
             alike = None if full is None else _alike(result, cell, way.alike, full)
             alike = alike and known.setdefault(alike, alike)
-            kind = alike or _kind(result, cell, way.each)
+            kind = alike or _kind(result, cell, each)
             yield Case(number, result, cell, way.parts, way.timed, alike, kind)
 
 
 class _Way(NamedTuple):
-    """The parts that a cell's transfers use. `each` has the parts of each transfer, and `parts` all
-    of them. `timed` has the parts that may slow the cell's figure. `alike` is equal for cells that
-    use the same kinds of links, and share them with equally many transfers."""
+    """The parts that a cell's transfers use. `parts` has all of them. `timed` has the parts that
+    may slow the cell's figure. `alike` is equal for cells that use the same kinds of links, and
+    share them with equally many transfers."""
 
-    each: tuple[Touched, ...]
     parts: frozenset[Part]
     timed: frozenset[Part]
     alike: tuple[str, ...]
 
 
-@lru_cache(maxsize=1)
-def _ways_of(wiring: Wiring, groups: _Groups) -> Callable[[tuple[Transfer, ...], bool], _Way]:
-    """Returns `_ways` of a machine. Its cells use the same parts when they are judged anew."""
-    return cache(partial(_ways, wiring, dict(groups), {}))
+class _Ways:
+    """Finds the parts that the cells of a machine use. `groups` has the cluster nodes and rails of
+    devices. Cells that use the same parts share the values."""
+
+    def __init__(self, wiring: Wiring, groups: _Groups) -> None:
+        self._wiring, self._groups = wiring, dict(groups)
+        self.touched = cache(self._in_groups) if groups else wiring.touched
+        self.of = cache(self._of)
+
+    def _in_groups(self, transfer: Transfer) -> Touched:
+        """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
+        touched = self._wiring.touched(transfer)
+        ends = map(str, (end.place for end in transfer.memories))
+        more = [group for end in ends for group in self._groups.get(end, ())]
+        return replace(touched, parts=touched.parts.union(more)) if more else touched
+
+    def _of(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
+        parts = frozenset[Part]().union(*(touched.parts for touched in each))
+        timed = each[0].parts if is_first and each else parts
+        directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))
+        if opposed := {part for part, forward in directed if forward and (part, False) in directed}:
+            parts = parts.union(part.crossed_both_ways for part in opposed)
+            timed = timed.union(part.crossed_both_ways for part in opposed & timed)
+        alike = each[0].kinds if len(each) == 1 else tuple(_used(each))
+        return _Way(*map(self._wiring.shared, (parts, timed, alike)))
 
 
-def _ways(
-    wiring: Wiring,
-    groups: Mapping[str, tuple[Part, ...]],
-    known: dict[tuple[str, ...], tuple[str, ...]],
-    transfers: tuple[Transfer, ...],
-    is_first: bool,
-) -> _Way:
-    each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
-    parts = each[0].parts if len(each) == 1 else frozenset[Part]().union(*(t.parts for t in each))
-    timed = each[0].parts if is_first and each else parts
-    if opposed := frozenset(wiring.opposed(transfers)):
-        parts = parts.union(part.crossed_both_ways for part in opposed)
-        timed = timed.union(part.crossed_both_ways for part in opposed & timed)
-    alike = tuple(_used(each))
-    return _Way(each, parts, parts if timed == parts else timed, known.setdefault(alike, alike))
+_ways_of = lru_cache(maxsize=1)(_Ways)
+"""The parts that cells use. The cells of a machine use the same parts when they are judged anew."""
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:
     """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
-    if len(touched) < 2:
-        yield from (kind for each in touched for kind in each.kinds)
+    if not touched:
         return
     first, *others = (" ".join(each.kinds) for each in touched)
     uses = Counter(part for each in touched for part in each.parts)
@@ -185,16 +192,6 @@ def _groups(evidence: Evidence) -> _Groups:
         for device in measured
         for names in [(device.node, device.rail)]
     )
-
-
-def _grouped(
-    transfer: Transfer, touched: Touched, groups: Mapping[str, tuple[Part, ...]]
-) -> Touched:
-    """Adds the cluster nodes and rails of a transfer's ends to the parts that the transfer uses.
-    `groups` has these by device."""
-    ends = transfer.memories if groups else ()
-    more = [group for end in ends for group in groups.get(str(end.place), ())]
-    return replace(touched, parts=touched.parts.union(more)) if more else touched
 
 
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from linkgauge.model.grouped import Shared
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import nic_ends
@@ -110,12 +111,14 @@ class Wire(Link, frozen=True, kw_only=True):
     nominal: float | None = None
 
 
-class Touched(msgspec.Struct, frozen=True):
+class Touched(msgspec.Struct, frozen=True, eq=False):
     """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links
-    and should be equally fast."""
+    and should be equally fast. `directed` has the links that they cross, each with whether they
+    cross it forward. A wiring keeps equal values as one object."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
+    directed: frozenset[tuple[Part, bool]]
 
 
 def _nics(transfer: Transfer) -> tuple[Part, ...]:
@@ -160,7 +163,9 @@ class Wiring:
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
         self.map = Map(places, self.wires, machine.known.routing)
         self.touched = cache(self._touched)
-        self.directed = cache(self._directed)
+        self.shared = Shared()
+        self._alike = cache(Touched)
+        self._directed = cache(self._find_directed)
         self.route = cache(self._route)
         self.bundles = cache(self._bundles)
         self._between = cache(self._find_between)
@@ -337,7 +342,10 @@ class Wiring:
         kinds += [self._nodes[end] for end in ends if end in self._nodes]
         remote = any(self._near.get(one, other) != other for one in ends for other in ends
                      if is_node(other))  # fmt: skip
-        return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
+        kinds.append("remote" if remote else "near")
+        legs = [self._directed(str(begin), str(end)) for begin, end, *_ in transfer.legs()]
+        directed = legs[0] if len(legs) == 1 else frozenset[tuple[Part, bool]]().union(*legs)
+        return self._alike(*map(self.shared, (frozenset(parts), tuple(kinds), directed)))
 
     def between(self, one: str, other: str) -> set[Part]:
         """Returns the parts on the routes from one memory to another."""
@@ -359,21 +367,10 @@ class Wiring:
             return Part.fabric_switch(place)
         return Part("node" if place in self._nodes else "device", place, (place,))
 
-    def opposed(self, transfers: Sequence[Transfer]) -> Iterator[Part]:
-        """Yields the links that the transfers cross in both directions at once."""
-        crossed = {one for transfer in transfers for one in self.directed(transfer)}
-        for part, forward in crossed:
-            if forward and (part, False) in crossed:
-                yield part
-
-    def _directed(self, transfer: Transfer) -> frozenset[tuple[Part, bool]]:
-        """Returns the links that a transfer crosses, each with whether it crosses it forward."""
-        return frozenset(
-            (wire.part, crossing.forward)
-            for begin, end, *_ in transfer.legs()
-            for wire, crossing in self.route(str(begin), str(end)) or ()
-            if wire.kind != "bridge"
-        )
+    def _find_directed(self, begin: str, end: str) -> frozenset[tuple[Part, bool]]:
+        """Returns the links of a route, each with whether it is crossed forward."""
+        crossed = self.route(begin, end) or ()
+        return frozenset((wire.part, c.forward) for wire, c in crossed if wire.kind != "bridge")
 
     def joints(self) -> dict[Part, set[Part]]:
         """Returns the switches and host bridges, each with the links that meet there."""
