@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import intern
+
 import msgspec
 
 STAGING = "staging"
@@ -90,7 +92,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
         if self.space == "null":
             return "null"
         if not self.kind and self.rank is None:  # as most are
-            return f"{self.space}:{self.index}"
+            return intern(f"{self.space}:{self.index}")  # which routes have as keys
         kind = f"/{self.kind}" if self.kind else ""
         rank = "" if self.rank is None else f"@{self.rank}"
         return f"{self.space}:{self.index}{kind}{rank}"

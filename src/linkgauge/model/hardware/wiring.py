@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from linkgauge.model.grouped import Shared
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import nic_ends
@@ -114,7 +113,7 @@ class Wire(Link, frozen=True, kw_only=True):
 class Touched(msgspec.Struct, frozen=True, eq=False):
     """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links
     and should be equally fast. `directed` has the links that they cross, each with whether they
-    cross it forward. A wiring keeps equal values as one object."""
+    cross it forward."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
@@ -162,9 +161,6 @@ class Wiring:
         ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
         self.map = Map(places, self.wires, machine.known.routing)
-        self.touched = cache(self._touched)
-        self.shared = Shared()
-        self._alike = cache(Touched)
         self._directed = cache(self._find_directed)
         self.route = cache(self._route)
         self.bundles = cache(self._bundles)
@@ -322,7 +318,8 @@ class Wiring:
         engine = Engine(node_memory(int(self._near[one].rpartition(":")[2])), transfer.engine.kind)
         return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
-    def _touched(self, transfer: Transfer) -> Touched:
+    def touched(self, transfer: Transfer) -> Touched:
+        """Returns the parts that a transfer uses."""
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
         parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
@@ -345,7 +342,7 @@ class Wiring:
         kinds.append("remote" if remote else "near")
         legs = [self._directed(str(begin), str(end)) for begin, end, *_ in transfer.legs()]
         directed = legs[0] if len(legs) == 1 else frozenset[tuple[Part, bool]]().union(*legs)
-        return self._alike(*map(self.shared, (frozenset(parts), tuple(kinds), directed)))
+        return Touched(frozenset(parts), tuple(kinds), directed)
 
     def between(self, one: str, other: str) -> set[Part]:
         """Returns the parts on the routes from one memory to another."""
