@@ -289,9 +289,8 @@ def _judge_cell(
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
-    cell = replace(cell, expected=expected, parts=parts, peers=None)
-    word, why = verdict(cell, estimate)
-    return replace(cell, verdict=word, not_judged=why)
+    word, why = verdict(cell, parts, estimate)
+    return replace(cell, expected=expected, parts=parts, peers=None, verdict=word, not_judged=why)
 
 
 def _shared(estimate: Expectation) -> Expectation:
@@ -306,11 +305,13 @@ def _shared(estimate: Expectation) -> Expectation:
     )
 
 
-def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
+def verdict(
+    cell: CellResult, parts: Sequence[TransferFigure], estimate: Expectation
+) -> tuple[Verdict, NotJudged | None]:
     """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
     whole interval and its last visit are low. If only the median is low, the verdict is unknown. A
-    total is as good as the worst of its transfers that should be as fast as alone. With only a
-    theoretical figure a cell may be ok, but never low."""
+    total is as good as the worst of its `parts`, transfers that should be as fast as alone. With
+    only a theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -321,7 +322,7 @@ def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged
         enough = share is not None and share >= LOW
         return ("ok", None) if enough else ("unknown", estimate.without)
     found = [_beside(cell, cell, expected.achievable, estimate)]
-    found += [_beside(one, cell, one.expected, estimate) for one in cell.parts if one.expected]
+    found += [_beside(one, cell, one.expected, estimate) for one in parts if one.expected]
     word: Verdict = next((word for word in _WORST_FIRST if word in found), "ok")
     return word, "unsure" if word == "unknown" else None
 
