@@ -62,7 +62,7 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
         if row == column or back is None or cell.definition != back.cell.definition:
             continue
         # Nodes of unequal memory or numbers of CPUs are not as fast both ways.
-        if sorted(case.alike or ()) != sorted(back.alike or ()):
+        if case.alike != back.alike and sorted(case.alike or ()) != sorted(back.alike or ()):
             continue
         mine, theirs = _figure(cell), _figure(back.cell)
         if mine is not None and theirs is not None:

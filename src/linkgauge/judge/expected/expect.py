@@ -117,11 +117,11 @@ class Expectations:
         except Unknown as reason:
             return _unknown(str(reason))
         if len(shapes) > 2 and cell.report.is_first:
-            # Their order does not matter: cells whose others are alike are computed once.
+            # The order of the others does not matter: cells whose others are alike become equal.
             own = frozenset(shapes[0].names)
-            met = [own.isdisjoint(shape.names) for shape in shapes]
-            order = sorted(range(len(shapes)), key=met.__getitem__)
-            transfers, shapes = (tuple(map(of.__getitem__, order)) for of in (transfers, shapes))
+            both = sorted(zip(transfers, shapes, strict=True),
+                          key=lambda each: own.isdisjoint(each[1].names))  # fmt: skip
+            transfers, shapes = tuple(one for one, _ in both), [shape for _, shape in both]
         definition = _definition(cell, transfers)
         key = (cell.report, definition, size, *_alike(shapes))
         if key not in self._known:
