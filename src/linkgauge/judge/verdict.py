@@ -282,15 +282,15 @@ def _judge_cell(
     estimate = expectations.of(cell, result.size, result.unit)
     if sharing.of(cell) is None:
         estimate = _shared(estimate)
-    parts = cell.parts
-    if estimate.each and estimate.expected.achievable is not None:
-        parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in parts)
     expected = estimate.expected
+    if estimate.each and expected.achievable is not None:
+        parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in cell.parts)
+        cell = replace(cell, parts=parts)
+    word, why = verdict(cell, estimate)
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
-    word, why = verdict(cell, parts, estimate)
-    return replace(cell, expected=expected, parts=parts, peers=None, verdict=word, not_judged=why)
+    return replace(cell, expected=expected, peers=None, verdict=word, not_judged=why)
 
 
 def _shared(estimate: Expectation) -> Expectation:
@@ -305,13 +305,11 @@ def _shared(estimate: Expectation) -> Expectation:
     )
 
 
-def verdict(
-    cell: CellResult, parts: Sequence[TransferFigure], estimate: Expectation
-) -> tuple[Verdict, NotJudged | None]:
+def verdict(cell: CellResult, estimate: Expectation) -> tuple[Verdict, NotJudged | None]:
     """Judges the median of a cell, or returns why it cannot be judged. A cell is low only if its
     whole interval and its last visit are low. If only the median is low, the verdict is unknown. A
-    total is as good as the worst of its `parts`, transfers that should be as fast as alone. With
-    only a theoretical figure a cell may be ok, but never low."""
+    total is as good as the worst of its transfers that should be as fast as alone. With only a
+    theoretical figure a cell may be ok, but never low."""
     if cell.summary is None or not _size(cell, cell):
         return "unknown", "no-figure"
     expected, most = estimate.expected, estimate.most
@@ -322,7 +320,7 @@ def verdict(
         enough = share is not None and share >= LOW
         return ("ok", None) if enough else ("unknown", estimate.without)
     found = [_beside(cell, cell, expected.achievable, estimate)]
-    found += [_beside(one, cell, one.expected, estimate) for one in parts if one.expected]
+    found += [_beside(one, cell, one.expected, estimate) for one in cell.parts if one.expected]
     word: Verdict = next((word for word in _WORST_FIRST if word in found), "ok")
     return word, "unsure" if word == "unknown" else None
 

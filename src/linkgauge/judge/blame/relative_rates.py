@@ -176,8 +176,9 @@ def _usual_scatter(scatters: Mapping[Case, float]) -> Callable[[Case], float]:
     by_way = grouped((case.touched, scatter) for case, scatter in scatters.items())
     found: dict[tuple[Part, _Noise], list[float]] = {}
     for touched, some in by_way.items():
+        noise = noise_of(touched)
         for part in touched:
-            found.setdefault((part, noise_of(touched)), []).extend(some)
+            found.setdefault((part, noise), []).extend(some)
     usual = {key: statistics.median(some) for key, some in found.items()}
     most = grouped((part, scatter) for (part, _), scatter in usual.items())
     usual |= {(part, None): max(some) for part, some in most.items()}
