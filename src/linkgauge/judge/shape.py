@@ -20,6 +20,7 @@ from linkgauge.model.grouped import grouped
 from linkgauge.model.units import format_size, unit_of
 
 from .findings import Evidence, Finding
+from .verdict import at_sizes
 
 ASYMMETRIC = 0.9
 """The share of the other direction's figure below which directions differ."""
@@ -61,7 +62,7 @@ def _directions(result: Result, cases: Sequence[Case]) -> Iterator[Finding]:
         if row == column or back is None or cell.definition != back.cell.definition:
             continue
         # Nodes of unequal memory or numbers of CPUs are not as fast both ways.
-        if sorted(case.alike or ()) != sorted(back.alike or ()):
+        if case.alike != back.alike and sorted(case.alike or ()) != sorted(back.alike or ()):
             continue
         mine, theirs = _figure(cell), _figure(back.cell)
         if mine is not None and theirs is not None:
@@ -154,8 +155,7 @@ class Curve(msgspec.Struct, frozen=True):
 def curves(evidence: Evidence) -> Iterator[Curve]:
     """Yields the curves of cells that were measured at three sizes or more, and of the rows of a
     sweep."""
-    sizes = grouped(((one.benchmark, one.backend), one.size) for one in evidence.results)
-    several = {of for of, own in sizes.items() if len(set(own)) >= _LEAST}
+    several = at_sizes(evidence.results, _LEAST)
     by_size = grouped(
         ((result.benchmark, result.backend, cell.row, cell.column, cell.definition or ""), case)
         for case in (cases_of(evidence) if several else ())

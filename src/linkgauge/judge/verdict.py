@@ -4,7 +4,7 @@ of each path, and finds cells whose figures are far from those of their peers.""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from statistics import median
 
@@ -28,7 +28,7 @@ from linkgauge.model.documents.result import (
 )
 from linkgauge.model.grouped import grouped
 from linkgauge.model.hardware.machine import Machine
-from linkgauge.model.stats.hockney import Timed, fit
+from linkgauge.model.stats.hockney import LEAST, Timed, fit
 from linkgauge.model.units import BANDWIDTH, STREAM
 
 from .findings import Evidence
@@ -138,14 +138,22 @@ def _interval(cell: CellResult) -> tuple[float, float]:
 
 def with_lines(run: Run) -> Run:
     """Returns the run with the fitted line of each path, in the order of the results."""
+    sized = at_sizes(run.results, LEAST)
     paths = grouped(
         ((result.benchmark, result.backend, cell.row, column), point)
         for result in run.results
         for cell in result.cells
+        if (result.benchmark, result.backend) in sized or cell.does.of_sizes
         for column, point in _points(result, cell)
     )
     lines = (fit(points, *path) for path, points in paths.items())
     return replace(run, lines=tuple(line for line in lines if line is not None))
+
+
+def at_sizes(results: Iterable[Result], least: int) -> set[tuple[str, str]]:
+    """Returns the benchmarks that were measured at this many sizes or more, with their backends."""
+    sizes = grouped(((one.benchmark, one.backend), one.size) for one in results)
+    return {of for of, own in sizes.items() if len(set(own)) >= least}
 
 
 def _points(result: Result, cell: CellResult) -> Iterator[tuple[str | None, Timed]]:
@@ -274,16 +282,15 @@ def _judge_cell(
     estimate = expectations.of(cell, result.size, result.unit)
     if sharing.of(cell) is None:
         estimate = _shared(estimate)
-    parts = cell.parts
-    if estimate.each and estimate.expected.achievable is not None:
-        parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in parts)
     expected = estimate.expected
+    if estimate.each and expected.achievable is not None:
+        parts = tuple(replace(one, expected=estimate.each[one.transfer]) for one in cell.parts)
+        cell = replace(cell, parts=parts)
+    word, why = verdict(cell, estimate)
     if nominal is not None:
         best = nominal.of(cell, expected, result.size, result.unit)
         expected = expected if best is None else replace(expected, nominal=best)
-    cell = replace(cell, expected=expected, parts=parts, peers=None)
-    word, why = verdict(cell, estimate)
-    return replace(cell, verdict=word, not_judged=why)
+    return replace(cell, expected=expected, peers=None, verdict=word, not_judged=why)
 
 
 def _shared(estimate: Expectation) -> Expectation:

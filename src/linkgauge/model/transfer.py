@@ -219,18 +219,23 @@ class Report(StrEnum):
     @property
     def is_latency(self) -> bool:
         """Whether the figure is a time, not a rate."""
-        return self in (Report.LATENCY, Report.TIME, Report.ENQUEUE)
+        return self in _LATENCIES
 
     @property
     def is_first(self) -> bool:
         """Whether the figure is that of the first transfer only."""
-        return self in (Report.LATENCY, Report.ENQUEUE, Report.FIRST, Report.BEST)
+        return self in _OF_FIRST
 
     @property
     def is_total(self) -> bool:
         """Whether the figure is computed for all transfers together, not as a sum of their
         figures."""
-        return self in (Report.TOTAL, Report.SPAN)
+        return self in _TOTALS
+
+
+_LATENCIES = (Report.LATENCY, Report.TIME, Report.ENQUEUE)
+_OF_FIRST = (Report.LATENCY, Report.ENQUEUE, Report.FIRST, Report.BEST)
+_TOTALS = (Report.TOTAL, Report.SPAN)
 
 
 def operation_of(report: Report, operation: OperationName) -> OperationName:

@@ -4,8 +4,8 @@ run has measured."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -16,8 +16,9 @@ from linkgauge.judge.expected.link_sharing import LinkSharing
 from linkgauge.judge.findings import Evidence, Finding
 from linkgauge.model.cell_id import sheet_id, spoken
 from linkgauge.model.documents.result import CellResult, Result
+from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.part import Kind, Part
-from linkgauge.model.hardware.wiring import Touched, Wiring
+from linkgauge.model.hardware.wiring import Touched
 from linkgauge.model.notes import STAGED
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.operations.exchanges import pairs_of
@@ -45,7 +46,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
     def peers(self) -> tuple[str, ...] | None:
         """Returns a key that is equal for cells whose figures should be equal. Returns None if the
         cell cannot be compared, because other transfers may speed up or slow down its figure."""
-        is_crowded = self.cell.report.is_first and len(self.cell.transfers) > 2
+        is_crowded = len(self.cell.transfers) > 2 and self.cell.report.is_first
         return None if is_crowded else self.alike
 
     @property
@@ -69,8 +70,8 @@ LARGE = 256 << 20
 visible share of such a copy's time. An exception is a copy that is as short as a start may be."""
 
 
-class _Measured:
-    """A key for what was measured: equal if the machine, the results and the tool of two pieces of
+class _Judged:
+    """A key for judged results: equal if the machine, the results and the tool of two pieces of
     evidence are the very same objects."""
 
     def __init__(self, evidence: Evidence) -> None:
@@ -80,82 +81,119 @@ class _Measured:
         return id(self.evidence.results)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Measured) and all(
+        return isinstance(other, _Judged) and all(
             getattr(self.evidence, name) is getattr(other.evidence, name)
             for name in ("machine", "results", "tool")
         )
 
 
+class _Measured(_Judged):
+    """A key for what was measured: equal if two pieces of evidence differ in verdicts alone."""
+
+    def __hash__(self) -> int:
+        return id(self.evidence.machine)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Measured):
+            return False
+        mine, theirs = self.evidence, other.evidence
+        is_same = mine.machine is theirs.machine and mine.tool is theirs.tool
+        return is_same and all(map(_is_same, mine.cells(), theirs.cells()))
+
+
+def _is_same(one: CellResult, other: CellResult) -> bool:
+    """Whether two cells are the same measurement, however they were judged."""
+    same = one.transfers is other.transfers and one.notes is other.notes
+    return same and one.summary is other.summary and one.status == other.status
+
+
 def cases_of(evidence: Evidence) -> tuple[Case, ...]:
     """Returns the measured cells of a run, without skipped cells. All checks of the same results
     share the cases, also if other evidence was added."""
-    return _cases_of(_Measured(evidence))
+    return _cases_of(_Judged(evidence))
 
 
 @lru_cache(maxsize=1)
-def _cases_of(measured: _Measured) -> tuple[Case, ...]:
-    return tuple(_each_case(measured.evidence))
+def _cases_of(judged: _Judged) -> tuple[Case, ...]:
+    cells = enumerate((result, cell) for result in judged.evidence.results for cell in result.cells)
+    measured = ((number, *of) for number, of in cells if of[1].status != "skip")
+    uses = _uses_of(_Measured(judged.evidence))
+    return tuple(
+        Case(number, result, cell, *use)
+        for (number, result, cell), use in zip(measured, uses, strict=True)
+    )
 
 
-def _each_case(evidence: Evidence) -> Iterator[Case]:
-    """Yields the measured cells in order, each as a `Case`."""
-    ways = _ways_of(evidence.machine.wiring, _groups(evidence))
-    known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    number = -1
+class _Use(NamedTuple):
+    """The parts that a cell uses, and the keys of cells like it, as its `Case` has them."""
+
+    touched: frozenset[Part]
+    timed: frozenset[Part]
+    alike: tuple[str, ...] | None
+    kind: Hashable
+
+
+@lru_cache(maxsize=1)
+def _uses_of(measured: _Measured) -> tuple[_Use, ...]:
+    return tuple(_each_use(measured.evidence))
+
+
+def _each_use(evidence: Evidence) -> Iterator[_Use]:
+    """Yields what the measured cells use, in order. Cells that use the same share the values."""
+    wiring, ways, shared = evidence.machine.wiring, _Ways(evidence), Shared()
     for result in evidence.results:
-        links = LinkSharing(evidence.machine.wiring, result)
+        links = LinkSharing(wiring, result)
         for cell in result.cells:
-            number += 1
             if cell.status == "skip":
                 continue
-            way = ways(evidence.machine.wiring.carried_out(cell), cell.report.is_first)
+            each = tuple(map(ways.touched, wiring.carried_out(cell)))
+            parts, timed, used = ways.of(each, cell.report.is_first)
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
-            alike = None if full is None else _alike(result, cell, way.alike, full)
-            alike = alike and known.setdefault(alike, alike)
-            kind = alike or _kind(result, cell, way.each)
-            yield Case(number, result, cell, way.parts, way.timed, alike, kind)
+            alike = None if full is None else shared(_alike(result, cell, used, full))
+            yield _Use(parts, timed, alike, alike or _kind(result, cell, each))
 
 
-class _Way(NamedTuple):
-    """The parts that a cell's transfers use. `each` has the parts of each transfer, and `parts` all
-    of them. `timed` has the parts that may slow the cell's figure. `alike` is equal for cells that
-    use the same kinds of links, and share them with equally many transfers."""
-
-    each: tuple[Touched, ...]
-    parts: frozenset[Part]
-    timed: frozenset[Part]
-    alike: tuple[str, ...]
+_Way = tuple[frozenset[Part], frozenset[Part], tuple[str, ...]]
+"""The parts that a cell's transfers use, and those that may slow the cell's figure. The last value
+is equal for cells that use the same kinds of links, and share them with equally many transfers."""
 
 
-@lru_cache(maxsize=1)
-def _ways_of(wiring: Wiring, groups: _Groups) -> Callable[[tuple[Transfer, ...], bool], _Way]:
-    """Returns `_ways` of a machine. Its cells use the same parts when they are judged anew."""
-    return cache(partial(_ways, wiring, dict(groups), {}))
+class _Ways:
+    """Finds the parts that cells use. Equal values are one object."""
 
+    def __init__(self, evidence: Evidence) -> None:
+        self._wiring = evidence.machine.wiring
+        self._groups = _groups(evidence)
+        self._shared = Shared()
+        self._touched = cache(Touched)
+        self.touched = cache(self._find_touched)
+        self.of = cache(self._find)
 
-def _ways(
-    wiring: Wiring,
-    groups: Mapping[str, tuple[Part, ...]],
-    known: dict[tuple[str, ...], tuple[str, ...]],
-    transfers: tuple[Transfer, ...],
-    is_first: bool,
-) -> _Way:
-    each = tuple(_grouped(one, wiring.touched(one), groups) for one in transfers)
-    parts = each[0].parts if len(each) == 1 else frozenset[Part]().union(*(t.parts for t in each))
-    timed = each[0].parts if is_first and each else parts
-    if opposed := frozenset(wiring.opposed(transfers)):
-        parts = parts.union(part.crossed_both_ways for part in opposed)
-        timed = timed.union(part.crossed_both_ways for part in opposed & timed)
-    alike = tuple(_used(each))
-    return _Way(each, parts, parts if timed == parts else timed, known.setdefault(alike, alike))
+    def _find_touched(self, transfer: Transfer) -> Touched:
+        """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
+        own = self._wiring.touched(transfer)
+        ends = transfer.memories if self._groups else ()
+        more = [group for end in ends for group in self._groups.get(str(end.place), ())]
+        parts = own.parts.union(more) if more else own.parts
+        shared = self._shared
+        return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
+
+    def _find(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
+        parts = frozenset[Part]().union(*(touched.parts for touched in each))
+        timed = each[0].parts if is_first and each else parts
+        directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))
+        if opposed := {part for part, forward in directed if forward and (part, False) in directed}:
+            parts = parts.union(part.crossed_both_ways for part in opposed)
+            timed = timed.union(part.crossed_both_ways for part in opposed & timed)
+        alike = each[0].kinds if len(each) == 1 else self._shared(tuple(_used(each)))
+        return self._shared(parts), self._shared(timed), alike
 
 
 def _used(touched: Sequence[Touched]) -> Iterator[str]:
     """Yields the kinds of links that transfers use, and how many of the transfers use a link."""
-    if len(touched) < 2:
-        yield from (kind for each in touched for kind in each.kinds)
+    if not touched:
         return
     first, *others = (" ".join(each.kinds) for each in touched)
     uses = Counter(part for each in touched for part in each.parts)
@@ -164,37 +202,24 @@ def _used(touched: Sequence[Touched]) -> Iterator[str]:
     yield from sorted(str(count) for count in uses.values() if count > 1)
 
 
-_Groups = tuple[tuple[str, tuple[Part, ...]], ...]
-
-
-def _groups(evidence: Evidence) -> _Groups:
+def _groups(evidence: Evidence) -> dict[str, tuple[Part, ...]]:
     """Returns the cluster node and the rail of each measured device. The node is left out if it has
     no other device. The rail is left out if there is only one."""
     if len({device.rail for device in evidence.machine.all_devices if device.rail}) < 2:
-        return ()
+        return {}
     transfers = {transfer for cell in evidence.cells() for transfer in cell.transfers}
     ends = {str(memory.place) for transfer in transfers for memory in transfer.memories}
     measured = [
         device for device in evidence.machine.all_devices if device.memory in ends and device.rail
     ]
     if len({device.rail for device in measured}) < 2:
-        return ()
+        return {}
     sizes = Counter(name for device in measured for name in (device.node, device.rail))
-    return tuple(
-        (device.memory, tuple(Part("group", name) for name in names if name and sizes[name] > 1))
+    return {
+        device.memory: tuple(Part("group", name) for name in names if name and sizes[name] > 1)
         for device in measured
         for names in [(device.node, device.rail)]
-    )
-
-
-def _grouped(
-    transfer: Transfer, touched: Touched, groups: Mapping[str, tuple[Part, ...]]
-) -> Touched:
-    """Adds the cluster nodes and rails of a transfer's ends to the parts that the transfer uses.
-    `groups` has these by device."""
-    ends = transfer.memories if groups else ()
-    more = [group for end in ends for group in groups.get(str(end.place), ())]
-    return replace(touched, parts=touched.parts.union(more)) if more else touched
+    }
 
 
 def timed_cases_of(evidence: Evidence) -> tuple[Case, ...]:

@@ -11,6 +11,8 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from operator import mul
 from typing import NamedTuple
 
 from linkgauge.model.grouped import grouped
@@ -61,7 +63,7 @@ class _ClassSums(NamedTuple):
 
     @staticmethod
     def over(logs: Sequence[float]) -> _ClassSums:
-        return _ClassSums(len(logs), sum(logs), sum(log * log for log in logs))
+        return _ClassSums(len(logs), sum(logs), sum(map(mul, logs, logs)))
 
     @property
     def rest(self) -> float:
@@ -100,19 +102,18 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
     logs: defaultdict[Hashable, list[float]] = defaultdict(list)
     of_part: defaultdict[Part, defaultdict[Hashable, list[float]]]
     of_part = defaultdict(lambda: defaultdict(list))
-    by_part: defaultdict[Part, list[RelativeRate]] = defaultdict(list)
     beside: defaultdict[Hashable, set[Part]] = defaultdict(set)
     noise: dict[Hashable, frozenset[str]] = {}
+    met_by = cache(parts.intersection)
     for each in rates:
         key, log = each.case.peers, math.log(median_of(each.case))
         logs[key].append(log)
         if key not in noise:
-            noise[key] = noise_of(each.case)
-        met = parts & each.case.touched
+            noise[key] = noise_of(each.case.touched)
+        met = met_by(each.case.touched)
         beside[key] |= met
         for part in met:
             of_part[part][key].append(log)
-            by_part[part].append(each)
     whole = {key: _ClassSums.over(of) for key, of in logs.items()}
     kinds_of = {key: Counter(part.kind for part in met) for key, met in beside.items()}
     groups = grouped((kinds, whole[key]) for key, kinds in noise.items())
@@ -127,8 +128,9 @@ def _each(rates: Sequence[RelativeRate], parts: frozenset[Part]) -> Iterator[Los
                 gain = (whole[of].sum - inside.sum) / others - inside.sum / inside.cells
                 gains.append((noise[of], gain, inside.cells * others / whole[of].cells, of))
         told = {of for *_, of in gains}
-        cells = tuple(each for each in by_part[part] if each.case.peers in told)
-        if len(cells) >= _CELLS and _is_alike(gains, classes):
+        if sum(classes[of].cells for of in told) >= _CELLS and _is_alike(gains, classes):
+            touching = (each for each in rates if part in each.case.touched)
+            cells = tuple(each for each in touching if each.case.peers in told)
             yield from _loss(part, gains, rests, cells)
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from statistics import NormalDist
 
 import msgspec
@@ -85,32 +85,21 @@ def relative_rates(evidence: Evidence) -> list[RelativeRate]:
         if case.peers and case.result.better == "higher" and median_of(case)
     )
     ordered = [tuple(sorted(peers, key=median_of, reverse=True)) for peers in classes.values()]
-    known: dict[Case, tuple[float, _Noise]] = {
-        case: (scatter_of(case), noise_of(case)) for peers in ordered for case in peers
-    }
-    by_part = _scatter_by_part(known)
-    # Too few samples do not tell: they scatter as paths of any kind through their parts do.
-    few = {case for case in known if case.cell.summary and case.cell.summary.n < LEAST}
-    known |= {case: (known[case][0], None) for case in few}
-    return [rate for peers in ordered for rate in _beside_each_other(peers, known, by_part)]
+    scatters = {case: scatter_of(case) for peers in ordered for case in peers}
+    usual = _usual_scatter(scatters)
+    # Few samples may lie close together by chance, far from the median of many.
+    scatters = {case: max(scatter, usual(case)) for case, scatter in scatters.items()}
+    return [rate for peers in ordered for rate in _beside_each_other(peers, scatters)]
 
 
 def _beside_each_other(
-    peers: tuple[Case, ...],
-    known: Mapping[Case, tuple[float, _Noise]],
-    by_part: Mapping[tuple[Part, _Noise], float],
+    peers: tuple[Case, ...], scatter_of_each: Mapping[Case, float]
 ) -> Iterator[RelativeRate]:
-    """Compares cells that should be equal, the fastest first. `known` has the scatter of each cell
-    and its kind of noise. `by_part` has the usual scatter of each part's cells. All cells get the
-    highest expectation among them."""
+    """Compares cells that should be equal, the fastest first. The scatter of each is at least that
+    of its parts' cells. All cells get the highest expectation among them."""
     top = math.log(median_of(peers[0]))
     deviations = NormalDist().inv_cdf(1 - _CHANCE / 2 / len(peers))
-    # Few samples may lie close together by chance, far from the median of many.
-    scatters = [
-        max(scatter, *(by_part[part, noise] for part in case.touched))
-        for case in peers
-        for scatter, noise in [known[case]]
-    ]
+    scatters = [scatter_of_each[case] for case in peers]
     usual = statistics.median(scatters) if len(peers) >= _MANY else 0.0
     errors = [
         _error(case, max(scatter, usual), deviations)
@@ -170,28 +159,40 @@ def scatter_of(case: Case) -> float:
     summary = case.cell.summary
     if summary is None or not summary.stddev:
         return 0.0
-    usual = robust_deviation(abs(sample - summary.median) for sample in case.cell.samples)
-    stddev = min(summary.stddev, usual) if summary.n >= LEAST_SAMPLES else summary.stddev
+    stddev = summary.stddev
+    if summary.n >= LEAST_SAMPLES:
+        usual = robust_deviation(abs(sample - summary.median) for sample in case.cell.samples)
+        stddev = min(stddev, usual)
     return stddev / summary.median
 
 
-def noise_of(case: Case) -> frozenset[str]:
-    return frozenset(part.kind for part in case.touched)
+def noise_of(touched: Iterable[Part]) -> frozenset[str]:
+    return frozenset(part.kind for part in touched)
 
 
-def _scatter_by_part(
-    known: Mapping[Case, tuple[float, _Noise]],
-) -> dict[tuple[Part, _Noise], float]:
-    """Returns the usual scatter of the cells that touch each part, by part and kind of noise. The
-    kind None stands for the noisiest kind of the part."""
-    found = grouped(
-        ((part, noise), scatter)
-        for case, (scatter, noise) in known.items()
-        for part in case.touched
-    )
+def _usual_scatter(scatters: Mapping[Case, float]) -> Callable[[Case], float]:
+    """Returns the usual scatter of the noisiest part of a case. Only cells with the same kinds of
+    parts count. Few samples do not tell how they scatter: all cells of their parts count."""
+    by_way = grouped((case.touched, scatter) for case, scatter in scatters.items())
+    found: dict[tuple[Part, _Noise], list[float]] = {}
+    for touched, some in by_way.items():
+        noise = noise_of(touched)
+        for part in touched:
+            found.setdefault((part, noise), []).extend(some)
     usual = {key: statistics.median(some) for key, some in found.items()}
     most = grouped((part, scatter) for (part, _), scatter in usual.items())
-    return usual | {(part, None): max(some) for part, some in most.items()}
+    usual |= {(part, None): max(some) for part, some in most.items()}
+
+    @cache
+    def of(touched: frozenset[Part], is_few: bool) -> float:
+        noise = None if is_few else noise_of(touched)
+        return max(usual[part, noise] for part in touched)
+
+    def usual_of(case: Case) -> float:
+        summary = case.cell.summary
+        return of(case.touched, summary is not None and summary.n < LEAST)
+
+    return usual_of
 
 
 def _error(case: Case, scatter: float, deviations: float) -> float:

@@ -115,7 +115,7 @@ def _by_chance(one: _Shaken, proven: Sequence[_Shaken], cells: Sequence[Steadine
     rest = [cell for cell in cells if not any(each.strikes(cell) for each in proven)]
     outside = [cell for cell in rest if one.blame.part not in cell.case.touched]
     inside = _alone(one, proven, cells)
-    by_kind = grouped((noise_of(cell.case), cell) for cell in inside).values()
+    by_kind = grouped((noise_of(cell.case.touched), cell) for cell in inside).values()
     sides = [side for side in (inside, *by_kind) if pooled(side) > SCATTER]
     beside = (more_scatter(classes(_deviations(side), _deviations(outside))) for side in sides)
     found = [each.p for each in beside if each is not None and each.ratio > _MORE]
@@ -161,7 +161,7 @@ def _attributed(blames: Sequence[Blame], cells: Sequence[Steadiness]) -> tuple[_
             )
         )
 
-    noises = [noise_of(cell.case) for cell in cells]
+    noises = [noise_of(cell.case.touched) for cell in cells]
     by_noise = grouped(zip(noises, map(_varies, cells), strict=True))
     usual = {noise: statistics.median(some) for noise, some in by_noise.items()}
     candidates = list[_Shaken]()

@@ -118,8 +118,9 @@ def _read(case: Case, one: Transfer) -> tuple[str, str, int, str] | None:
     """Returns the source, destination, size and engine of a transfer that reads from the host over
     PCIe. Returns None for other transfers."""
     reads = one.source.is_host and one.destination.is_device and not one.both_ways
-    by_pcie = any(part.kind == "PCIe link" for part in case.touched)
-    if case.result.unit != BANDWIDTH.symbol or not reads or not by_pcie:
+    if case.result.unit != BANDWIDTH.symbol or not reads:
+        return None
+    if not any(part.kind == "PCIe link" for part in case.touched):
         return None
     key = str(one.source), str(one.destination), case.result.size, one.engine.kind
     return key if one.engine.owner == one.destination else None
@@ -154,7 +155,8 @@ def check_copy_engines(evidence: Evidence) -> Iterator[Finding]:
 def _within(cell: CellResult) -> str | None:
     """Returns the device within which all transfers of a cell stay, or None."""
     owner = cell.transfers[0].engine.owner.place
-    alone = owner.is_device and all(place == owner or place.is_null for place in cell.places)
+    ends = (end for t in cell.transfers for end in (t.engine.owner, *t.memories))
+    alone = owner.is_device and all(end.place == owner for end in ends)
     return str(owner) if alone else None
 
 
@@ -200,22 +202,23 @@ def _reached(cell: CellResult) -> float | None:
 def check_hidden(evidence: Evidence) -> Iterator[Finding]:
     """Yields a note on links that only collectives crossed. The rates of such links are not known,
     because collectives may use links in different ways."""
-    crossed, names, shown = set[Part](), list[str](), set[Part]()
+    crossed, names = set[Part](), list[str]()
     least, lowest = 1.0, ""
     fabric = {wire.part for wire in evidence.machine.wiring.wires if wire.kind == "fabric"}
     if not fabric:
         return
-    for case in cases_of(evidence):
-        pairs = exchanging(case.cell)
-        if len(frozenset[object]().union(*pairs)) <= 2:
-            shown |= case.touched
-        elif case.cell.verdict == "ok":
-            between = (evidence.machine.wiring.between(*pair) for pair in pairs)
+    several = [case for case in cases_of(evidence) if _exchange_of_several(case.cell)]
+    for case in several:
+        if case.cell.verdict == "ok":
+            between = (evidence.machine.wiring.between(*pair) for pair in exchanging(case.cell))
             crossed |= fabric & set[Part]().union(*between)
             names.append(case.name)
             share = _reached(case.cell) or 1.0
             least, lowest = min((least, lowest), (share, case.name))
-    hidden = sorted(crossed - shown, key=str)
+    if crossed:
+        others = set(cases_of(evidence)).difference(several)
+        crossed.difference_update(*(case.touched for case in others))
+    hidden = sorted(crossed, key=str)
     if not hidden:
         return
     about = hidden[0] if len(hidden) == 1 else f"{len(hidden)} links"
@@ -226,3 +229,9 @@ def check_hidden(evidence: Evidence) -> Iterator[Finding]:
     why = "nothing tells whether a library takes one ring, several, or the switch"
     remedy = ("linkgauge run device_to_device_memcpy_read_ce device_to_device_memcpy_write_ce",)
     yield Finding("hidden", "unknown", about, found, why, remedy, tuple(names))
+
+
+def _exchange_of_several(cell: CellResult) -> bool:
+    """Whether more than two devices send each other data in a collective."""
+    pairs = exchanging(cell)
+    return len(frozenset[str]().union(*pairs)) > 2 if pairs else False

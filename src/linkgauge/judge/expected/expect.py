@@ -66,7 +66,7 @@ class Expectation(msgspec.Struct, frozen=True):
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
     """A transfer's path. `kind` is equal for transfers that are equally fast if they share nothing.
-    `names` are the owner of the engine and the links, which transfers may share."""
+    `names` are the owner of the engine, the links and the nodes, which transfers may share."""
 
     path: ExpectedPath
     kind: int
@@ -116,6 +116,12 @@ class Expectations:
             shapes = self._shapes_of(transfers, size, _under_load(readings))
         except Unknown as reason:
             return _unknown(str(reason))
+        if len(shapes) > 2 and cell.report.is_first:
+            # The order of the others does not matter: cells whose others are alike become equal.
+            own = frozenset(shapes[0].names)
+            both = sorted(zip(transfers, shapes, strict=True),
+                          key=lambda each: own.isdisjoint(each[1].names))  # fmt: skip
+            transfers, shapes = tuple(one for one, _ in both), [shape for _, shape in both]
         definition = _definition(cell, transfers)
         key = (cell.report, definition, size, *_alike(shapes))
         if key not in self._known:
@@ -175,20 +181,25 @@ class Expectations:
         path is unknown."""
         alone = len({transfer.engine.owner for transfer in transfers}) == 1
         sized = any(t.engine.kind == "cpu" for t in transfers) and size  # others: all sizes alike
-        known = self._shapes.setdefault((sized, alone, tuple(trained.items())), {})
+        of = sized, tuple(trained.items())
+        known, beside = (self._shapes.setdefault((*of, by), {}) for by in (alone, not alone))
         for transfer in transfers:
             if transfer not in known:
                 path = self._paths.of(transfer, size, trained, alone=alone)
                 known[transfer] = self._shape(transfer, path)
+                if not any(memory.is_host for memory in transfer.memories):
+                    beside[transfer] = known[transfer]  # devices alone are as fast beside others
         return [known[transfer] for transfer in transfers]
 
     def _shape(self, transfer: Transfer, path: ExpectedPath) -> _PathShape:
         """Returns a path with its kind and names. Equal kinds give equal estimates."""
         uses = tuple(replace(use, link="") for use in path.uses)
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
-        kind = (uses, path.doubts, path.loose, path.meets, how)
+        meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
+        kind = (uses, path.doubts, path.loose, meets, how)
         number = self._kinds.setdefault(kind, len(self._kinds))
-        names = (transfer.engine.owner, *(use.link for use in path.uses))
+        nodes = (node for node, _ in path.meets)
+        names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
         return _PathShape(path, number, names)
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:

@@ -21,7 +21,7 @@ _FULL = 1.01
 
 def is_beside(cell: CellResult) -> bool:
     """Whether other cells were measured at the same time as this cell."""
-    return any(isinstance(note, Beside) for note in cell.notes)
+    return bool(cell.notes) and any(isinstance(note, Beside) for note in cell.notes)
 
 
 class LinkSharing:

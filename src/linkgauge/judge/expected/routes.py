@@ -3,14 +3,14 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Crossing
 from linkgauge.model.hardware.part import is_node
-from linkgauge.model.hardware.wiring import Wire
+from linkgauge.model.hardware.wiring import LinkBundle, Wire
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import NIC_ENGINES, Access, Transfer
 
@@ -27,6 +27,15 @@ GB200 (7.35 of 8 TB/s, Azure HPC blog, "Azure's ND GB200 v6"), copy engines 0.85
 _COPYING = ("how fast a copy engine is within a device is not published",)
 
 
+class _Joined(NamedTuple):
+    """What joins two places: bundles of fabric links, by their ends, and PCIe links with the
+    direction in which they are crossed. `beside` has the rest of the path."""
+
+    bundles: Mapping[tuple[str, str], LinkBundle]
+    links: Sequence[tuple[Wire, str]]
+    beside: ExpectedPath
+
+
 class Paths:
     """Finds the paths of one machine and computes each path once."""
 
@@ -35,7 +44,7 @@ class Paths:
         self.host = HostMemory(machine, ceilings)
         self._shares_host = {d.memory for d in machine.all_devices if d.shares_host_memory}
         self._memory = cache(self._find_memory)
-        self._leg = cache(self._find_leg)
+        self._joined = cache(self._find_joined)
         self._fabric = cache(fabric_path)
 
     def of(self, transfer: Transfer, size: int, trained: Trained, *, alone: bool) -> ExpectedPath:
@@ -53,9 +62,8 @@ class Paths:
         for memory in transfer.memories:
             path += self._memory(memory, alone, share)
         path += ExpectedPath(loose=_COPYING if within else ())
-        sampled = tuple(trained.items())
         for leg in transfer.legs():
-            path += self._leg(leg, transfer.engine.kind == "sm", sampled)
+            path += self._leg(leg, transfer.engine.kind == "sm", trained)
         if transfer.engine.kind == "ce" and not transfer.engine.owner.is_device:
             path += ExpectedPath(doubts=("how fast the driver passes it on is unknown",))
         if not path.uses:
@@ -77,13 +85,20 @@ class Paths:
         use = Use(place, own.memory_rate, "memory", 1.0, 1.0 / share, why)
         return ExpectedPath((use,))
 
-    def _find_leg(
-        self,
-        leg: tuple[Memory, Memory, Access, float],
-        kernel: bool,
-        trained: tuple[tuple[str, tuple[float, int]], ...],
+    def _leg(
+        self, leg: tuple[Memory, Memory, Access, float], kernel: bool, trained: Trained
     ) -> ExpectedPath:
         begin, end, access, part = leg
+        bundles, links, beside = self._joined(begin, end)
+        path = ExpectedPath()
+        for ends, bundle in bundles.items():
+            path += self._fabric(ends, bundle, part, access, kernel=kernel)
+        if links:
+            way = links[::-1] if access == "read" else links
+            path += pcie_path(way, access, part, kernel, trained)
+        return path + beside
+
+    def _find_joined(self, begin: Memory, end: Memory) -> _Joined:
         here, there = str(begin), str(end)
         wiring = self.machine.wiring
         crossed, bundles = wiring.route(here, there), wiring.bundles(here, there)
@@ -94,9 +109,6 @@ class Paths:
             raise Unknown(f"whether links of their own join {here} and {there} is unknown")
         if crossed is None:
             raise Unknown(f"the link between {here} and {there} is unknown")
-        path = ExpectedPath()
-        for ends, bundle in bundles.items():
-            path += self._fabric(ends, bundle, part, access, kernel=kernel)
         links = [
             (wire, "up" if crossing.forward else "down")
             for wire, crossing in crossed
@@ -105,17 +117,14 @@ class Paths:
         for wire, _ in links:
             if wire.device and wire.device not in self.machine.addresses:
                 raise Unknown(f"the PCI address of {wire.device} is unknown")
-        if access == "read":
-            links.reverse()
-        path += pcie_path(links, access, part, kernel, dict(trained))
         nodes = [place.index or 0 for place in (begin, end) if place.is_host]
         by: Literal["PCIe", "fabric"] = "fabric" if bundles else "PCIe"
-        sure = not wiring.is_unsure(here, there)
-        doubts = () if sure else ("where their links lead is unknown",)
-        return path + ExpectedPath(
+        doubts = ("where their links lead is unknown",) if wiring.is_unsure(here, there) else ()
+        beside = ExpectedPath(
             doubts=(*doubts, *self._doubts(crossed, nodes)),
             meets=tuple((node, by) for node in nodes),
         )
+        return _Joined(bundles, links, beside)
 
     def _doubts(
         self, crossed: Sequence[tuple[Wire, Crossing]], nodes: Sequence[int]

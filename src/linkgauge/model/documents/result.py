@@ -43,6 +43,9 @@ Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
 bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
 
+_HIDDEN, _BEST = Report.HIDDEN, Report.BEST
+"""Looked up once: Python 3.11 takes longer to find a member of an enumeration than to use it."""
+
 SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
 
 
@@ -242,9 +245,9 @@ class CellResult(Cell, frozen=True, gc=False):
         best. A share of hidden time is at most 1."""
         if self.summary is None:
             return None
-        if self.report is Report.HIDDEN:
+        if self.report is _HIDDEN:
             return min(ALL, self.summary.median)
-        return self.summary.max if self.report is Report.BEST else self.summary.median
+        return self.summary.max if self.report is _BEST else self.summary.median
 
     def share(self, reference: float | None, figure: float | None = None) -> float | None:
         """Returns the share of a reference that `figure`, by default the cell's median, reaches.

@@ -110,12 +110,14 @@ class Wire(Link, frozen=True, kw_only=True):
     nominal: float | None = None
 
 
-class Touched(msgspec.Struct, frozen=True):
+class Touched(msgspec.Struct, frozen=True, eq=False):
     """The parts that transfers use. Transfers with the same `kinds` cross the same kinds of links
-    and should be equally fast."""
+    and should be equally fast. `directed` has the links that they cross, each with whether they
+    cross it forward."""
 
     parts: frozenset[Part]
     kinds: tuple[str, ...]
+    directed: frozenset[tuple[Part, bool]]
 
 
 def _nics(transfer: Transfer) -> tuple[Part, ...]:
@@ -159,8 +161,7 @@ class Wiring:
         ends = dict.fromkeys(end for wire in self.wires for end in (wire.a, wire.b))
         places = {place: self._passing(place) for place in (*self._nodes, *self._near, *ends)}
         self.map = Map(places, self.wires, machine.known.routing)
-        self.touched = cache(self._touched)
-        self.directed = cache(self._directed)
+        self._directed = cache(self._find_directed)
         self.route = cache(self._route)
         self.bundles = cache(self._bundles)
         self._between = cache(self._find_between)
@@ -317,7 +318,8 @@ class Wiring:
         engine = Engine(node_memory(int(self._near[one].rpartition(":")[2])), transfer.engine.kind)
         return Transfer(transfer.source, transfer.destination, engine, transfer.scale)
 
-    def _touched(self, transfer: Transfer) -> Touched:
+    def touched(self, transfer: Transfer) -> Touched:
+        """Returns the parts that a transfer uses."""
         ends = [str(memory.place) for memory in transfer.memories] or [str(transfer.engine.owner)]
         owner = str(transfer.engine.owner)
         parts = {Part.of(transfer.engine.owner), *_nics(transfer)}
@@ -337,7 +339,10 @@ class Wiring:
         kinds += [self._nodes[end] for end in ends if end in self._nodes]
         remote = any(self._near.get(one, other) != other for one in ends for other in ends
                      if is_node(other))  # fmt: skip
-        return Touched(frozenset(parts), (*kinds, "remote" if remote else "near"))
+        kinds.append("remote" if remote else "near")
+        legs = [self._directed(str(begin), str(end)) for begin, end, *_ in transfer.legs()]
+        directed = legs[0] if len(legs) == 1 else frozenset[tuple[Part, bool]]().union(*legs)
+        return Touched(frozenset(parts), tuple(kinds), directed)
 
     def between(self, one: str, other: str) -> set[Part]:
         """Returns the parts on the routes from one memory to another."""
@@ -359,21 +364,10 @@ class Wiring:
             return Part.fabric_switch(place)
         return Part("node" if place in self._nodes else "device", place, (place,))
 
-    def opposed(self, transfers: Sequence[Transfer]) -> Iterator[Part]:
-        """Yields the links that the transfers cross in both directions at once."""
-        crossed = {one for transfer in transfers for one in self.directed(transfer)}
-        for part, forward in crossed:
-            if forward and (part, False) in crossed:
-                yield part
-
-    def _directed(self, transfer: Transfer) -> frozenset[tuple[Part, bool]]:
-        """Returns the links that a transfer crosses, each with whether it crosses it forward."""
-        return frozenset(
-            (wire.part, crossing.forward)
-            for begin, end, *_ in transfer.legs()
-            for wire, crossing in self.route(str(begin), str(end)) or ()
-            if wire.kind != "bridge"
-        )
+    def _find_directed(self, begin: str, end: str) -> frozenset[tuple[Part, bool]]:
+        """Returns the links of a route, each with whether it is crossed forward."""
+        crossed = self.route(begin, end) or ()
+        return frozenset((wire.part, c.forward) for wire, c in crossed if wire.kind != "bridge")
 
     def joints(self) -> dict[Part, set[Part]]:
         """Returns the switches and host bridges, each with the links that meet there."""
