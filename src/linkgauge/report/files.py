@@ -105,11 +105,12 @@ def samples_csv(of: Run | OneRun) -> str:
     """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
     equals that of the table SAMPLES, but is made faster, because a run may have millions of
     samples."""
-    return "".join(_sample_lines(of.run if isinstance(of, OneRun) else of))
+    return b"".join(sample_lines(of.run if isinstance(of, OneRun) else of)).decode()
 
 
-def _sample_lines(run: Run) -> Iterator[str]:
-    yield _row(SampleRow.__struct_fields__) + "\n"
+def sample_lines(run: Run) -> Iterator[bytes]:
+    """Yields the text of `samples_csv` in pieces."""
+    yield f"{_row(SampleRow.__struct_fields__)}\n".encode()
     further = cache(lambda field: _row(("", field)))  # quoting takes time
     for result in run.results:
         head = _row((run.id, result.benchmark, result.backend))
@@ -119,7 +120,7 @@ def _sample_lines(run: Run) -> Iterator[str]:
             for transfer, samples in samples_of(cell):
                 before = place + further(transfer)
                 lines = [f"{before},{n},{value!r},{after}\n" for n, value in enumerate(samples)]
-                yield "".join(lines)
+                yield "".join(lines).encode()
 
 
 def _row(fields: Iterable[object]) -> str:
@@ -141,7 +142,7 @@ def write_run(folder: Path, run: Run) -> Path:
     """Writes the run's files, run.json last, and returns the path of run.json. Raises ResultsError
     with the path and a hint how to resume the run."""
     try:
-        _write_kept({folder / SAMPLES_FILE: map(str.encode, _sample_lines(run))})
+        _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
     except ResultsError as error:
         raise resumable(error, folder) from error

@@ -14,8 +14,8 @@ from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
-from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, plain
-from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, samples_csv
+from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
+from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, sample_lines
 from linkgauge.report.rows import cell_rows
 from linkgauge.report.tables import CELLS
 
@@ -67,7 +67,7 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
         if total <= MOST_SAMPLES:
             whole = _files(one.run, f"all {total:,} raw samples")
-            table = Attachment(CELLS_FILE, "a row for each cell", CELLS.csv(one).encode())
+            table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
         short = _with_cells(one.run, _short)
@@ -83,7 +83,7 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
-        yield (Attachment(CELLS_FILE, says, _figures(one.run)),), left_out
+        yield (attachment(CELLS_FILE, says, (_figures(one.run),)),), left_out
     yield (), f"{CELLS_FILE}, {left_out}"
 
 
@@ -97,8 +97,8 @@ def _figures(run: Run) -> bytes:
 def _files(run: Run, what: str) -> Files:
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
-        Attachment(SAMPLES_FILE, what, samples_csv(run).encode()),
-        Attachment(RUN_FILE, f"everything that is known of the run, with {what}", document),
+        attachment(SAMPLES_FILE, what, sample_lines(run)),
+        attachment(RUN_FILE, f"everything that is known of the run, with {what}", (document,)),
     )
 
 
