@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 
@@ -110,22 +111,28 @@ def samples_csv(of: Run | OneRun) -> str:
 
 def sample_lines(run: Run) -> Iterator[bytes]:
     """Yields the text of `samples_csv` in pieces."""
-    yield f"{_row(SampleRow.__struct_fields__)}\n".encode()
-    further = cache(lambda field: _row(("", field)))  # quoting takes time
+    yield csv_text([SampleRow.__struct_fields__]).encode()
     for result in run.results:
-        head = _row((run.id, result.benchmark, result.backend))
-        after = _row((result.unit, result.simulated))
-        for cell in result.cells:
-            place = head + "".join(map(further, (size_of(result, cell), cell.row, cell.column)))
-            for transfer, samples in samples_of(cell):
-                before = place + further(transfer)
-                lines = [f"{before},{n},{value!r},{after}\n" for n, value in enumerate(samples)]
-                yield "".join(lines).encode()
+        head, after = _lines(
+            [(run.id, result.benchmark, result.backend), (result.unit, result.simulated)]
+        )
+        places = [(size_of(result, cell), cell.row, cell.column) for cell in result.cells]
+        transfers = (str(one) for cell in result.cells for one in cell.transfers)
+        fields = dict.fromkeys(chain(*places, transfers, ("",)))  # most are met again
+        further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
+        for cell, place in zip(result.cells, places, strict=True):
+            before = head + "".join([further[field] for field in place])
+            lines = [
+                f"{before}{further[transfer]},{n},{value!r},{after}\n"
+                for transfer, samples in samples_of(cell)
+                for n, value in enumerate(samples)
+            ]
+            yield "".join(lines).encode()
 
 
-def _row(fields: Iterable[object]) -> str:
-    """Returns fields as a CSV line, or as part of a line, without the newline."""
-    return csv_text([fields])[:-1]
+def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
+    """Returns the rows as lines of CSV, or as parts of lines, without newlines."""
+    return csv_text(rows).split("\n")[:-1]
 
 
 def run_files(run: Run) -> dict[str, bytes]:

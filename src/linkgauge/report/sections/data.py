@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -90,7 +91,10 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
 def _figures(run: Run) -> bytes:
     """Returns the summary of each cell that has a figure, as CSV with few digits."""
     rows = (row for row in cell_rows(run) if row.figure is not None)
-    found = ([_digits(getattr(row, name), _FEW_DIGITS) for name in _OF_FIGURE] for row in rows)
+    values = map(attrgetter(*_OF_FIGURE), rows)
+    found = (
+        [_digits(v, _FEW_DIGITS) if isinstance(v, float) else v for v in row] for row in values
+    )
     return csv_text((_OF_FIGURE, *found)).encode()
 
 

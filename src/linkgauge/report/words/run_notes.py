@@ -150,8 +150,9 @@ def missed_precision(run: Run) -> Missed | None:
     name = naming(run)
     for result in run.results:
         for cell in result.cells:
-            precision = run.settings.of(cell).precision
-            if cell.stopped not in ("max-time", "noise", "budget") or not precision:
+            if cell.stopped not in ("max-time", "noise", "budget"):
+                continue
+            if not run.settings.of(cell).precision:
                 continue
             error = relative_error(cell.summary)
             if error is None:
