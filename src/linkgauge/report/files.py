@@ -43,7 +43,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(
-        [guarded(field) if isinstance(field, str) else _plain(field) for field in row]
+        [guarded(field) if isinstance(field, (str, bool)) else field for field in row]
         for row in rows
     )
     return "".join(lines)
@@ -56,13 +56,9 @@ class _Lines(list[str]):
         self.append(line.removesuffix("\r\n") + "\n")
 
 
-def _plain(field: object) -> object:
+def _guarded(field: str | bool) -> str:
     if isinstance(field, bool):
         return SIMULATED if field else ""
-    return field
-
-
-def _guarded(field: str) -> str:
     text = printable(field)
     is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
