@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Select, create_engine, event, insert, insp
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from linkgauge.machine.captures.archive import new_private, private_folder
+from linkgauge.machine.private import new_private, private_folder
 from linkgauge.model.errors import InputError, LinkgaugeError, MissingPackage
 
 from .address import shown, without_secrets

@@ -20,6 +20,9 @@ _COMMAND = re.compile(rf"(^[^\S\n]*):(?=:[A-Za-z])|{_BRACKET.pattern}", re.MULTI
 of a line and `##[error]` anywhere in it (actions/runner, ActionCommand.cs). Azure's agent knows
 `##vso[`."""
 
+_PLAIN = bytes(range(0x7F))
+"""The ASCII that JSON leaves harmless: it has escapes for control characters, except for DEL."""
+
 
 def printable(text: str, keep: str = "") -> str:
     """Returns the text with a mark in place of each character that is not printable. Such
@@ -72,8 +75,9 @@ def all_printable(value: Any) -> Any:
 def escaped(document: bytes) -> bytes:
     """Returns the JSON with escapes for the characters that `printable` would replace. It decodes
     to the same value."""
-    if document.isascii() and not any(sign in document for sign in (b"\x7f", b"##[", b"##vso[")):
-        return document  # JSON has escapes for all other control characters of ASCII
+    beyond = document.translate(None, _PLAIN).decode()
+    if beyond.isprintable() and not any(sign in document for sign in (b"##[", b"##vso[")):
+        return document
     text = _beyond().sub(_shown, document.decode())
     return _BRACKET.sub(lambda _: _escape("#"), text).encode()
 

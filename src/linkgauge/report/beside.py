@@ -27,13 +27,15 @@ def matrices_beside(result: Result) -> Iterator[Matrix]:
     yield from _own(result)
     yield from _each(result)
     operations = operations_of(order_of(result.size))
+    loops = _LOOPS if any(cell.report is Report.HIDDEN for cell in result.cells) else ()
+    tokens = _TOKENS if any(cell.work is not None for cell in result.cells) else ()
     known: dict[str, Callable[[CellResult], float | None]] = {
         "time of a product (ms)": partial(_of_product, operations),
         f"spread of the {BEST_OF} (% of the best)": _spread,
-        **{name: partial(_of_loop, number) for number, name in enumerate(_LOOPS)},
+        **{name: partial(_of_loop, number) for number, name in enumerate(loops)},
         **{
             f"{name}, {percent} (ms)": partial(_of_tokens, name, percent)
-            for name in _TOKENS
+            for name in tokens
             for percent in ("p50", "p99")
         },
         f"bandwidth of the load meanwhile ({BANDWIDTH.shown})": load,

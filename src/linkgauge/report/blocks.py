@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from zlib import compressobj
 
 from linkgauge.report.words.remedies import Step
 
@@ -265,18 +265,23 @@ class Code(NamedTuple):
     lines: Sequence[str]
 
 
-class Attachment:
-    """A file inside the page: its name, a description and its content. `packed` is the compressed
+class Attachment(NamedTuple):
+    """A file inside the page: its name, a description, its size in bytes and its compressed
     content."""
 
-    def __init__(self, name: str, says: str, content: bytes) -> None:
-        self.name, self.says, self.content = name, says, content
+    name: str
+    says: str
+    size: int
+    packed: bytes
 
-    @cached_property
-    def packed(self) -> bytes:
-        from gzip import compress
 
-        return compress(self.content, 6, mtime=0)
+def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
+    """Compresses the content of a file, which is never whole in memory, as gzip does."""
+    size, packed, packer = 0, bytearray(), compressobj(6, wbits=31)
+    for piece in content:
+        size += len(piece)
+        packed += packer.compress(piece)
+    return Attachment(name, says, size, bytes(packed + packer.flush()))
 
 
 class Attachments(NamedTuple):

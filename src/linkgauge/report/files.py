@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from shlex import quote
 
@@ -42,7 +43,7 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     lines = _Lines()
     guarded = cache(_guarded)  # most texts are met again
     csv.writer(lines).writerows(
-        [guarded(field) if isinstance(field, str) else _plain(field) for field in row]
+        [guarded(field) if isinstance(field, (str, bool)) else field for field in row]
         for row in rows
     )
     return "".join(lines)
@@ -55,13 +56,9 @@ class _Lines(list[str]):
         self.append(line.removesuffix("\r\n") + "\n")
 
 
-def _plain(field: object) -> object:
+def _guarded(field: str | bool) -> str:
     if isinstance(field, bool):
         return SIMULATED if field else ""
-    return field
-
-
-def _guarded(field: str) -> str:
     text = printable(field)
     is_formula = text.lstrip().startswith(_GUARDED) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula else text
@@ -105,26 +102,33 @@ def samples_csv(of: Run | OneRun) -> str:
     """Returns all raw samples as CSV, one in each line, in the base unit of the result. The text
     equals that of the table SAMPLES, but is made faster, because a run may have millions of
     samples."""
-    return "".join(_sample_lines(of.run if isinstance(of, OneRun) else of))
+    return b"".join(sample_lines(of.run if isinstance(of, OneRun) else of)).decode()
 
 
-def _sample_lines(run: Run) -> Iterator[str]:
-    yield _row(SampleRow.__struct_fields__) + "\n"
-    further = cache(lambda field: _row(("", field)))  # quoting takes time
+def sample_lines(run: Run) -> Iterator[bytes]:
+    """Yields the text of `samples_csv` in pieces."""
+    yield csv_text([SampleRow.__struct_fields__]).encode()
     for result in run.results:
-        head = _row((run.id, result.benchmark, result.backend))
-        after = _row((result.unit, result.simulated))
-        for cell in result.cells:
-            place = head + "".join(map(further, (size_of(result, cell), cell.row, cell.column)))
-            for transfer, samples in samples_of(cell):
-                before = place + further(transfer)
-                lines = [f"{before},{n},{value!r},{after}\n" for n, value in enumerate(samples)]
-                yield "".join(lines)
+        head, after = _lines(
+            [(run.id, result.benchmark, result.backend), (result.unit, result.simulated)]
+        )
+        places = [(size_of(result, cell), cell.row, cell.column) for cell in result.cells]
+        transfers = (str(one) for cell in result.cells for one in cell.transfers)
+        fields = dict.fromkeys(chain(*places, transfers, ("",)))  # most are met again
+        further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
+        for cell, place in zip(result.cells, places, strict=True):
+            before = head + "".join([further[field] for field in place])
+            lines = [
+                f"{before}{further[transfer]},{n},{value!r},{after}\n"
+                for transfer, samples in samples_of(cell)
+                for n, value in enumerate(samples)
+            ]
+            yield "".join(lines).encode()
 
 
-def _row(fields: Iterable[object]) -> str:
-    """Returns fields as a CSV line, or as part of a line, without the newline."""
-    return csv_text([fields])[:-1]
+def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
+    """Returns the rows as lines of CSV, or as parts of lines, without newlines."""
+    return csv_text(rows).split("\n")[:-1]
 
 
 def run_files(run: Run) -> dict[str, bytes]:
@@ -141,7 +145,7 @@ def write_run(folder: Path, run: Run) -> Path:
     """Writes the run's files, run.json last, and returns the path of run.json. Raises ResultsError
     with the path and a hint how to resume the run."""
     try:
-        _write_kept({folder / SAMPLES_FILE: map(str.encode, _sample_lines(run))})
+        _write_kept({folder / SAMPLES_FILE: sample_lines(run)})
         _write_kept({folder / name: pieces for name, pieces in _run_pieces(run).items()})
     except ResultsError as error:
         raise resumable(error, folder) from error

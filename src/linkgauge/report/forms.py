@@ -113,7 +113,7 @@ def form_of(result: Result, large: Large) -> Form:
 
 def is_uniform(result: Result) -> bool:
     """Whether all cells passed with nearly equal figures and no cell stands out."""
-    figures = [cell.headline for cell in result.cells if cell.headline is not None]
+    figures = [figure for cell in result.cells if (figure := cell.headline) is not None]
     alike = max(figures) - min(figures) <= UNIFORM * median(figures)
     return alike and all(cell.status == "pass" and not sign_of(cell) for cell in result.cells)
 

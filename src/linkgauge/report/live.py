@@ -22,6 +22,7 @@ from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.settings import Tried
 from linkgauge.report.words.groups import groups_of
+from linkgauge.report.words.moments import failed_line
 from linkgauge.report.words.run_notes import folded_notes, note_lines
 from linkgauge.report.words.worst import worst_of
 
@@ -30,7 +31,6 @@ from .console import make_console
 from .formats import RUN, TERMINAL, formats
 from .keeping import Display, Keeper, judge_kept
 from .matrix import shown
-from .progress import failed_line, progress_bar
 from .reading import shown_as
 from .render.terminal import print_blocks, styled
 from .sections import OneRun, details, figures, findings, of_rooms, opening, screen, verdict
@@ -38,6 +38,8 @@ from .sections.notes import reason_lines
 from .sections.verdict import Closing
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from .render.drawing import Drawer
 
 MOST_FINDINGS = 3
@@ -53,8 +55,12 @@ class LiveReport(Observer):
         self._display = keeper.display
         self._console, self._errors = make_console(), make_console(stderr=True)
         self._bar = ExitStack()
-        self._progress = progress_bar(self._errors)
-        self._task = self._progress.add_task("", total=None)
+        self._progress: Progress | None = None
+        if self._errors.is_terminal:
+            from .progress import progress_bar
+
+            self._progress = progress_bar(self._errors)
+            self._task = self._progress.add_task("", total=None)
         self._done = 0
 
     def __enter__(self) -> Self:
@@ -64,18 +70,20 @@ class LiveReport(Observer):
         self._bar.close()
 
     def begun(self, _machine: Machine) -> None:
-        self._bar.enter_context(self._progress)
+        if self._progress is not None:
+            self._bar.enter_context(self._progress)
 
     def planned(self, visits: int) -> None:
-        self._progress.update(self._task, total=self._done + visits)
+        if self._progress is not None:
+            self._progress.update(self._task, total=self._done + visits)
 
     def started(self, sheet: PlannedTable, cell: PlannedCell) -> None:
-        if not self._progress.disable:
+        if self._progress is not None:
             self._progress.update(self._task, description=spoken(sheet, cell))
 
     def finished(self, _cell: CellResult) -> None:
         self._done += 1
-        if not self._progress.disable:
+        if self._progress is not None:
             self._progress.advance(self._task)
 
     def tried(self, tried: Tried) -> None:

@@ -17,11 +17,6 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from linkgauge.model.documents.soak import FailedVisit, Moment
-from linkgauge.model.units import clock
-
-from .blocks import Line, Span, line
-
 _BAR = 24
 _LEAST = 10
 """The columns kept for the running benchmark, however narrow the terminal is."""
@@ -72,20 +67,3 @@ class _TimeLeft(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         return Text(time_left(task), "progress.remaining")
-
-
-def when(moment: Moment) -> str:
-    """Returns a moment of a soak in words: `at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
-    return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
-
-
-def day(moment: Moment) -> str:
-    return moment.time[:19].replace("T", " ")
-
-
-def failed_line(failed: FailedVisit) -> Line:
-    """Makes a line about a round of samples (visit) that failed."""
-    reason = f": {failed.reason}" if failed.reason else ""
-    return line(
-        Span(failed.status.upper(), "bad"), f"  {failed.cell}  {when(failed.moment)}{reason}"
-    )

@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,19 +15,21 @@ from linkgauge import registry
 from linkgauge.benchmarks.vm import ASPECTS, Aspect
 from linkgauge.engine.kept.folder import accelerator_of
 from linkgauge.engine.kept.runs import is_run, none_in, read_kept, read_run, run_folders, usable
-from linkgauge.judge.compare.configurations import ConfigurationComparison, compare
 from linkgauge.judge.outcome import Outcome, outcome_of
 from linkgauge.judge.verdict import judge, unjudged
 from linkgauge.model.documents.result import Run
 from linkgauge.model.errors import InputError
 from linkgauge.model.units import count_of
 
-from .blocks import Attachment, Attachments, Block, Page, ShownSection, plain
+from .blocks import Attachments, Block, Page, ShownSection, attachment, plain
 from .formats import Document, formats
 from .results import label, named
 from .rows import OneRun
 from .sections import Section, SeveralRuns, sections
 from .sections.opening import sentence_of
+
+if TYPE_CHECKING:
+    from linkgauge.judge.compare.configurations import ConfigurationComparison
 
 # Runs judged anew, for those who read them.
 
@@ -106,6 +108,8 @@ def _comparison(
 ) -> ConfigurationComparison:
     """Compares runs by the figures of profile vm. If the runs lack these figures, compares the
     worst cell of each benchmark that was measured under all labels."""
+    from linkgauge.judge.compare.configurations import compare
+
     measured = [one.run for one in runs]
     found = compare(accelerator, measured, against)
     return found if found.aspects else compare(accelerator, measured, against, _common(measured))
@@ -180,7 +184,7 @@ def page_of_kept(document: Document, value: Any) -> Page:
     to people, and has files for programs attached."""
     name, said = document.name.split()[-1], f"{document.name}, for programs"
     files = [
-        Attachment(f"{name}.{form}", said, formats()[form].document(document, value))
+        attachment(f"{name}.{form}", said, (formats()[form].document(document, value),))
         for form in document.texts
     ]
     return Page(

@@ -46,9 +46,10 @@ def has_own_size(cell: Cell) -> bool:
 
 def size_of(result: BenchmarkTable, cell: Cell) -> int | None:
     """Returns the bytes of a cell, or None for work without memory."""
-    if has_own_size(cell):
+    does = cell.does
+    if does.of_sizes:
         return cell.transfers[0].bytes_moved(result.size)
-    return (result.size or None) if cell.does.has_size else None
+    return (result.size or None) if does.has_size else None
 
 
 def size_without_cells(result: BenchmarkTable) -> int | None:
@@ -61,7 +62,10 @@ def sizes_of(result: Result | PlannedTable) -> tuple[int, ...]:
     """Returns the sizes of a result's cells, the smallest first."""
     if not result.cells:
         return () if (size := size_without_cells(result)) is None else (size,)
-    known = {size_of(result, cell) for cell in result.cells}
+    cells: Iterable[Cell] = {cell.operation: cell for cell in result.cells}.values()
+    if any(map(has_own_size, cells)):
+        cells = result.cells
+    known = {size_of(result, cell) for cell in cells}
     return tuple(sorted(size for size in known if size is not None))
 
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.machine.captures.archive import read_files
 from linkgauge.machine.given import read_given
 from linkgauge.machine.host import this_host
 from linkgauge.model.cell_id import cell_id
@@ -277,6 +276,8 @@ def _read(result: Result, once: Once) -> Result:
 def _packed(path: Path) -> tuple[bytes, Mapping[str, bytes]]:
     """Returns the run.json of an archive. Also returns the content of all files in the run's
     folder, by name."""
+    from linkgauge.machine.captures.archive import read_files
+
     files = read_files(path, "give what `linkgauge pack` wrote")
     found = [name for name in files if name.rpartition("/")[2] == RUN_FILE]
     if len(found) != 1:

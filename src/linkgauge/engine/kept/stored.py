@@ -184,26 +184,25 @@ def _fields_of(value: Run | Result) -> dict[str, Any]:
 
 
 def _indented(value: object) -> bytes:
-    return msgspec.json.format(_encoded(value), indent=1).replace(b"\n", b"\n ")
+    return msgspec.json.format(_encoder.encode(value), indent=1).replace(b"\n", b"\n ")
 
 
-def _encoded(value: object) -> bytes:
-    return msgspec.json.encode(value, enc_hook=encode_hook)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 def _result_pieces(result: Result) -> Iterator[bytes]:
     """Yields the result as JSON, with one line for each field and each cell."""
     placements, readings = _ValueTable(), _ValueTable()
-    cells = [_stored(cell, placements, readings) for cell in result.cells]
-    common = dict(_shared_by_most(cells))
+    columns = dict(_columns(result.cells, placements, readings))
+    common = dict(_shared_by_most(columns))
     known = _fields_of(result)
     del known["cells"]
     known |= {"common": common, "placements": placements.values, "readings": readings.values}
     yield b"  {\n"
     for name, value in known.items():
-        yield b'   "%b": %b,\n' % (name.encode(), _encoded(value))
-    own = b",\n".join(b"    " + _encoded(dict(_own(cell, common))) for cell in cells)
-    yield b'   "cells": [' + (b"\n" + own + b"\n   ]" if own else b"]") + b"\n  }"
+        yield b'   "%b": %b,\n' % (name.encode(), _encoder.encode(value))
+    cells = _encoder.encode_lines(_own(columns, common)).strip().replace(b"\n", b",\n    ")
+    yield b'   "cells": [' + (b"\n    " + cells + b"\n   ]" if cells else b"]") + b"\n  }"
 
 
 class _ValueTable:
@@ -227,32 +226,45 @@ class _ValueTable:
         return place
 
 
-def _stored(cell: CellResult, placements: _ValueTable, readings: _ValueTable) -> dict[str, Any]:
-    values = {name: getattr(cell, name) for name in _FIELDS if name != "samples"}
-    values["placement"] = placements.places(cell.placement)
-    values["readings"] = readings.places(cell.readings)
-    values["parts"] = tuple(
-        StoredPart(one.transfer, one.bytes, expected=one.expected) for one in cell.parts
-    )
-    values["iterations"] = tuple(StoredTimes(one.rank) for one in cell.iterations)
-    return values
+def _columns(
+    cells: Sequence[CellResult], placements: _ValueTable, readings: _ValueTable
+) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yields each field that is not blank in all cells, with its stored value in each cell."""
+    changes: dict[str, Callable[[Any], object]] = {
+        "placement": placements.places,
+        "readings": readings.places,
+        "parts": _stored_parts,
+        "iterations": lambda times: tuple(StoredTimes(one.rank) for one in times),
+    }
+    for name in _FIELDS:
+        values: list[object] = [getattr(cell, name) for cell in cells]
+        if name != "samples" and not all(value in _BLANK for value in values):
+            yield name, list(map(changes[name], values)) if name in changes else values
 
 
-def _shared_by_most(cells: list[dict[str, Any]]) -> Iterator[tuple[str, object]]:
-    for name in _COMMON:
+def _stored_parts(parts: tuple[TransferFigure, ...]) -> tuple[StoredPart, ...]:
+    return tuple(StoredPart(one.transfer, one.bytes, expected=one.expected) for one in parts)
+
+
+def _shared_by_most(columns: Mapping[str, Sequence[object]]) -> Iterator[tuple[str, object]]:
+    for name in filter(columns.__contains__, _COMMON):
         try:
-            found = Counter(cell[name] for cell in cells)
+            found = Counter(columns[name])
         except TypeError:  # it has no hash
             continue
-        value, count = next(iter(found.most_common(1)), (None, 0))
-        if value not in _BLANK and count > 1 and 2 * count > len(cells):
+        ((value, count),) = found.most_common(1)
+        if value not in _BLANK and count > 1 and 2 * count > len(columns[name]):
             yield name, value
 
 
-def _own(cell: dict[str, Any], common: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    for name, value in cell.items():
-        if value != common[name] if name in common else value not in _BLANK:
-            yield name, value
+def _own(
+    columns: Mapping[str, Sequence[object]], common: Mapping[str, object]
+) -> Iterator[dict[str, object]]:
+    """Yields the fields of each cell that are neither blank nor as in most cells."""
+    left_out = [(name, (common[name],) if name in common else _BLANK) for name in columns]
+    for values in zip(*columns.values(), strict=True):
+        fields = zip(left_out, values, strict=True)
+        yield {name: value for (name, without), value in fields if value not in without}
 
 
 class _PackedCell(StoredCell, frozen=True, gc=False):

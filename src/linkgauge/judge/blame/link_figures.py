@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -54,32 +54,33 @@ def link_figures(
 
     for result in results:
         for cell in result.cells if result.unit == BANDWIDTH.symbol else ():
-            ways = _ways(cell, [crossed(transfer) for transfer in cell.transfers])
+            one, ways = Best(result, cell), _ways(cell, crossed)
             for joint, directions in ways.items():
-                if not all(map(joint.carries_no_more, ways)):
-                    continue
                 name = "one_way" if len(directions) == 1 else "both"
                 known = found.get(joint, LinkFigures())
                 before: Best | None = getattr(known, name)
-                one = Best(result, cell)
-                if before is None or before.figure < one.figure:
+                is_best = before is None or before.figure < one.figure
+                if is_best and all(map(joint.carries_no_more, ways)):
                     found[joint] = msgspec.structs.replace(known, **{name: one})
     return found
 
 
-def _ways(cell: CellResult, each: Sequence[dict[Joint, set[bool]]]) -> dict[Joint, set[bool]]:
+def _ways(
+    cell: CellResult, crossed: Callable[[Transfer], dict[Joint, set[bool]]]
+) -> dict[Joint, set[bool]]:
     """Returns the links whose rate the cell's figure may show, with their directions. With two
     transfers, these are the links that both cross, in opposite directions. Returns nothing if the
     figure is not the rate of the transfers."""
     if not cell.headline or cell.status != "pass" or cell.report is Report.HIDDEN:
         return {}
-    if len(each) == 1:
-        both = cell.transfers[0].both_ways
-        is_half = both and cell.report.is_first
-        return {j: way for j, way in each[0].items() if len(way) == 1 + both and not is_half}
-    if len(each) != 2 or cell.report not in (Report.SUM, Report.TOTAL, Report.SPAN):
+    if len(cell.transfers) == 1:
+        (only,) = cell.transfers
+        if only.both_ways and cell.report.is_first:
+            return {}
+        return {j: way for j, way in crossed(only).items() if len(way) == 1 + only.both_ways}
+    if len(cell.transfers) != 2 or cell.report not in (Report.SUM, Report.TOTAL, Report.SPAN):
         return {}
-    one, other = each
+    one, other = map(crossed, cell.transfers)
     return {j: way | other[j] for j, way in one.items() if len(way ^ other.get(j, way)) == 2}
 
 

@@ -7,7 +7,6 @@ import bz2
 import gzip
 import io
 import lzma
-import os
 import sys
 import tarfile
 import zlib
@@ -18,27 +17,8 @@ from typing import BinaryIO, Protocol
 from linkgauge.machine.captures import zstd
 from linkgauge.model.errors import InputError, unwritable
 
+from ..private import new_private
 from ..tree import Captured
-
-# Files and folders that only their owner may read, whatever the umask is: serial numbers and names
-# are in what is known of a machine.
-
-
-def new_private(path: Path) -> BinaryIO:
-    """Creates a file that only its owner can access, and opens it for writing. Raises OSError, or
-    FileExistsError if the file exists."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    os.fchmod(descriptor, 0o600)  # the umask may have taken the owner's own rights
-    return os.fdopen(descriptor, "wb")
-
-
-def private_folder(path: Path) -> None:
-    """Creates a folder that only its owner can access, and missing parents. Raises OSError."""
-    if path.is_dir():
-        return
-    private_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    path.chmod(0o700)
 
 
 class Readable(Protocol):

@@ -3,69 +3,19 @@ process."""
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Self
-from xml.etree.ElementTree import Element, tostring
 
-from defusedxml.ElementTree import fromstring
+import msgspec
 
 from linkgauge.machine.processes.process import Process, ProcessLost
 from linkgauge.model.errors import LinkgaugeError
-from linkgauge.model.printable import all_printable, printable
+from linkgauge.model.printable import all_printable
 from linkgauge.report import charts
 from linkgauge.report.blocks import ChartFigure
-
-# What vl-convert draws, made fit for a page: one picture with a name, points that say what they
-# are, and nothing that could act.
-
-_SVG = "{http://www.w3.org/2000/svg}"
-_DRAWN = frozenset({
-    "svg", "g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath",
-    "linearGradient", "stop",
-})  # fmt: skip
-_POINT = "graphics-symbol"
-_LONG = re.compile(r"(\d+\.\d\d)\d+")
-_EMPTY = "M0,0h0v0h0Z"
-_USELESS = frozenset(
-    {"class", "pointer-events", "aria-roledescription", "aria-hidden", "role", "aria-label"}
-)
-
-
-def cleaned(drawn: str, says: str) -> str:
-    """Returns the SVG without invisible frames, roles and superfluous decimals. `says` is the
-    description for screen readers."""
-    root = fromstring(drawn)
-    _clean(root)
-    root.attrib.pop("width", None)
-    root.attrib.pop("height", None)
-    root.set("xmlns", _SVG.strip("{}"))
-    root.set("role", "img")
-    root.set("aria-label", printable(says))
-    return tostring(root, encoding="unicode")
-
-
-def _clean(element: Element) -> None:
-    element.tag = element.tag.removeprefix(_SVG)
-    told = element.get("aria-label") if element.get("role") == _POINT else None
-    element.attrib = {
-        name: _LONG.sub(r"\1", value) if name in ("d", "transform") else value
-        for name, value in element.attrib.items()
-        if name not in _USELESS and not name.startswith(("on", "style", "{"))
-    }
-    if told and element.tag == "path":
-        element.set("data-tip", told)
-    for child in list(element):
-        name = child.tag.removeprefix(_SVG)
-        if name not in _DRAWN or child.get("d") == _EMPTY:
-            element.remove(child)
-        else:
-            _clean(child)
-
 
 PACKAGES = ("altair", "vl_convert")
 PATIENCE = 60.0
@@ -122,6 +72,8 @@ class Drawer:
 
     def _answer(self, process: Process, says: str, deadline: float) -> str | None:
         """Returns the picture of the chart that was sent last, or None if it cannot be drawn."""
+        from .svg import cleaned
+
         try:
             return cleaned(process.answer(str, lambda: deadline - time.monotonic()), says)
         except ProcessLost:
@@ -131,7 +83,7 @@ class Drawer:
 
 
 def _written(figure: ChartFigure) -> str:
-    return json.dumps(all_printable(spec_of(figure)))
+    return msgspec.json.encode(all_printable(spec_of(figure))).decode()
 
 
 def _columns(figure: ChartFigure) -> int:

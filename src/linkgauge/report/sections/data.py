@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -14,8 +15,8 @@ from linkgauge.model.documents.result import CellResult, Run
 from linkgauge.model.notation import encode_hook
 from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
-from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, plain
-from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, samples_csv
+from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
+from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, sample_lines
 from linkgauge.report.rows import cell_rows
 from linkgauge.report.tables import CELLS
 
@@ -67,7 +68,7 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     if cells + len(one.run.machine.all_devices) <= MOST_CELLS:
         if total <= MOST_SAMPLES:
             whole = _files(one.run, f"all {total:,} raw samples")
-            table = Attachment(CELLS_FILE, "a row for each cell", CELLS.csv(one).encode())
+            table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
         short = _with_cells(one.run, _short)
@@ -83,22 +84,25 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
-        yield (Attachment(CELLS_FILE, says, _figures(one.run)),), left_out
+        yield (attachment(CELLS_FILE, says, (_figures(one.run),)),), left_out
     yield (), f"{CELLS_FILE}, {left_out}"
 
 
 def _figures(run: Run) -> bytes:
     """Returns the summary of each cell that has a figure, as CSV with few digits."""
     rows = (row for row in cell_rows(run) if row.figure is not None)
-    found = ([_digits(getattr(row, name), _FEW_DIGITS) for name in _OF_FIGURE] for row in rows)
+    values = map(attrgetter(*_OF_FIGURE), rows)
+    found = (
+        [_digits(v, _FEW_DIGITS) if isinstance(v, float) else v for v in row] for row in values
+    )
     return csv_text((_OF_FIGURE, *found)).encode()
 
 
 def _files(run: Run, what: str) -> Files:
     document = escaped(msgspec.json.encode(document_of(run), enc_hook=encode_hook))
     return (
-        Attachment(SAMPLES_FILE, what, samples_csv(run).encode()),
-        Attachment(RUN_FILE, f"everything that is known of the run, with {what}", document),
+        attachment(SAMPLES_FILE, what, sample_lines(run)),
+        attachment(RUN_FILE, f"everything that is known of the run, with {what}", (document,)),
     )
 
 

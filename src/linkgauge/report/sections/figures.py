@@ -82,10 +82,12 @@ def large_of(judged: OneRun) -> Large:
     """Returns how the large matrices of a run are shown on a page. With `uniform`, only matrices
     with nearly equal figures become one line. With `reduced`, all become one line, because there
     are too many cells."""
-    found = (one for one in judged.run.results if has_figures(one) and is_large(one))
-    matrices = (one for one in found if form_of(one, "uniform") == "matrix")
-    places = sum(len(one.cells) for one in matrices if not many.is_many(one))
     most = FEW_PLACES if judged.is_small else MOST_PLACES
+    large = [one for one in judged.run.results if has_figures(one) and is_large(one)]
+    if sum(len(one.cells) for one in large) <= most:
+        return "uniform"
+    matrices = (one for one in large if form_of(one, "uniform") == "matrix")
+    places = sum(len(one.cells) for one in matrices if not many.is_many(one))
     return "uniform" if places <= most else "reduced"
 
 

@@ -23,7 +23,7 @@ from linkgauge.report import charts
 from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
 from linkgauge.report.matrix import shown
-from linkgauge.report.results import label
+from linkgauge.report.results import label, sizes_of
 
 from . import OneRun, Section
 
@@ -64,6 +64,8 @@ def _found(run: Run) -> Iterator[tuple[str, Unit, Curves]]:
         if not any(cell.does.follows_pointers for cell in result.cells):
             by_name.setdefault((result.benchmark, result.backend), []).append(result)
     for (name, _), results in by_name.items():
+        if len({size for result in results for size in sizes_of(result)}) < LEAST:
+            continue
         unit, curves = unit_of(results[0].unit), curves_of(results)
         if len(_sizes(curves)) >= LEAST:
             yield name, BANDWIDTH if unit == COLLECTIVE else unit, curves

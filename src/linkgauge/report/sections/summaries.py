@@ -40,7 +40,7 @@ def table_of(
     known = [_known(result) for result in results]
     rows = [_row(*each) for each in zip(results, known, strict=True)]
     ends = [shade(own[at][1], "") for own in known if own for at in (0, -1)]
-    more = (legend(ends), *_outlier_lines(results), plain(hint, "dim"))
+    more = (legend(ends), *_outlier_lines(results, known), plain(hint, "dim"))
     lines = (*(each for each in more if each), *below)
     return without_empty(Table(caption, _HEADS, rows, True, anchor, lines))
 
@@ -80,24 +80,25 @@ def _namer(result: Result) -> Callable[[CellResult], str]:
     return attrgetter("column") if len(rows_of(result)) == 1 else partial(place_of, result)
 
 
-def _outlier_lines(results: Sequence[Result]) -> Iterator[Line]:
-    for result in results:
-        found = outliers(result)
-        if found:
+def _outlier_lines(results: Sequence[Result], known: Sequence[Known]) -> Iterator[Line]:
+    for result, own in zip(results, known, strict=True):
+        if found := _outliers(own):
             place = _namer(result)
             names = [f"{place(cell)} {brief(cell.headline or 0.0, result.unit)}" for cell in found]
             named = f" {result.benchmark} {first_of(names, ', ')}"
             yield line(Span("stands out", "warn"), named)
 
 
-def outliers(result: Result) -> list[CellResult]:
+def _outliers(known: Known) -> list[CellResult]:
     """Returns cells that are not judged and whose figure is far from all others (beyond Tukey's
     fences). The farthest come first."""
-    known = _known(result)
     if len(known) < _LEAST:
         return []
     low, middle, high = quantiles((value for value, _ in known), n=4)
     room = max(_FENCE * (high - low), _CLEARLY * middle)
-    far = [(max(low - value, value - high), cell) for value, cell in known]
-    far.sort(key=lambda each: -each[0])
-    return [cell for off, cell in far if off > room and cell.verdict == "unknown"]
+    far = [
+        (off, cell)
+        for value, cell in known
+        if (off := max(low - value, value - high)) > room and cell.verdict == "unknown"
+    ]
+    return [cell for _, cell in sorted(far, key=lambda each: -each[0])]

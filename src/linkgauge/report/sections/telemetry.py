@@ -3,6 +3,7 @@ throttling."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from linkgauge.model.documents.result import Result, Run
@@ -51,7 +52,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
     if rest := len(devices) - len(shown):
         text = f"{rest:,} of {len(devices):,} devices were not throttled and sent no packets again"
         yield Prose([plain(text, "dim")])
-    rows = [_row(device, [reading for _, reading in own]) for device, own in shown.items()]
+    rows = [_row(name, Counter(reading for _, reading in own)) for name, own in shown.items()]
     if rows:
         numbers = (Column(name, True) for name in ("readings", *(name for name, *_ in _COLUMNS)))
         heads: list[str | Column] = ["device", *numbers, "throttled by"]
@@ -79,10 +80,10 @@ def _readings(run: Run) -> dict[str, list[Timed]]:
     return devices
 
 
-def _row(device: str, own: Sequence[Reading]) -> Sequence[str | Entry]:
-    row: list[str | Entry] = [device, f"{sum(one.count for one in own):,}"]
+def _row(device: str, own: Counter[Reading]) -> Sequence[str | Entry]:
+    row: list[str | Entry] = [device, f"{sum(one.count for one in own.elements()):,}"]
     for _, read, end in _COLUMNS:
-        known = _known(own, read)
+        known = _known(own.elements() if end is sum else own, read)
         tone: Tone = "warn" if end is sum and any(known) else ""
         row.append(Entry(f"{end(known):g}", end(known), tone) if known else "")
     throttled = list(dict.fromkeys(why for one in own for why in one.throttled))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from linkgauge.model.counters import Counters
 from linkgauge.model.documents.result import CellResult, Result, Status, Verdict
@@ -10,7 +10,7 @@ from linkgauge.model.units import unit_of
 from linkgauge.report.beside import matrices_beside
 from linkgauge.report.blocks import TONES, Line, Span, line, plain
 from linkgauge.report.forms import cells_of
-from linkgauge.report.matrix import brief, matrices, shown
+from linkgauge.report.matrix import Matrix, brief, matrices, shown
 from linkgauge.report.pages import page_lines
 from linkgauge.report.sections import of_rooms
 from linkgauge.report.sections.latency import falling_lines
@@ -112,15 +112,15 @@ def _range_lines(result: Result) -> Iterator[Line]:
     unit = unit_of(result.unit).shown
     for matrix in matrices(result) if result.parts else ():
         if matrix.figures and matrix.part != "total":
-            ends = _ends([brief(figure, result.unit) for figure in sorted(matrix.figures.values())])
+            ends = _ends(matrix, lambda figure: brief(figure, result.unit))
             yield plain(f"{matrix.part} ({unit}): {ends}", "dim")
     for matrix in matrices_beside(result):
-        ends = _ends([f"{figure:.2f}" for figure in sorted(matrix.figures.values())])
-        yield plain(f"{matrix.name}: {ends}", "dim")
+        yield plain(f"{matrix.name}: {_ends(matrix, '{:.2f}'.format)}", "dim")
 
 
-def _ends(ascending: Sequence[str]) -> str:
-    return " to ".join(dict.fromkeys((ascending[0], ascending[-1])))
+def _ends(matrix: Matrix, shown: Callable[[float], str]) -> str:
+    figures = matrix.figures.values()
+    return " to ".join(dict.fromkeys(map(shown, (min(figures), max(figures)))))
 
 
 def _mode_lines(results: Sequence[Result], most: int | None) -> Iterator[Line]:

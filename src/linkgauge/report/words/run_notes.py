@@ -150,8 +150,9 @@ def missed_precision(run: Run) -> Missed | None:
     name = naming(run)
     for result in run.results:
         for cell in result.cells:
-            precision = run.settings.of(cell).precision
-            if cell.stopped not in ("max-time", "noise", "budget") or not precision:
+            if cell.stopped not in ("max-time", "noise", "budget"):
+                continue
+            if not run.settings.of(cell).precision:
                 continue
             error = relative_error(cell.summary)
             if error is None:
@@ -171,10 +172,12 @@ TIMES_MORE = 4
 def spent_budget(run: Run) -> str | None:
     """Returns what the end of the time budget cost: the figures that are less precise than asked
     for, and the cells without a figure. None if it cost nothing."""
+    if not run.budget:
+        return None
     cells = [cell for result in run.results for cell in result.cells]
     short = sum(cell.stopped == "budget" for cell in cells)
     missing = sum(cell.kind == "budget" for cell in cells)
-    if not run.budget or not short + missing:
+    if not short + missing:
         return None
     costs = [f"{count_of(missing)} not measured"] if missing else []
     if short:

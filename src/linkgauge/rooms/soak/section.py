@@ -23,10 +23,10 @@ from linkgauge.report.blocks import (
 )
 from linkgauge.report.curves import over_time
 from linkgauge.report.matrix import brief
-from linkgauge.report.progress import day, when
 from linkgauge.report.results import figure, label, without_empty
 from linkgauge.report.sections import OneRun, Section
 from linkgauge.report.words.figures import TONES, course, signed
+from linkgauge.report.words.moments import day, when
 
 if TYPE_CHECKING:
     from .drift import LevelShift
