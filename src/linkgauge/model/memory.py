@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from sys import intern
 
 import msgspec
 
@@ -99,7 +100,7 @@ def _text(space: str, index: int | None, kind: str, rank: int | None) -> str:
         return "null"
     by_kind = f"/{kind}" if kind else ""
     by_rank = "" if rank is None else f"@{rank}"
-    return f"{space}:{index}{by_kind}{by_rank}"
+    return intern(f"{space}:{index}{by_kind}{by_rank}")
 
 
 NULL = Memory("null")
