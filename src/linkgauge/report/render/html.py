@@ -3,19 +3,21 @@ script."""
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
-from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from linkgauge import __version__
-from linkgauge.report.blocks import ChartFigure, Page, Picture, Problem, ShownSection
+from linkgauge.model.printable import printable
+from linkgauge.model.units import approximate_size
+from linkgauge.report.blocks import Block, ChartFigure, Page, Picture, Shade
+from linkgauge.report.words.remedies import Command, Step
 
 from .drawing import Drawer
-from .html_blocks import Places, block_of, given, joined, line_of, markup
 from .picture import style_of_pictures, svg_of
 
 FRAME = "width:100%;height:32em;border:0;resize:vertical;overflow:auto"
@@ -47,43 +49,16 @@ def html_of(page: Page, drawer: Drawer | None = None) -> str:
     style = _bare(_file("page.css") + style_of_pictures())
     style = style.replace("; ", ";").replace(", ", ",").replace(": ", ":")
     script = _bare(_file("page.js"))
-    missing = drawer.missing if drawer is not None and figures else None
-    place = Places()
-    parts = joined(_part(part, place, pictures) for part in page.parts)  # before what it said
-    whole = markup(
-        _file("page.html").strip(),
-        title=page.title,
-        mark=markup(_SIMULATED) if page.simulated else "",
-        under=joined(markup('<p class="under">%s</p>\n', line_of(line)) for line in page.under),
-        links=joined(markup('<li><a href="#%s">%s</a></li>', *part[:2]) for part in page.parts),
-        missing=given('<p class="missing" role="note">%s</p>', missing),
-        parts=parts,
-        said=_json(list(place.said)),
+    place = _Places()
+    return _environment().get_template("page.html").render(
+        page=page,
+        pictures=pictures,
+        place=place,
+        missing=drawer.missing if drawer is not None and figures else None,
         style=Markup(style), style_hash=_hash(style),  # noqa: S704  # files of this package
         script=Markup(script), script_hash=_hash(script),  # noqa: S704
         version=__version__,
     )  # fmt: skip
-    return str(whole)  # a text again, to be escaped in another page
-
-
-_SIMULATED = ' <span class="badge simulated">simulated</span>'
-
-
-def _part(part: ShownSection, place: Places, pictures: Mapping[int, Markup | None]) -> Markup:
-    """Renders a section. The verdict needs no heading before its problem."""
-    hides = part.name == "verdict" and isinstance(part.blocks[0], Problem)
-    return markup(
-        '<section class="part" id="%s" aria-labelledby="h-%s">\n'
-        '<h2 class="title%s" id="h-%s">%s</h2>\n%s</section>\n',
-        part.name, part.name, " visually-hidden" if hides else "", part.name, part.title,
-        joined(markup("%s\n", block_of(block, place, pictures)) for block in part.blocks),
-    )  # fmt: skip
-
-
-def _json(value: object) -> Markup:
-    """Returns the value as JSON that does not end the script around it."""
-    escapes = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&'"}
-    return Markup(json.dumps(value).translate(escapes))  # noqa: S704
 
 
 def _file(name: str) -> str:
@@ -98,3 +73,69 @@ def _bare(text: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, finalize=_shown
+    )
+    environment.filters |= {
+        "kind": _kind,
+        "identity": id,
+        "base64": _base64,
+        "size": approximate_size,
+        "last_command": _last_command,
+        "broken": _broken,
+    }
+    return environment
+
+
+def _shown(value: object) -> object:
+    """Returns the value. Characters that control a terminal or change the direction of text are
+    removed from its texts."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return printable(str(value)) if is_text else value
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
+class _Places:
+    """Renders cells of matrices as HTML. A template would be slow for thousands of cells. `said`
+    numbers the texts that are shown when a mouse points at a cell; equal texts have the same
+    number."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, int] = {}
+
+    def __call__(self, shade: Shade | None, dense: bool) -> Markup:
+        if shade is None:
+            return Markup("<td>")
+        share = f"<small>{escape(shade.share)}</small>" if shade.share and not dense else ""
+        kind = f" class={shade.kind}" if shade.kind else ""
+        more = printable(_more(shade, dense))
+        number = f" data-e={self.said.setdefault(more, len(self.said))}" if more else ""
+        return Markup(f"<td{kind}{number}>{escape(printable(shade.text))}{shade.sign}{share}")  # noqa: S704
+
+
+def _more(shade: Shade, dense: bool) -> str:
+    share = f"{shade.share} of what is expected" if dense and shade.share else ""
+    return ", ".join(part for part in (share, shade.more) if part)
+
+
+def _broken(text: str) -> Markup:
+    """Returns a name as HTML. A line may break after each underscore."""
+    return Markup("_<wbr>").join(printable(text).split("_"))
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+def _last_command(steps: tuple[Step, ...]) -> int:
+    """Returns the index of the last command among the steps. Without commands, returns the index of
+    the last step."""
+    commands = [at for at, step in enumerate(steps) if isinstance(step, Command)]
+    return max(commands, default=len(steps) - 1)
