@@ -97,8 +97,10 @@ class _Measured(_Judged):
         if not isinstance(other, _Measured):
             return False
         mine, theirs = self.evidence, other.evidence
-        is_same = mine.machine is theirs.machine and mine.tool is theirs.tool
-        return is_same and all(map(_is_same, mine.cells(), theirs.cells()))
+        if mine.machine is not theirs.machine or mine.tool is not theirs.tool:
+            return False
+        cells, others = tuple(mine.cells()), tuple(theirs.cells())
+        return len(cells) == len(others) and all(map(_is_same, cells, others))
 
 
 def _is_same(one: CellResult, other: CellResult) -> bool:
