@@ -114,7 +114,7 @@ class SimCollective(CollectiveGroup):
 def _fill(copy: Copy, share: RankShare, seed: int) -> None:
     """Clears a rank's receive buffer, and writes the rank's data to send."""
     received = _buffer(copy)
-    received.window[:] = bytes(len(received.window))
+    received.window = bytes(len(received.window))
     received.flipped = {}
     share.fill(_address(_sent(copy)) + share.sends_at, seed, _cpus())
 
@@ -141,7 +141,7 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
             own = slice(origin.base * each, (origin.base + chunk) * each)
             many = counts.receive // chunk if chunk else 0
             data = b"".join(sent[origin.first + place][own] for place in range(many))
-        _buffer(copy).window[begin : begin + len(data)] = data
+        _buffer(copy).writable()[begin : begin + len(data)] = data
 
 
 def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
@@ -171,7 +171,8 @@ def _sent(copy: Copy) -> SimBuffer:
 
 
 def _address(buffer: SimBuffer) -> int:
-    return ctypes.addressof((ctypes.c_uint8 * len(buffer.window)).from_buffer(buffer.window))
+    window = buffer.writable()
+    return ctypes.addressof((ctypes.c_uint8 * len(window)).from_buffer(window))
 
 
 def _buffer(copy: Copy) -> SimBuffer:

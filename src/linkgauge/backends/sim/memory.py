@@ -21,6 +21,7 @@ from linkgauge.model.units import approximate_size
 
 WINDOW = 8 * CHUNK
 """The number of real bytes in a buffer. It is an even number of chunks."""
+_ZEROS = bytes(WINDOW)
 _ALL_BITS = bytes(255 - byte for byte in range(256))
 
 
@@ -45,7 +46,7 @@ class SimBuffer:
     def __init__(self, memory: Memory, size: int, room: MemoryBudget) -> None:
         self.memory = memory
         self.size = size
-        self.window = bytearray(min(size, WINDOW))
+        self.window: bytes | bytearray = bytes(size) if size < WINDOW else _ZEROS
         self.tail = Tail(None, None)
         self.flipped: dict[int, int] = {}
         """Flipped bits beyond the window, by the offset of their byte."""
@@ -66,8 +67,7 @@ class SimBuffer:
     def fill(self, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
         """Writes a pattern into the first `size` bytes of the window. If `size` is larger than the
         window, all bytes beyond the window get the pattern, too."""
-        near = min(size, WINDOW)
-        self.window[:near] = _window(pattern, seed, inverted)[:near]
+        self.window = _over(_window(pattern, seed, inverted), self.window, size)
         if size > WINDOW:
             self.tail = _tail(pattern, seed, inverted)
             self.flipped = {at: bits for at, bits in self.flipped.items() if at >= size}
@@ -102,19 +102,22 @@ class SimBuffer:
     def flip(self, offset: int, bit: int) -> None:
         """Flips a bit (0 to 7) of the byte at `offset`, without any error."""
         if offset < WINDOW:
-            self.window[offset] ^= 1 << bit
+            self.writable()[offset] ^= 1 << bit
             return
         self.flipped[offset] = self.flipped.get(offset, 0) ^ 1 << bit
         if not self.flipped[offset]:
             del self.flipped[offset]
 
+    def writable(self) -> bytearray:
+        """Returns the window to write to. Windows that are only copied share their bytes."""
+        if not isinstance(self.window, bytearray):
+            self.window = bytearray(self.window)
+        return self.window
+
 
 def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
     """Copies `size` bytes."""
-    if size < WINDOW:
-        destination.window[:size] = source.window[:size]
-        return
-    destination.window[:] = source.window
+    destination.window = _over(source.window, destination.window, size)
     if size > WINDOW:
         destination.tail = source.tail
         destination.flipped = {at: bits for at, bits in source.flipped.items() if at < size}
@@ -123,12 +126,11 @@ def move(source: SimBuffer, destination: SimBuffer, size: int) -> None:
 def exchange(source: SimBuffer, destination: SimBuffer, size: int) -> None:
     """Carries out a transfer in both directions (`<->`). Odd chunks go to the destination, and even
     chunks to the source."""
-    for start in range(0, min(size, WINDOW), CHUNK):
-        part = slice(start, min(start + CHUNK, size))
-        if start // CHUNK % 2:
-            destination.window[part] = source.window[part]
-        else:
-            source.window[part] = destination.window[part]
+    ways = destination.window, source.window  # of even chunks and of odd chunks
+    starts = range(0, min(size, WINDOW), CHUNK)
+    both_ways = b"".join(ways[at // CHUNK % 2][at : at + CHUNK] for at in starts)
+    for buffer in (source, destination):
+        buffer.window = _over(both_ways, buffer.window, size)
     if size > WINDOW:
         source.tail = destination.tail = Tail(destination.tail.even, source.tail.odd)
         both = {at: bits for at, bits in source.flipped.items() if at // CHUNK % 2}
@@ -171,9 +173,23 @@ def _tail(pattern: Pattern, seed: int, inverted: bool) -> Tail:
     return Tail(plain, plain)
 
 
-@lru_cache(maxsize=1 << 14)
+def _over(new: bytes | bytearray, old: bytes | bytearray, size: int) -> bytes:
+    """Returns a window after its first `size` bytes were written."""
+    if size >= len(old) == len(new):
+        return bytes(new)  # the same bytes, if nothing can write to them
+    return bytes(new[:size]) + bytes(old[size:])
+
+
 def _window(pattern: Pattern, seed: int, inverted: bool) -> bytes:
     """Returns the bytes of a window that is filled with a pattern."""
-    if inverted:
-        return _window(pattern, seed, False).translate(_ALL_BITS)
+    return _inverted(pattern, seed) if inverted else _plain(pattern, seed)
+
+
+@lru_cache(maxsize=1 << 12)
+def _plain(pattern: Pattern, seed: int) -> bytes:
     return native.pattern_bytes(WINDOW, pattern, seed)
+
+
+@lru_cache(maxsize=1 << 8)
+def _inverted(pattern: Pattern, seed: int) -> bytes:
+    return _plain(pattern, seed).translate(_ALL_BITS)
