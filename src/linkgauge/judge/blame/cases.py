@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
@@ -97,8 +98,10 @@ class _Measured(_Judged):
         if not isinstance(other, _Measured):
             return False
         mine, theirs = self.evidence, other.evidence
-        is_same = mine.machine is theirs.machine and mine.tool is theirs.tool
-        return is_same and all(map(_is_same, mine.cells(), theirs.cells()))
+        if mine.machine is not theirs.machine or mine.tool is not theirs.tool:
+            return False
+        both = zip_longest(mine.cells(), theirs.cells())
+        return all(one and other and _is_same(one, other) for one, other in both)
 
 
 def _is_same(one: CellResult, other: CellResult) -> bool:
