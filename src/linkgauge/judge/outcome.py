@@ -12,7 +12,7 @@ from linkgauge.engine.visits import CellAt
 from linkgauge.judge.blame.cases import exchanging
 from linkgauge.model.cell_id import spoken
 from linkgauge.model.documents.result import Result, Run, exit_code
-from linkgauge.model.notation import parse_memory
+from linkgauge.model.hardware.part import is_node
 from linkgauge.model.units import COLLECTIVE
 
 from .blame import steadiness
@@ -97,6 +97,6 @@ def is_judged(run: Run) -> bool:
     one machine or wait for each other's CPUs."""
     machine = run.machine
     hosts = {rank.host for rank in machine.ranks}
-    by_mpi = any(parse_memory(device.memory).is_host for device in machine.all_devices)
+    by_mpi = any(is_node(device.memory) for device in machine.all_devices)
     shared = by_mpi and (len(hosts) == 1 or machine.crowd is not None)
     return not (run.is_profiled or run.lost is not None or shared or machine.shared)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
@@ -99,8 +100,8 @@ class _Measured(_Judged):
         mine, theirs = self.evidence, other.evidence
         if mine.machine is not theirs.machine or mine.tool is not theirs.tool:
             return False
-        cells, others = tuple(mine.cells()), tuple(theirs.cells())
-        return len(cells) == len(others) and all(map(_is_same, cells, others))
+        both = zip_longest(mine.cells(), theirs.cells())
+        return all(one and other and _is_same(one, other) for one, other in both)
 
 
 def _is_same(one: CellResult, other: CellResult) -> bool:

@@ -9,7 +9,7 @@ import itertools
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence, Set
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import neg
 
 import msgspec
@@ -105,6 +105,7 @@ class PeerClass:
             (part, place) for place, m in enumerate(self.members) for part in m.case.touched
         )
         self._struck: dict[Suspect, Set[int]] = {}
+        self._beside_top = lru_cache(maxsize=1)(self._find_beside_top)  # most have the same one
 
     def struck(self, suspects: Suspects) -> Struck:
         """Groups the places of cells by the suspects that slow them."""
@@ -136,6 +137,8 @@ class PeerClass:
         on_fastest = next((by for by, places in struck.items() if 0 in places), ())
         if self._is_low and not any(s.drifts for s in on_fastest):
             return Base(None)
+        if self._well_base is not None and all(map(self.slow.issuperset, struck.values())):
+            return self._well_base
         weights, logs = self._well.copy(), self._well_logs.copy()
         for place in itertools.chain.from_iterable(struck.values()):
             weights[place] = logs[place] = 0.0
@@ -161,6 +164,15 @@ class PeerClass:
             return self._within.copy()
         if top is None or self._is_low:
             return self._beside_expected.copy()
+        return list(self._beside_top(top))
+
+    @cached_property
+    def _well_base(self) -> Base | None:
+        """Returns the mean of all healthy cells as a reference, or None without healthy cells."""
+        weight = sum(self._well)
+        return Base(sum(self._well_logs) / weight) if weight else None
+
+    def _find_beside_top(self, top: float) -> list[float]:
         # Those that reach the top come first, and leave nothing.
         first = bisect_left(self._logs, -top, key=neg)
         some = zip(self.weights[first:], self._logs[first:], strict=True)

@@ -49,16 +49,21 @@ class LinkSharing:
         loads = (
             self._load[cell.round, wire.name, crossing.forward]
             for transfer in cell.transfers
-            for wire, crossing, _ in self._crossed(transfer)
+            for route, _ in self._routes(transfer)
+            for wire, crossing in route
         )
         found = tuple(sorted(loads, reverse=True))
         return None if found and found[0] > _FULL else found
 
+    def _routes(self, transfer: Transfer) -> Iterator[tuple[list[tuple[Wire, Crossing]], float]]:
+        """Yields the routes of a transfer, each with the part of the bytes that takes it."""
+        for begin, end, _, part in transfer.legs():
+            yield self._wiring.route(str(begin), str(end)) or [], part
+
     def _crossed(self, transfer: Transfer) -> Iterator[tuple[Wire, Crossing, float]]:
         """Yields the links that a transfer crosses, each with the load that the transfer would
         cause alone."""
-        for begin, end, _, part in transfer.legs():
-            route = self._wiring.route(str(begin), str(end)) or ()
+        for route, part in self._routes(transfer):
             alone = min(((wire.nominal or 0.0) / c.share for wire, c in route), default=0.0)
             for wire, crossing in route:
                 share = crossing.share * part

@@ -71,9 +71,11 @@ def is_confirmed(wire: Wire, carried: float, *, narrowest: bool) -> bool:
 
 def _rests(wire: Wire) -> bool:
     """Whether an end of a PCIe link was read at a lower speed than both ends support."""
+    if wire.kind != "pcie":
+        return False
     ends = [end.link for end in (wire.lower, wire.upper) if end]
     best = min((link.max_speed for link in ends if link.max_speed), default=0.0)
-    return wire.kind == "pcie" and any(link.speed and link.speed < best for link in ends)
+    return any(link.speed and link.speed < best for link in ends)
 
 
 def _rate(wire: Wire) -> float:

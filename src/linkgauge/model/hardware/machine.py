@@ -150,6 +150,8 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def shared(self) -> frozenset[str]:
         """The memories of all ranks that share a device with another rank."""
+        if not self.ranks:
+            return frozenset()
         hosts = {rank.number: rank.host for rank in self.ranks}
         keys = {
             device.memory: (
@@ -160,7 +162,7 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
             if device.pci or device.uuid
         }
         ranks = Counter(keys.values())
-        return frozenset(memory for memory, key in keys.items() if self.ranks and ranks[key] > 1)
+        return frozenset(memory for memory, key in keys.items() if ranks[key] > 1)
 
     @cached_property
     def known(self) -> Inventory:
@@ -219,9 +221,10 @@ class Machine(BriefRepr, msgspec.Struct, frozen=True, dict=True):
     def alone(self) -> Machine:
         """The machine as a single process would see it, if all ranks are on one host and each has
         its own device. Otherwise the machine itself."""
+        if len({rank.host for rank in self.ranks}) != 1:
+            return self
         names = {str(parse_memory(device.memory).unranked) for device in self.all_devices}
-        hosts = {rank.host for rank in self.ranks}
-        if len(hosts) != 1 or len(names) < len(self.all_devices):
+        if len(names) < len(self.all_devices):
             return self
         devices = {name: tuple(map(_unranked, found)) for name, found in self.devices.items()}
         return replace(self, devices=devices, ranks=(), crowd=None)

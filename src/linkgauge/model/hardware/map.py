@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -78,13 +79,16 @@ class Map:
     def __init__(
         self, places: Mapping[str, Passing], links: Iterable[Link], routing: Routing = "spread"
     ) -> None:
-        numbered = list(enumerate(links))
-        fabric = [(number, link) for number, link in numbered if link.kind == "fabric"]
+        hops = [
+            (Crossing(link, number, True), Crossing(link, number, False))
+            for number, link in enumerate(links)
+        ]
+        fabric = [both for both in hops if both[0].link.kind == "fabric"]
         dead_ends = {place for place, passing in places.items() if passing != "all"}
         silent = {place for place in dead_ends if places[place] == "none"}
         self._fabric = _Graph(places, fabric, silent)
-        is_all = len(fabric) == len(numbered) and silent == dead_ends
-        self._whole = self._fabric if is_all else _Graph(places, numbered, dead_ends)
+        is_all = len(fabric) == len(hops) and silent == dead_ends
+        self._whole = self._fabric if is_all else _Graph(places, hops, dead_ends)
         self._routing = routing
         self.route = cache(self._route)
 
@@ -102,28 +106,26 @@ class Map:
 
 
 class _Graph:
-    """A graph of some or all links of a map, with the links' numbers. No route passes through
-    `dead_ends`."""
+    """A graph of some or all links of a map. `hops` has both directions of each link. No route
+    passes through `dead_ends`."""
 
     def __init__(
-        self, places: Iterable[str], links: Iterable[tuple[int, Link]], dead_ends: set[str]
+        self, places: Iterable[str], hops: Iterable[Iterable[Crossing]], dead_ends: set[str]
     ) -> None:
         self.adjacent: dict[str, list[Crossing]] = {name: [] for name in places}
-        for number, link in links:
-            self.adjacent[link.a].append(Crossing(link, number, True))
-            self.adjacent[link.b].append(Crossing(link, number, False))
+        for hop in chain.from_iterable(hops):
+            self.adjacent[hop.begin].append(hop)
         # What has one neighbour is on no way to anything else.
-        single = {
-            here for here, hops in self.adjacent.items() if len({hop.end for hop in hops}) < 2
-        }
+        single = {here for here, own in self.adjacent.items() if len({hop.end for hop in own}) < 2}
         self._dead_ends = dead_ends | single
-        # A switch has many devices next to it, of which a route needs one: its target.
-        self._onward = {
-            here: [hop for hop in hops if hop.end not in self._dead_ends]
-            for here, hops in self.adjacent.items()
-        }
+        self._onward = cache(self._find_onward)
         self.reach = cache(self._reach)
         self._toward = cache(self._find_toward)
+
+    def _find_onward(self, here: str) -> list[Crossing]:
+        """Returns the links from a place to places that forward traffic. A switch has many devices
+        next to it, of which a route needs one: its target."""
+        return [hop for hop in self.adjacent[here] if hop.end not in self._dead_ends]
 
     def _reach(self, source: str) -> dict[str, tuple[int, int]]:
         """Returns the cost and the number of the shortest paths from `source` to each place that
@@ -135,7 +137,7 @@ class _Graph:
             if cost > found[here][0]:
                 continue
             paths = found[here][1]
-            for hop in self._onward[here]:
+            for hop in self._onward(here):
                 there, onward = hop.end, cost + hop.cost
                 known = found.get(there)
                 if known is None or onward < known[0]:
@@ -185,7 +187,7 @@ class _Graph:
 
     def _find_toward(self, here: str, target: str) -> list[Crossing]:
         """Returns the links from a place that are the first of a shortest path to the target."""
-        back, hops = self.reach(target), self._onward[here]
+        back, hops = self.reach(target), self._onward(here)
         if target in self._dead_ends:
             hops = hops + [hop for hop in self.adjacent[here] if hop.end == target]
         costs = [hop.cost + back[hop.end][0] if hop.end in back else math.inf for hop in hops]
