@@ -39,7 +39,8 @@ def since(run: Run) -> tuple[Run, str | None]:
     if run.finished is None or run.is_profiled or run.label.endswith(AGAIN) or not last:
         return run, None
     try:
-        found = apart_from(remembered(run, None, last), figures_of(run))
+        past = remembered(run, None, last)
+        found = apart_from(past, figures_of(run)) if past else None
     except Exception as error:  # noqa: BLE001  # the run is worth more than its comparison
         return run, f"not compared with earlier runs: {error}"
     if found is None:

@@ -142,7 +142,7 @@ def _row(of: Summary | None) -> list[float]:
 def _little(numbers: array[float] | array[int]) -> memoryview:
     if byteorder != "little":
         numbers.byteswap()
-    return memoryview(numbers.tobytes())
+    return memoryview(numbers).cast("B")
 
 
 @lru_cache(maxsize=1024)
