@@ -90,6 +90,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._trouble = Trouble(Schedule(faults), self._resources)
         self._stall = self._trouble.stall if faults else None
         self._sensors = SimTelemetry(self._hardware)
+        self._looked: Inventory | None = None
         self.draw: int | None = None
         """Chooses the random numbers of a visit, with the cells of earlier runs. None chooses them
         by the cell's number."""
@@ -130,7 +131,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         virtual = self._description.host.hypervisor is not None
         functions = pci.functions(self._hardware, self._topology, symptoms, grouped=not virtual)
         grouped = bool(functions) and not virtual
-        return Inventory(
+        found = Inventory(
             host=inventory.details(
                 self._description, self._hardware.nodes, self._topology.joins, grouped=grouped
             ),
@@ -140,6 +141,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             routing=self._hardware.routing,
             unknown=pci.unread(self._hardware),
         )
+        if found != self._looked:  # a large cluster's takes much memory
+            self._looked = found
+        return self._looked
 
     def inventory(self) -> tuple[Accelerator, ...]:
         return self._sensors.accelerators(self._symptoms())

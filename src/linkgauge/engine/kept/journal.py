@@ -149,7 +149,7 @@ class Journal:
                 file = undo.enter_context(partial.open("xb"))
                 undo.callback(partial.unlink, missing_ok=True)
                 _hold(file, path)
-                file.write(_line(opened))
+                file.writelines(_line(opened))
                 file.flush()
                 os.fsync(file.fileno())
                 partial.rename(path)
@@ -189,7 +189,7 @@ class Journal:
             if os.fstat(self._file.fileno()).st_size != self._file.tell():
                 self._is_broken = True
                 raise ResultsError(f"cannot write {self._path}: another process has ended the run")
-            self._file.write(_line(record))
+            self._file.writelines(_line(record))
             self._file.flush()
             if time.monotonic() - self._synced >= SYNC_SECONDS:
                 os.fsync(self._file.fileno())
@@ -208,8 +208,9 @@ class Journal:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from error
 
 
-def _line(record: Record) -> bytes:
-    return escaped(_encoder.encode(record)) + b"\n"
+def _line(record: Record) -> tuple[bytes, bytes]:
+    """Returns a line and its end, apart because a large cluster's line is not copied for it."""
+    return escaped(_encoder.encode(record)), b"\n"
 
 
 def _hold(file: BinaryIO, path: Path) -> None:

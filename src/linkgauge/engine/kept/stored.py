@@ -169,7 +169,7 @@ def _pieces(run: Run, known: Mapping[str, Any]) -> Iterator[bytes]:
     for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
         yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
         if name != "results":
-            yield _indented(known[name])
+            yield from _indented(memoryview(_encoder.encode(known[name])), 1)
             continue
         for place, result in enumerate(run.results):
             yield b",\n" if place else b"[\n"
@@ -183,11 +183,30 @@ def _fields_of(value: Run | Result) -> dict[str, Any]:
     return {name: one for name, one in asdict(value).items() if one is not msgspec.UNSET}
 
 
-def _indented(value: object) -> bytes:
-    return msgspec.json.format(_encoder.encode(value), indent=1).replace(b"\n", b"\n ")
+def _indented(value: memoryview, depth: int) -> Iterator[bytes]:
+    """Yields JSON with one line for each value. A large value is taken apart, because the machine
+    of a large cluster has a hundred megabytes."""
+    line = b"\n" + b" " * depth
+    if len(value) < _LARGE or bytes(value[:1]) not in (b"{", b"["):
+        yield msgspec.json.format(value, indent=1).replace(b"\n", line)
+        return
+    parts: Iterable[tuple[bytes, msgspec.Raw]]
+    if bytes(value[:1]) == b"{":
+        begin, end = b"{", b"}"
+        known = msgspec.json.decode(value, type=dict[str, msgspec.Raw])
+        parts = ((_encoder.encode(name) + b": ", one) for name, one in known.items())
+    else:
+        begin, end = b"[", b"]"
+        parts = ((b"", one) for one in msgspec.json.decode(value, type=list[msgspec.Raw]))
+    for number, (name, one) in enumerate(parts):
+        yield (b"," if number else begin) + line + b" " + name
+        yield from _indented(memoryview(one), depth + 1)
+    yield line + end
 
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
+_LARGE = 1 << 20
+"""A value of at least as many bytes is written part by part."""
 
 
 def _result_pieces(result: Result) -> Iterator[bytes]:
