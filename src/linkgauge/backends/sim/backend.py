@@ -335,7 +335,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             return None
         if any(one.source.is_cpu and self.refusal(one) is not None for one in transfers):
             return None
-        if any(map(self._may_affect, transfers)):
+        if self.faults and any(map(self._may_affect, transfers)):
             return None
         try:
             ways = [self._way_of(t, self._threads(t, transfers), does.name) for t in transfers]
@@ -358,7 +358,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def _may_affect(self, transfer: Transfer) -> bool:
         """Whether a fault may affect a transfer, in whatever cell."""
-        touched = self.touched(transfer) if self.faults else frozenset[str]()
+        touched = self.touched(transfer)
         return any(fault.aims_at(touched) for fault in self.faults)
 
     def _latencies(self, transfer: Transfer) -> tuple[float, ...]:
