@@ -92,9 +92,8 @@ def _figures(run: Run) -> bytes:
     """Returns the summary of each cell that has a figure, as CSV with few digits."""
     rows = (row for row in cell_rows(run) if row.figure is not None)
     values = map(attrgetter(*_OF_FIGURE), rows)
-    found = (
-        [_digits(v, _FEW_DIGITS) if isinstance(v, float) else v for v in row] for row in values
-    )
+    few = f".{_FEW_DIGITS}g"
+    found = ([_digits(v, few) if isinstance(v, float) else v for v in row] for row in values)
     return csv_text((_OF_FIGURE, *found)).encode()
 
 
@@ -147,9 +146,9 @@ def _rounded(summary: Summary | None) -> Summary | None:
     return Summary(*(_digits(getattr(summary, name)) for name in summary.__struct_fields__))
 
 
-def _digits(value: Any, digits: int = _DIGITS) -> Any:
+def _digits(value: Any, form: str = f".{_DIGITS}g") -> Any:
     if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
+        return float(format(value, form))
     return tuple(map(_digits, value)) if isinstance(value, tuple) else value
 
 
