@@ -8,7 +8,7 @@ from linkgauge.judge.findings import Evidence
 
 
 def test_what_cells_use_is_found_once_and_each_verdict_is_the_present_one():
-    of, before = machine(inventory()), measured(reading(), reading("host:1"))
+    of, before = machine(inventory()), measured(reading(), reading("cuda:1"))
     after = replace(before, cells=tuple(replace(c, verdict="low") for c in before.cells))
     first, second = (cases_of(Evidence(of, results=(one,))) for one in (before, after))
     assert [case.cell.verdict for case in (*first, *second)] == ["ok", "ok", "low", "low"]
@@ -16,7 +16,7 @@ def test_what_cells_use_is_found_once_and_each_verdict_is_the_present_one():
 
 
 def test_other_evidence_on_the_same_machine_has_its_own_cells():
-    of, one, two = machine(inventory()), measured(reading()), measured(reading(), reading("host:1"))
+    of, one, two = machine(inventory()), measured(reading()), measured(reading(), reading("cuda:1"))
     counts = [
         len(cases_of(Evidence(of, results=some))) for some in ((two,), (), (one,), (one, two))
     ]
