@@ -337,8 +337,8 @@ class Wiring:
             kinds += grades
         kinds += [self._models[end] for end in ends if end in self._models]
         kinds += [self._nodes[end] for end in ends if end in self._nodes]
-        remote = any(self._near.get(one, other) != other for one in ends for other in ends
-                     if is_node(other))  # fmt: skip
+        nodes = filter(is_node, ends)
+        remote = any(self._near.get(one, node) != node for node in nodes for one in ends)
         kinds.append("remote" if remote else "near")
         legs = [self._directed(str(begin), str(end)) for begin, end, *_ in transfer.legs()]
         directed = legs[0] if len(legs) == 1 else frozenset[tuple[Part, bool]]().union(*legs)
