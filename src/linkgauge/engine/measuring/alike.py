@@ -43,6 +43,7 @@ class AlikeCells:
         """Returns the results of a visit. `measure` makes the visit, unless an alike cell already
         had it."""
         self._simulated.draw = alike = None
+        self._simulated.places = ()
         if len(cells) == 1:
             alike = self._simulated.likeness(cells[0], size)
         if alike is None:
@@ -58,6 +59,7 @@ class AlikeCells:
             return (self._visited[at].result_of(cell, alike.order),)
         # Drawn by what the cells have in common, so that a resumed run has the same figures.
         self._simulated.draw = crc32(repr(key).encode())
+        self._simulated.places = alike.places
         (found,) = measure()
         if found.status == "pass":
             self._visited[at] = _Visited(found, alike.order)
