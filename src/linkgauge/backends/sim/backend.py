@@ -94,8 +94,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self.draw: int | None = None
         """Chooses the random numbers of a visit, with the cells of earlier runs. None chooses them
         by the cell's number."""
-        self.places: Sequence[int] = ()
-        """The places of the cell's transfers in the order of alike cells; none if it is theirs."""
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
@@ -168,7 +166,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self._at = first + 1
         self._cells = max(self._cells, self._at)
         drawn = first if self.draw is None else self._passed + self.draw
-        self._course.enter(drawn, phase, visit, taken, self.places)
+        self._course.enter(drawn, phase, visit, taken)
         if self.faults:
             placed = {n: [self._on_nodes(t) for t in of] for n, of in cells.items()}
             self._trouble.enter(placed, phase)
@@ -345,7 +343,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
             return None
         first = self._on_nodes(transfers[0])
         latencies = self._latencies(first) if cell.report.is_latency else ()
-        found = likeness_of(ways, in_order=not does.is_copy)
+        found = likeness_of(ways)
         key = size, cell.report, cell.operation, found.key, latencies, self._states(found, ways)
         return Likeness(key, found.order)
 

@@ -60,22 +60,15 @@ class Likeness(NamedTuple):
     key: Hashable
     order: tuple[int, ...]
 
-    @property
-    def places(self) -> tuple[int, ...]:
-        """The place of each transfer in `order`. Empty if they are listed in this order."""
-        listed = range(len(self.order))
-        return () if self.order == tuple(listed) else tuple(sorted(listed, key=self.order.index))
 
-
-def likeness_of(ways: Sequence[Way], *, in_order: bool) -> Likeness:
+def likeness_of(ways: Sequence[Way]) -> Likeness:
     """Returns the likeness of transfers that run together. The first stays the first. Those that
-    share parts with it come next, wherever they are listed, unless the transfers are `in_order`."""
+    share parts with it come next, wherever they are listed."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
-    order = tuple(range(len(ways)))
-    if not in_order:
-        parts = set(ways[0].names)
-        order = (0, *sorted(order[1:], key=lambda at: parts.isdisjoint(ways[at].names)))
+    parts = set(ways[0].names)
+    rest = sorted(range(1, len(ways)), key=lambda at: parts.isdisjoint(ways[at].names))
+    order = (0, *rest)
     numbers: dict[Hashable, int] = {}
     names = (name for at in order for name in ways[at].names)
     pattern = tuple([numbers.setdefault(name, len(numbers)) for name in names])

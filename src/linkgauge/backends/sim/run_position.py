@@ -27,18 +27,9 @@ class RunPosition:
         self._at: tuple[int, int] | None = None
         self.enter(0, "plan", 0, 0)
 
-    def enter(
-        self,
-        cell: int,
-        phase: Phase,
-        visit: int = 0,
-        taken: int = 0,
-        places: Sequence[int] = (),
-    ) -> None:
+    def enter(self, cell: int, phase: Phase, visit: int = 0, taken: int = 0) -> None:
         """Enters a phase of a cell. `visit` is the number of the round of samples, and `taken` the
-        number of the cell's earlier samples. `places` are the numbers by which transfers get their
-        noise, if these are not their indices."""
-        self._places = places
+        number of the cell's earlier samples."""
         self.sample = taken if phase == "measure" else 0
         if self._at == (cell, visit):
             return  # another phase of the same visit: the draws stay
@@ -60,8 +51,7 @@ class RunPosition:
         the transfer's index, and `sigma` the relative standard deviation."""
         if sigma == 0:
             return self._visit
-        place = self._places[number] if self._places else number
-        bits = _mix(self._drawn ^ (self.sample << 20 | place))
+        bits = _mix(self._drawn ^ (self.sample << 20 | number))
         return self._visit * math.exp(sigma * _normal(bits))
 
 

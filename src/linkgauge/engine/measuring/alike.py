@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ DRAWS = 16
 """The number of visits of alike cells that have noise of their own, so that statistics over alike
 cells stay meaningful."""
 
-Measure = Callable[[], tuple[CellResult, ...]]
+Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
 class AlikeCells:
@@ -35,67 +35,58 @@ class AlikeCells:
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
         self._pass: int | None = None
-        self._visited: dict[Hashable, _Visited] = {}
+        self._visited: dict[Hashable, CellResult] = {}
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit, measure: Measure
     ) -> tuple[CellResult, ...]:
         """Returns the results of a visit. `measure` makes the visit, unless an alike cell already
-        had it."""
+        had it. It carries out the transfers in the order in which they are alike, so that a resumed
+        run has the same figures."""
         self._simulated.draw = alike = None
-        self._simulated.places = ()
         if len(cells) == 1:
             alike = self._simulated.likeness(cells[0], size)
         if alike is None:
-            return measure()
+            return measure(cells)
         if self._pass != visit.number:
             self._pass = visit.number
             self._visited.clear()
         (cell,) = cells
         key = alike.key, crc32(b"%d" % cell.number) % DRAWS, visit.passed
         at = key, visit.taken, visit.spent
-        if at in self._visited:
+        found = self._visited.get(at)
+        if found is not None:
             self._simulated.enter({visit.passed + cell.number: cell.transfers}, "plan")
-            return (self._visited[at].result_of(cell, alike.order),)
-        # Drawn by what the cells have in common, so that a resumed run has the same figures.
+            return (_of(cell, found, alike.order),)
+        # Drawn by what the cells have in common: it does not matter which of them is visited.
         self._simulated.draw = crc32(repr(key).encode())
-        self._simulated.places = alike.places
-        (found,) = measure()
+        ordered = tuple([cell.transfers[number] for number in alike.order])
+        (found,) = measure([replace(cell, transfers=ordered)])
         if found.status == "pass":
-            self._visited[at] = _Visited(found, alike.order)
-        return (found,)
+            self._visited[at] = found
+        return (_of(cell, found, alike.order),)
 
 
-class _Visited(NamedTuple):
-    """The result of a visit, and the order in which its cell's transfers correspond to those of
-    alike cells."""
-
-    result: CellResult
-    order: tuple[int, ...]
-
-    def result_of(self, cell: PlannedCell, order: tuple[int, ...]) -> CellResult:
-        """Returns the result of an alike cell, with the names of this cell."""
-        known, parts = self.result, self.result.parts
-        pairs = list(zip(self.order, order, strict=True))
-        names: dict[str, Memory] = {}
-        for one, other in pairs:
-            for old, new in zip(
-                _ends(known.transfers[one]), _ends(cell.transfers[other]), strict=True
-            ):
-                names[str(old)], names[str(old.place)] = new, new.place
-        if parts and order != self.order:
-            at = dict(pairs)
-            moved = (replace(part, transfer=at[part.transfer]) for part in parts)
-            parts = tuple(sorted(moved, key=lambda part: part.transfer))
-        return replace(
-            known,
-            row=cell.row,
-            column=cell.column,
-            transfers=cell.transfers,
-            parts=parts,
-            placement=tuple([_placed(one, names[one.memory]) for one in known.placement]),
-            readings=tuple([_read(one, names[one.memory]) for one in known.readings]),
-        )
+def _of(cell: PlannedCell, found: CellResult, order: Sequence[int]) -> CellResult:
+    """Returns the result of an alike cell, with this cell's names. `order` has the indices of this
+    cell's transfers, in the order of the result."""
+    names: dict[str, Memory] = {}
+    for known, at in zip(found.transfers, order, strict=True):
+        for old, new in zip(_ends(known), _ends(cell.transfers[at]), strict=True):
+            names[str(old)], names[str(old.place)] = new, new.place
+    parts = found.parts
+    if parts and any(place != at for place, at in enumerate(order)):
+        moved = (replace(part, transfer=order[part.transfer]) for part in parts)
+        parts = tuple(sorted(moved, key=lambda part: part.transfer))
+    return replace(
+        found,
+        row=cell.row,
+        column=cell.column,
+        transfers=cell.transfers,
+        parts=parts,
+        placement=tuple([_placed(one, names[one.memory]) for one in found.placement]),
+        readings=tuple([_read(one, names[one.memory]) for one in found.readings]),
+    )
 
 
 # Thousands of cells have the same few.

@@ -170,7 +170,9 @@ class LocalWorker:
         Errors of a cell are not raised. They become its result."""
         if self._alike is None:
             return self._measure(cells, size, visit)
-        return self._alike.measure(cells, size, visit, lambda: self._measure(cells, size, visit))
+        return self._alike.measure(
+            cells, size, visit, lambda ordered: self._measure(ordered, size, visit)
+        )
 
     def _measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit
