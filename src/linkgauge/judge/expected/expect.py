@@ -8,7 +8,7 @@ path is unknown. `because` says what is unknown."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +22,6 @@ from linkgauge.model.documents.result import (
     PlannedCell,
     Result,
 )
-from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
@@ -34,7 +33,7 @@ from linkgauge.model.units import BANDWIDTH
 
 from .computing_rates import product_bound, roof_of
 from .dram import Ceilings
-from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure
+from .link_rates import ExpectedPath, Trained, Unknown, Use, capacity, figure, under_load
 from .link_sharing import LinkSharing
 from .routes import Paths
 
@@ -113,7 +112,7 @@ class Expectations:
             return _unknown("no limit is known", "no-limit")
         readings = cell.readings if loaded and isinstance(cell, CellResult) else ()
         try:
-            shapes = self._shapes_of(transfers, size, _under_load(readings))
+            shapes = self._shapes_of(transfers, size, under_load(readings))
         except Unknown as reason:
             return _unknown(str(reason))
         if len(shapes) > 2 and cell.report.is_first:
@@ -394,15 +393,6 @@ def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
         yield shape.kind
         for name in shape.names:
             yield numbers.setdefault(name, len(numbers))
-
-
-def _under_load(readings: Iterable[Reading]) -> dict[str, tuple[float, int]]:
-    """Returns the speed and width of links by device, as read under load."""
-    return {
-        reading.memory: (reading.link_speed, reading.link_width)
-        for reading in readings
-        if reading.link_speed and reading.link_width
-    }
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from linkgauge.model.hardware.inventory import PciFunction, PciLink
+from linkgauge.model.hardware.inventory import PciFunction, PciLink, Reading
 from linkgauge.model.hardware.map import Flow
 from linkgauge.model.hardware.pcie import encoding, link_rate, packet_overhead
 from linkgauge.model.hardware.wiring import Wire
@@ -116,6 +116,15 @@ MAX_PAYLOAD, MAX_READ_REQUEST = 256, 512
 
 Trained = Mapping[str, tuple[float, int]]
 """The GT/s and lanes of links as sampled under load, by the device's memory."""
+
+
+def under_load(readings: Iterable[Reading]) -> Trained:
+    """Returns the speed and width of links by device, as read under load."""
+    return {
+        reading.memory: (reading.link_speed, reading.link_width)
+        for reading in readings
+        if reading.link_speed and reading.link_width
+    }
 
 
 def pcie_path(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from linkgauge.model.grouped import Shared
 from linkgauge.model.memory import host as node_memory
 from linkgauge.model.notes import STAGED
 from linkgauge.model.ranks import nic_ends
@@ -142,9 +143,10 @@ class Wiring:
         # Accelerators that only PCI shows are listed under their address.
         self._hidden = {one for name, one in machine.addresses.items() if name == one}
         self._models = {device.memory: device.model for device in machine.all_devices}
+        self._shared = shared = Shared()  # the links of thousands of devices are alike
         self._near = {
-            **{memory: f"host:{self._node(memory)}" for memory in machine.accelerators},
-            **{device.memory: f"host:{device.near}" for device in machine.all_devices},
+            **{memory: shared(f"host:{self._node(memory)}") for memory in machine.accelerators},
+            **{device.memory: shared(f"host:{device.near}") for device in machine.all_devices},
         }
         # Memories of nodes are alike if they are roughly as large, and both or neither have CPUs.
         self._nodes = {
@@ -217,7 +219,8 @@ class Wiring:
             if not is_memory(there):
                 self.switches.add(there)
             kind = "internal" if is_node(there) else "fabric"
-            grade = f"{bundle.kind} {bundle.nominal:.3g}"
+            grade = self._shared(f"{bundle.kind} {bundle.nominal:.3g}")
+            bundle = self._shared(bundle)  # noqa: PLW2901
             yield _wire(
                 Part.link(here, there), here, there, kind, grade=grade, bundle=bundle,
                 nominal=bundle.nominal or None,
