@@ -16,11 +16,13 @@ from .resources import Demand
 class Way(NamedTuple):
     """Everything that determines the time of a transfer. `form` is equal for transfers that differ
     only in names. `places` are its devices and nodes. `names` are the parts and resources that it
-    uses, each once, in the order of their first use."""
+    uses, each once, in the order of their first use. `queue` is the device whose kernels run one
+    after another."""
 
     form: bytes
     places: tuple[Memory, ...]
     names: tuple[Hashable, ...]
+    queue: str | None
 
 
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
@@ -50,7 +52,8 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
         demand.queue and number(demand.queue),
         demand.jitter,
     )
-    return Way(blake2b(repr(form).encode(), digest_size=8).digest(), places, tuple(numbers))
+    digest = blake2b(repr(form).encode(), digest_size=8).digest()
+    return Way(digest, places, tuple(numbers), demand.queue)
 
 
 class Likeness(NamedTuple):
@@ -63,12 +66,15 @@ class Likeness(NamedTuple):
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
     """Returns the likeness of transfers that run together. The first stays the first. Those that
-    share parts with it come next, wherever they are listed."""
+    share parts with it come next, wherever they are listed, unless a device has several kernels,
+    which run in the order of the list."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
-    parts = set(ways[0].names)
-    rest = sorted(range(1, len(ways)), key=lambda at: parts.isdisjoint(ways[at].names))
-    order = (0, *rest)
+    order = tuple(range(len(ways)))
+    queues = [way.queue for way in ways if way.queue is not None]
+    if len(queues) == len(set(queues)):
+        parts = set(ways[0].names)
+        order = (0, *sorted(order[1:], key=lambda at: parts.isdisjoint(ways[at].names)))
     numbers: dict[Hashable, int] = {}
     names = (name for at in order for name in ways[at].names)
     pattern = tuple([numbers.setdefault(name, len(numbers)) for name in names])
