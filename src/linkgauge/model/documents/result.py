@@ -43,10 +43,8 @@ Definition = Literal["sustained", "serial", "span"]
 """How a total is computed. `sustained`: the sum of the rates while all transfers run. `serial`:
 bytes ÷ span, as they never all ran together. `span`: bytes ÷ span as in nvbandwidth."""
 
-_HIDDEN, _BEST = Report.HIDDEN, Report.BEST
-"""Looked up once: Python 3.11 takes longer to find a member of an enumeration than to use it."""
-
 SCHEMA: Literal["linkgauge.run/2"] = "linkgauge.run/2"
+_HIDDEN, _BEST = Report.HIDDEN, Report.BEST  # Python 3.11 takes long to find members
 
 
 class TransferFigure(msgspec.Struct, frozen=True, gc=False):
@@ -233,8 +231,7 @@ class CellResult(Cell, frozen=True, gc=False):
 
     @property
     def cpus(self) -> float | None:
-        """The mean number of CPUs that the measuring process kept busy while samples were taken;
-        None if unknown."""
+        """The mean number of CPUs that the measuring process kept busy; None if unknown."""
         if self.cpu_seconds is None or not self.seconds:
             return None
         return self.cpu_seconds / self.seconds
