@@ -21,6 +21,7 @@ from linkgauge.engine.measuring.merging import Merged, merge, spent
 from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
+from linkgauge.model.grouped import Shared
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
 from linkgauge.model.settings import Budget, Settings
@@ -75,13 +76,11 @@ class Visits:
         self._counted: set[Hashable] = set()
         """The classes whose number of samples is fixed. One visit takes all samples."""
         self._keys = _keys_of(plan)
-        kinds: dict[Hashable, Hashable] = {}
-        """Equal classes as one value, because racks have thousands of similar cells."""
+        shared = Shared()  # racks have thousands of similar cells
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
                 key = self._keys[number][cell.place]
-                kind = class_of(sheet, cell)
-                self._class_of[key] = kind = kinds.setdefault(kind, kind)
+                self._class_of[key] = kind = shared(class_of(sheet, cell))
                 self._members[kind].append(key)
                 if settings.of(cell).samples is not None:
                     self._counted.add(kind)

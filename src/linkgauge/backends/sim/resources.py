@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.errors import Unsupported
+from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.map import Crossing, Flow, Resource
 from linkgauge.model.memory import Memory
 from linkgauge.model.operations.operation import ProductType
@@ -32,8 +33,7 @@ _OPPOSITE = {("read",): "write", ("write",): "read"}
 """Opposite directions over a link. The key is a resource's name without the link's number."""
 
 
-_Use = tuple[Resource, float]
-_Usage = tuple[_Use, ...]
+_Usage = tuple[tuple[Resource, float], ...]
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class Resources:
             self._add(node.name, node.group.rate, {node.name})
             self._add((node.name, "peers"), hardware.peers, {node.name})
         self._known = cache(self._demand)
-        self._uses: dict[_Use, _Use] = {}
+        self._shared = Shared()
 
     def _add(self, resource: Resource, rate: float | None, names: Set[str]) -> None:
         """Adds a resource. Without a rate it is unlimited, and nothing is added."""
@@ -152,8 +152,7 @@ class Resources:
         """Splits the use of resources into two parts. The first always counts, and the second only
         while other transfers go the opposite way. Unlimited resources are left out. Equal uses are
         one value, because thousands of transfers make the same use of a link."""
-        same = self._uses.setdefault
-        known = [same(one, one) for one in usage.items() if one[0] in self.capacity]
+        known = [self._shared(one) for one in usage.items() if one[0] in self.capacity]
         return (
             tuple(one for one in known if one[0][1:] not in _OPPOSITE),
             tuple(one for one in known if one[0][1:] in _OPPOSITE),
