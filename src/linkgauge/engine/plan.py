@@ -14,6 +14,7 @@ from linkgauge.benchmarks.catalog import ORIGINS
 from linkgauge.benchmarks.table import DeviceSet, Row, Sweep
 from linkgauge.model.documents.result import PlannedCell, PlannedTable
 from linkgauge.model.errors import InputError
+from linkgauge.model.grouped import Shared
 from linkgauge.model.hardware.machine import Device, Machine, Node
 from linkgauge.model.memory import Memory
 from linkgauge.model.notation import parse_memory
@@ -139,11 +140,11 @@ def make_plan(
 
     Raises InputError if no cell of a size can be measured."""
     rooms = _rooms(machine)
-    known: dict[Transfer, Transfer] = {}
+    shared = Shared()
     plan = [
         _sheet(
             benchmark,
-            known,
+            shared,
             size,
             [_why_not([cell], size, rooms) for cell in benchmark.cells],
             title_of(benchmark, size, machine, profile),
@@ -215,12 +216,12 @@ def _plugins(benchmark: Benchmark) -> tuple[str, ...] | msgspec.UnsetType:
 
 def _sheet(
     benchmark: Benchmark,
-    known: dict[Transfer, Transfer],
+    shared: Shared,
     size: int,
     reasons: Sequence[str | None],
     title: str,
 ) -> PlannedTable:
-    """Returns the table of a benchmark. Cells share equal transfers, which `known` has."""
+    """Returns the table of a benchmark. Cells share equal transfers."""
     return PlannedTable(
         benchmark=benchmark.name,
         title=title,
@@ -237,7 +238,7 @@ def _sheet(
             PlannedCell(
                 cell.row,
                 cell.column,
-                tuple([known.setdefault(transfer, transfer) for transfer in cell.transfers]),
+                tuple([shared(transfer) for transfer in cell.transfers]),
                 cell.report,
                 reason,
                 operation=cell.operation,

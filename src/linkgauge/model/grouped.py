@@ -1,8 +1,8 @@
-"""Groups values by a key, and keeps equal values as one object."""
+"""Groups values by a key, keeps equal values as one object, and numbers names."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 _K = TypeVar("_K", bound=Hashable)
@@ -18,6 +18,24 @@ class Shared:
     def __call__(self, value: _K) -> _K:
         """Returns the value, or the first value that was equal to it."""
         return self._known.setdefault(value, value)  # type: ignore[return-value]
+
+
+class Numbers:
+    """Numbers names in the order of their first use. Uses of other names that are shared in the
+    same way get the same numbers."""
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, int] = {}
+
+    def __call__(self, name: Hashable) -> int:
+        return self.known.setdefault(name, len(self.known))
+
+
+def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
+    """Returns the indices of items. The first item stays first. The items that share names with it
+    come next, and then the others."""
+    first = frozenset(names[0])
+    return sorted(range(len(names)), key=lambda at: first.isdisjoint(names[at]))
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:

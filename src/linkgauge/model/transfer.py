@@ -180,6 +180,11 @@ class Transfer:
         both = self.source, self.destination
         return both if NULL not in both else tuple(m for m in both if not m.is_null)
 
+    @property
+    def named(self) -> tuple[Memory, Memory, Memory]:
+        """The source, the destination and the engine's owner."""
+        return self.source, self.destination, self.engine.owner
+
 
 def default_owner(source: Memory, destination: Memory) -> Memory:
     """Returns the default owner of an engine: the source if it is a device, else the destination if

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
+from linkgauge.model.grouped import Numbers, sharing_first
 from linkgauge.model.hardware.map import Resource
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
@@ -28,20 +29,15 @@ class Way(NamedTuple):
 def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float]) -> Way:
     """Returns the way of a transfer. Its form has numbers instead of names. `capacity` is the limit
     of each resource in bytes/s."""
-    numbers: dict[Hashable, int] = {}
-
-    def number(name: Hashable) -> int:
-        return numbers.setdefault(name, len(numbers))
-
-    ends = transfer.source, transfer.destination, transfer.engine.owner
-    places = tuple([memory.place for memory in ends])
+    number = Numbers()
+    places = tuple([memory.place for memory in transfer.named])
     form = (
         transfer.engine.kind,
         transfer.engine.count,
         transfer.scale,
         transfer.both_ways,
         transfer.load,
-        *((one.space, one.kind, number(place)) for one, place in zip(ends, places, strict=True)),
+        *((one.space, one.kind, number(one.place)) for one in transfer.named),
         tuple((number(name), weight, capacity[name]) for name, weight in demand.flow.usage),
         # A link's limit for one access counts while another transfer makes the opposite access.
         tuple(
@@ -53,7 +49,7 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
         demand.jitter,
     )
     digest = blake2b(repr(form).encode(), digest_size=8).digest()
-    return Way(digest, places, tuple(numbers), demand.queue)
+    return Way(digest, places, tuple(number.known), demand.queue)
 
 
 class Likeness(NamedTuple):
@@ -65,17 +61,15 @@ class Likeness(NamedTuple):
 
 
 def likeness_of(ways: Sequence[Way]) -> Likeness:
-    """Returns the likeness of transfers that run together. The first stays the first. Those that
-    share parts with it come next, wherever they are listed, unless a device has several kernels,
-    which run in the order of the list."""
+    """Returns the likeness of transfers that run together. Transfers that share parts with the
+    first come next to it, wherever the cell lists them. If a device has several kernels, they run
+    in the order of the list, and this order stays."""
     if len(ways) == 1:
         return Likeness(ways[0].form, (0,))
-    order = tuple(range(len(ways)))
+    order = list(range(len(ways)))
     queues = [way.queue for way in ways if way.queue is not None]
     if len(queues) == len(set(queues)):
-        parts = set(ways[0].names)
-        order = (0, *sorted(order[1:], key=lambda at: parts.isdisjoint(ways[at].names)))
-    numbers: dict[Hashable, int] = {}
-    names = (name for at in order for name in ways[at].names)
-    pattern = tuple([numbers.setdefault(name, len(numbers)) for name in names])
-    return Likeness((tuple([ways[at].form for at in order]), pattern), order)
+        order = sharing_first([way.names for way in ways])
+    number = Numbers()
+    pattern = tuple([number(name) for at in order for name in ways[at].names])
+    return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

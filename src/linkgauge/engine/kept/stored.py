@@ -22,6 +22,7 @@ from linkgauge.model.documents.result import (
 )
 from linkgauge.model.documents.stored import StoredCell, StoredPart, StoredResult, StoredTimes
 from linkgauge.model.errors import InputError, OutcomeKind
+from linkgauge.model.grouped import Shared
 from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.notes import Beside, Imprecise, Note, Remark
 from linkgauge.model.transfer import Report, Transfer
@@ -31,7 +32,6 @@ from .packed import PackedSeries, file_of, packed
 # What many cells share: texts, stored once per result, and values, kept once in memory. The
 # run.json of 72 devices has 50,000 cells.
 
-Value = TypeVar("Value")
 _OF_TEXTS = ("row", "column", "transfers", "visits", "interval", "readings")
 """The fields whose values most cells share with others."""
 
@@ -46,17 +46,13 @@ class Once:
     """A pool in which equal values are kept once, because most cells share their values."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, Any] = {}
+        self.value = Shared()
 
     def of(self, cell: CellResult) -> CellResult:
         own = {name: self.value(getattr(cell, name)) for name in _OF_TEXTS}
         if all(one.nodes is None for one in cell.placement):  # else it has no hash
             own["placement"] = self.value(cell.placement)
         return replace(cell, **own)
-
-    def value(self, one: Value) -> Value:
-        known: Value = self._known.setdefault(one, one)
-        return known
 
 
 def _shared(result: Result) -> Result:

@@ -17,7 +17,6 @@ from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import CellResult, Placement, PlannedCell
 from linkgauge.model.hardware.inventory import Reading
 from linkgauge.model.memory import Memory
-from linkgauge.model.transfer import Transfer
 
 if TYPE_CHECKING:
     from linkgauge.backends.sim import SimBackend
@@ -72,7 +71,7 @@ def _of(cell: PlannedCell, found: CellResult, order: Sequence[int]) -> CellResul
     cell's transfers, in the order of the result."""
     names: dict[str, Memory] = {}
     for known, at in zip(found.transfers, order, strict=True):
-        for old, new in zip(_ends(known), _ends(cell.transfers[at]), strict=True):
+        for old, new in zip(known.named, cell.transfers[at].named, strict=True):
             names[str(old)], names[str(old.place)] = new, new.place
     parts = found.parts
     if parts and any(place != at for place, at in enumerate(order)):
@@ -98,8 +97,3 @@ def _placed(known: Placement, own: Memory) -> Placement:
 @lru_cache(maxsize=1 << 12)
 def _read(known: Reading, own: Memory) -> Reading:
     return replace(known, memory=str(own))
-
-
-def _ends(transfer: Transfer) -> tuple[Memory, Memory, Memory]:
-    """Returns the memories that a result names."""
-    return transfer.source, transfer.destination, transfer.engine.owner

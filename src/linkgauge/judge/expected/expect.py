@@ -22,6 +22,7 @@ from linkgauge.model.documents.result import (
     PlannedCell,
     Result,
 )
+from linkgauge.model.grouped import Numbers, sharing_first
 from linkgauge.model.hardware.machine import Machine
 from linkgauge.model.hardware.map import Flow, Resource, share
 from linkgauge.model.hardware.motion import FlowWork, movements
@@ -117,10 +118,9 @@ class Expectations:
             return _unknown(str(reason))
         if len(shapes) > 2 and cell.report.is_first:
             # The order of the others does not matter: cells whose others are alike become equal.
-            own = frozenset(shapes[0].names)
-            both = sorted(zip(transfers, shapes, strict=True),
-                          key=lambda each: own.isdisjoint(each[1].names))  # fmt: skip
-            transfers, shapes = tuple(one for one, _ in both), [shape for _, shape in both]
+            order = sharing_first([shape.names for shape in shapes])
+            transfers = tuple([transfers[at] for at in order])
+            shapes = [shapes[at] for at in order]
         definition = _definition(cell, transfers)
         key = (cell.report, definition, size, *_alike(shapes))
         if key not in self._known:
@@ -388,11 +388,10 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
     """Yields numbers that are equal for cells that differ only in names (pairs of a rack)."""
-    numbers: dict[Hashable, int] = {}
+    number = Numbers()
     for shape in shapes:
         yield shape.kind
-        for name in shape.names:
-            yield numbers.setdefault(name, len(numbers))
+        yield from map(number, shape.names)
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:
