@@ -4,7 +4,6 @@ for the figure of another run."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -64,9 +63,6 @@ def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated:
     return round(min(found), 2)
 
 
-# A simulated rack has thousands of cells with the same few samples, in turn.
-_split = lru_cache(maxsize=64)(split)
-
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
@@ -84,22 +80,29 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
     that was skipped in a later visit keeps the figures of the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
-    borders = [_split(cell.samples, _gates(cell), tuple(map(sum, cell.visits))) for cell in joined]
-    counted = [_counted(*pair) for pair in zip(joined, borders, strict=True)]
+    shown = list(map(_shown, joined))
+    unlike = dict(zip(shown, joined, strict=True))
+    borders = {
+        of: split(cell.samples, _gates(cell), tuple(map(sum, cell.visits)))
+        for of, cell in unlike.items()
+    }
+    counted = {of: _counted(cell, borders[of]) for of, cell in unlike.items()}
     # A fixed number of samples means one visit, which shows nothing about variation between visits.
     varies = settings.samples is None
-    known = estimates(counted) if varies else [None] * len(joined)
+    known = estimates([counted[of] for of in shown]) if varies else [None] * len(joined)
+    parts: Sequence[Sequence[Estimate | None]]
     parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
-    figures: dict[tuple[int, int], _Figures] = {}
-    for at, cell in enumerate(joined):
-        if cell.samples and (of := _shown(cell)) not in figures:
-            own = borders[at], counted[at], known[at], parts[at]
-            figures[of] = _figures(cell, *own, settings)
+    estimated = dict(zip(shown, zip(known, parts, strict=True), strict=True))
+    figures = {
+        of: _figures(cell, borders[of], counted[of], *estimated[of], settings)
+        for of, cell in unlike.items()
+        if cell.samples
+    }
     return [
         Merged(replace(cell, **one.fields), one.error)
-        if (one := figures.get(_shown(cell)))
+        if (one := figures.get(of))
         else Merged(cell, None)
-        for cell in joined
+        for of, cell in zip(shown, joined, strict=True)
     ]
 
 
