@@ -343,6 +343,8 @@ def _place(transfer: Transfer, places: Mapping[str, Memory]) -> Transfer:
         if letter.is_null:
             return NULL
         place = places[chr(letter.index or 0)]
+        if letter.kind == place.kind:
+            return place  # thousands of transfers share it
         return Memory(place.space, place.index, letter.kind, place.rank)
 
     placed = transfer.placed(at)

@@ -13,18 +13,19 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from itertools import count
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.engine.measuring.merging import Merged, merge, spent
+from linkgauge.engine.measuring.merging import merge, spent
 from linkgauge.engine.workers.messages import Visit
-from linkgauge.model.cell_id import CellId, numbered
 from linkgauge.model.documents.result import CellResult, PlannedCell, PlannedTable
 from linkgauge.model.grouped import Shared
 from linkgauge.model.memory import Memory
 from linkgauge.model.notes import NotRevisited
 from linkgauge.model.settings import Budget, Settings
+from linkgauge.model.stats.summary import relative_error
 from linkgauge.model.transfer import Place
 
 _DEGREES = 6
@@ -66,16 +67,18 @@ class Visits:
         self._budget = budget
         self.at = 0.0
         """The seconds of measuring so far, in a run with a time budget."""
-        self._took: dict[CellId, float] = {}
+        self._took: dict[int, float] = {}
         """The seconds of the last visit of each cell."""
-        self._cut: set[CellId] = set()
+        self._cut: set[int] = set()
         """The cells that ended because the time budget was used."""
-        self._rounds: defaultdict[tuple[int, int], list[CellId]] = defaultdict(list)
-        self._class_of: dict[CellId, Hashable] = {}
-        self._members: defaultdict[Hashable, list[CellId]] = defaultdict(list)
+        self._rounds: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+        self._members: defaultdict[Hashable, list[int]] = defaultdict(list)
         self._counted: set[Hashable] = set()
         """The classes whose number of samples is fixed. One visit takes all samples."""
         self._keys = _keys_of(plan)
+        self._class_of: list[Hashable] = [None] * sum(map(len, self._keys))
+        self._taken: list[tuple[CellResult, ...]] = [()] * len(self._class_of)
+        """The visits of each cell so far."""
         shared = Shared()  # racks have thousands of similar cells
         for number, sheet in enumerate(plan):
             for cell in sheet.cells:
@@ -87,19 +90,18 @@ class Visits:
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
-        self._taken: dict[CellId, tuple[CellResult, ...]] = {}
-        self._ended: set[CellId] = set()
-        self._merged: dict[Hashable, dict[CellId, Merged]] = {}
+        self._ended: set[int] = set()
+        self._merged: dict[Hashable, dict[int, CellResult]] = {}
         self._waiting: Counter[Hashable] = Counter()
-        self._due: dict[CellId, None] = {}
-        self._again: set[CellId] = set()
+        self._due: dict[int, None] = {}
+        self._again: set[int] = set()
         """The cells to be visited once more at the end, whatever time they took before."""
         self.turn = -1
         """The number of the pass, from 0."""
         self._begin_pass()
 
     def _begin_pass(self) -> None:
-        open_keys = [key for key in self._class_of if key not in self._ended]
+        open_keys = [key for key in range(len(self._taken)) if key not in self._ended]
         self._due = {}
         while open_keys and not self._due:
             self.turn += 1
@@ -110,13 +112,14 @@ class Visits:
                 self._end_all()
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
-    def _affordable(self, seconds: float) -> dict[CellId, None]:
+    def _affordable(self, seconds: float) -> dict[int, None]:
         """Returns those of the cells of this pass for which there is time, if they take as long as
         before. The least precise cells come first. Cells that are measured at the same time stay
         together."""
-        lack = {key: self._merge(self._class_of[key])[key].error or math.inf for key in self._due}
+        merged = {key: self._merge(self._class_of[key])[key] for key in self._due}
+        lack = {key: relative_error(cell.summary) or math.inf for key, cell in merged.items()}
         together = {key: keys for keys in self._rounds.values() for key in keys}
-        chosen: dict[CellId, None] = {}
+        chosen: dict[int, None] = {}
         for key in sorted(self._due, key=lambda key: (-lack[key], self._took.get(key, 0.0))):
             group = together.get(key, [key])
             cost = sum(self._took.get(one, 0.0) for one in group)
@@ -127,8 +130,9 @@ class Visits:
 
     def _end_all(self) -> None:
         """Ends all cells, because the time budget is used."""
-        self._cut.update(self._class_of.keys() - self._ended)
-        self._ended.update(self._class_of)
+        every = range(len(self._taken))
+        self._cut.update(key for key in every if key not in self._ended)
+        self._ended.update(every)
         self._due = {}
 
     @property
@@ -141,33 +145,33 @@ class Visits:
         table."""
         for number, (sheet, keys) in enumerate(zip(self._plan, self._keys, strict=True)):
             for cell in sheet.cells:
-                if keys[cell.place] in self._cut and keys[cell.place] not in self._taken:
+                if keys[cell.place] in self._cut and not self._taken[keys[cell.place]]:
                     yield number, cell
 
-    def _is_due(self, key: CellId) -> bool:
+    def _is_due(self, key: int) -> bool:
         """Whether this pass visits a cell. The first passes visit a cell until it has its least
         number of visits. Later passes visit every cell that has not ended."""
         return self.turn < self._least_of(key) or self.turn >= self._least(self._class_of[key])
 
-    def _pick(self) -> Iterator[CellId]:
+    def _pick(self) -> Iterator[int]:
         """Yields cells picked evenly from each class. Cells that are measured at the same time as a
         picked cell are picked, too."""
         of_round = {key: keys for keys in self._rounds.values() for key in keys}
         for keys in self._members.values():
             some = keys[:: max(1, len(keys) // _PICKED)]
-            found: dict[CellId, None] = {}
+            found: dict[int, None] = {}
             for key in some:
                 if len(found) < len(some):
                     found |= dict.fromkeys(of_round.get(key, (key,)))
             yield from found
 
-    def _least_of(self, key: CellId) -> int:
+    def _least_of(self, key: int) -> int:
         return self._least(self._class_of[key]) if key in self._picked else 1
 
     def add(self, sheet: int, cell: CellResult, at: float | None = None) -> None:
         """Adds a visit that has ended, after `at` seconds of measuring."""
         key = self._keys[sheet][cell.place]
-        self._taken[key] = (*self._taken.get(key, ()), cell)
+        self._taken[key] = (*self._taken[key], cell)
         if at is not None:
             self._took[key], self.at = at - self.at, at
         if self.is_over:
@@ -193,12 +197,12 @@ class Visits:
         self._again = asked
         self._ask_for(asked)
 
-    def lost(self) -> dict[CellId, int]:
+    def lost(self) -> dict[int, int]:
         """Returns the cells without figures because a rank was lost. The value is the number of
         that rank."""
         return {
             key: visit.lost
-            for key, visits in self._taken.items()
+            for key, visits in enumerate(self._taken)
             for visit in visits
             if visit.lost is not None
         }
@@ -209,18 +213,16 @@ class Visits:
         if not lost:
             return
         for key in lost:
-            kept = tuple(visit for visit in self._taken.pop(key) if visit.lost is None)
-            if kept:
-                self._taken[key] = kept
+            self._taken[key] = tuple(visit for visit in self._taken[key] if visit.lost is None)
             self._merged.pop(self._class_of[key], None)
         self._ended -= lost.keys()
         self._ask_for({*lost, *self._due})
 
-    def _ask_for(self, keys: Collection[CellId]) -> None:
+    def _ask_for(self, keys: Collection[int]) -> None:
         """Makes these cells due, in the current pass or, if it has ended, in a new pass."""
         if not self._due:
             self.turn += 1
-        self._due = dict.fromkeys(key for key in self._class_of if key in keys)
+        self._due = dict.fromkeys(sorted(keys))
         self._waiting = Counter(self._class_of[key] for key in self._due)
 
     def left(self) -> tuple[tuple[PlannedCell, ...], ...]:
@@ -234,15 +236,15 @@ class Visits:
     def count_left(self) -> int:
         """Returns the number of visits still to come, as far as it is known now."""
         return sum(
-            max(key in self._due, self._least_of(key) - len(self._taken.get(key, ())))
-            for key in self._class_of
+            max(key in self._due, self._least_of(key) - len(visits))
+            for key, visits in enumerate(self._taken)
             if key not in self._ended or key in self._due
         )
 
     def visit(self, sheet: int, cell: PlannedCell) -> Visit:
         """Returns the next visit of a cell in this pass."""
         key = self._keys[sheet][cell.place]
-        visits = self._taken.get(key, ())
+        visits = self._taken[key]
         samples = sum(len(visit.samples) for visit in visits)
         used = 0.0 if key in self._again else spent(*visits)
         most = None
@@ -259,22 +261,25 @@ class Visits:
 
     def cells(self, sheet: int) -> list[CellResult]:
         """Returns the visited cells of a table in the plan's order, each with its visits merged."""
-        taken = [key for key in self._keys[sheet].values() if key in self._taken]
+        taken = [key for key in self._keys[sheet].values() if self._taken[key]]
         return [self._ended_by_budget(key, self._merge(self._class_of[key])[key]) for key in taken]
 
-    def _ended_by_budget(self, key: CellId, merged: Merged) -> CellResult:
+    def _ended_by_budget(self, key: int, merged: CellResult) -> CellResult:
         """Returns the merged cell. If it would have been visited again, it says why it was not."""
-        is_cut = key in self._cut and merged.cell.stopped == "noise"
-        return replace(merged.cell, stopped="budget") if is_cut else merged.cell
+        is_cut = key in self._cut and merged.stopped == "noise"
+        return replace(merged, stopped="budget") if is_cut else merged
 
     def _least(self, kind: Hashable) -> int:
         return 1 if kind in self._counted else least_visits(len(self._members[kind]))
 
-    def _merge(self, kind: Hashable) -> dict[CellId, Merged]:
+    def _merge(self, kind: Hashable) -> dict[int, CellResult]:
         if kind not in self._merged:
-            keys = [key for key in self._members[kind] if key in self._taken]
+            keys = [key for key in self._members[kind] if self._taken[key]]
             merged = merge([self._taken[key] for key in keys], self._settings)
-            self._merged[kind] = dict(zip(keys, merged, strict=True))
+            self._merged[kind] = found = dict(zip(keys, merged, strict=True))
+            for key, cell in found.items():
+                if len(self._taken[key]) == 1:  # one value takes the memory of two
+                    self._taken[key] = (cell,)
         return self._merged[kind]
 
     def _end_those_that_are_done(self, kind: Hashable) -> None:
@@ -290,33 +295,33 @@ class Visits:
                 done.difference_update(keys)
         self._ended |= done
 
-    def _may_end(self, key: CellId) -> bool:
+    def _may_end(self, key: int) -> bool:
         """Whether a cell may end before its least number of visits, because its time is over or a
         visit failed."""
-        visits = self._taken.get(key, ())
+        visits = self._taken[key]
         settings = self._settings.of(visits[0]) if visits else self._settings
         used = spent(*visits)
         return used >= settings.max_time or any(v.status != "pass" for v in visits)
 
-    def _rounds_of(self, kind: Hashable) -> Iterator[list[CellId]]:
+    def _rounds_of(self, kind: Hashable) -> Iterator[list[int]]:
         if self._rounds:
             yield from (keys for keys in self._rounds.values() if self._class_of[keys[0]] == kind)
 
 
-def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, CellId]]:
-    """Returns the keys of each table's cells, in the plan's order."""
+def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, int]]:
+    """Returns the numbers of each table's cells, which are counted in the plan's order."""
+    numbers = count()
     return [
-        {cell.place: of.cell(cell.place, repeat) for cell in sheet.cells}
-        for sheet, of, repeat in numbered(plan)
+        dict(zip(dict.fromkeys(cell.place for cell in sheet.cells), numbers, strict=False))
+        for sheet in plan
     ]
 
 
-def _is_done(merged: Merged, least: int, settings: Settings) -> bool:
-    """Whether a cell needs no more visits. It may be precise enough, out of time, skipped or
+def _is_done(cell: CellResult, least: int, settings: Settings) -> bool:
+    """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
     failed, or too noisy to become precise."""
-    cell = merged.cell
     settings = settings.of(cell)
-    used, error = spent(cell), merged.error
+    used, error = spent(cell), relative_error(cell.summary)
     if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
         return True
     if any(isinstance(note, NotRevisited) for note in cell.notes):

@@ -87,7 +87,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False, order=True):
     def label(self) -> str:
         """The memory's name within its backend: `1` for `cuda:1`, `xpu:0` for `torch:xpu:0`.
         Between ranks, the name is the rank's number, because each rank has one memory."""
-        return str(self.place).partition(":")[2] if self.rank is None else str(self.rank)
+        return intern(str(self.place).partition(":")[2] if self.rank is None else str(self.rank))
 
     def __str__(self) -> str:
         return _text(self.space, self.index, self.kind, self.rank)

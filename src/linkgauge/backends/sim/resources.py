@@ -143,7 +143,7 @@ class Resources:
             Flow(always, cap if is_cpu else min(cap, self._cap(transfer))),
             _THREAD_STARTUP if is_cpu else self._startup(transfer),
             str(engine.owner) if engine.kind == "sm" else None,
-            frozenset(touched),
+            self._shared(frozenset(touched)),
             math.hypot(*jitters),
             opposed,
         )

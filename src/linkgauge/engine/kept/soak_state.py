@@ -185,7 +185,7 @@ class SoakState:
         for group in alike.values():
             found = merge([cell.kept for _, cell in group], settings)
             for (number, cell), one in zip(group, found, strict=True):
-                merged[number, cell.place] = one.cell
+                merged[number, cell.place] = one
         return MergedCells(
             [
                 [merged[number, place] for place, cell in cells.items() if cell.kept]

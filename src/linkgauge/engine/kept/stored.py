@@ -154,14 +154,17 @@ _COMMON = (
 _BLANK: tuple[object, ...] = (None, ())
 
 
-def stored(run: Run) -> tuple[Iterator[bytes], bytes]:
-    """Returns the text of run.json in pieces, and the content of samples.bin, for a run. Its notes
-    must already be sentences."""
+def stored(run: Run, with_words: Callable[[Result], Result]) -> tuple[Iterator[bytes], bytes]:
+    """Returns the text of run.json in pieces, and the content of samples.bin, for a run.
+    `with_words` returns a result whose notes are also sentences. It is called result by result, as
+    a large cluster's cells take much memory."""
     samples = packed(run)
-    return _pieces(run, _fields_of(run) | {"samples": file_of(samples)}), samples
+    return _pieces(run, _fields_of(run) | {"samples": file_of(samples)}, with_words), samples
 
 
-def _pieces(run: Run, known: Mapping[str, Any]) -> Iterator[bytes]:
+def _pieces(
+    run: Run, known: Mapping[str, Any], with_words: Callable[[Result], Result]
+) -> Iterator[bytes]:
     for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
         yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
         if name != "results":
@@ -169,7 +172,7 @@ def _pieces(run: Run, known: Mapping[str, Any]) -> Iterator[bytes]:
             continue
         for place, result in enumerate(run.results):
             yield b",\n" if place else b"[\n"
-            yield from _result_pieces(_shared(result))
+            yield from _result_pieces(_shared(with_words(result)))
         yield b"\n ]" if run.results else b"[]"
     yield b"\n}\n"
 

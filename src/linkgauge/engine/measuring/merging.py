@@ -4,9 +4,8 @@ for the figure of another run."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from linkgauge.model.counters import total
@@ -66,16 +65,9 @@ def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated:
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
-class Merged(msgspec.Struct, frozen=True):
-    """A cell with all its visits merged. `error` is the relative distance from its figure to the
-    farther end of the interval; None without an interval."""
-
-    cell: CellResult
-    error: float | None
-
-
-def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Merged]:
+def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
     """Merges the visits of each cell. The cells must be similar, because they share their variance.
+    A cell that was merged may take the place of its only visit.
     A cell that ended in an error has no figures. Wrong bytes in any visit fail the cell. A cell
     that was skipped in a later visit keeps the figures of the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
@@ -99,9 +91,7 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Mer
         if cell.samples
     }
     return [
-        Merged(replace(cell, **one.fields), one.error)
-        if (one := figures.get(of))
-        else Merged(cell, None)
+        replace(cell, **figures[of]) if of in figures else cell
         for of, cell in zip(shown, joined, strict=True)
     ]
 
@@ -213,14 +203,6 @@ def _part_estimates(cells: Sequence[CellResult]) -> list[list[Estimate | None]]:
     return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in cells]
 
 
-class _Figures(NamedTuple):
-    """The fields of a cell that are computed from its samples. `error` is the same as in
-    `Merged`."""
-
-    fields: dict[str, Any]
-    error: float | None
-
-
 def _figures(
     cell: CellResult,
     border: float | None,
@@ -228,7 +210,8 @@ def _figures(
     known: Estimate | None,
     parts: Sequence[Estimate | None],
     settings: Settings,
-) -> _Figures:
+) -> dict[str, Any]:
+    """Returns the fields of a cell that are computed from its samples."""
     found = () if border is None else groups(cell.samples, _gates(cell), border)
     summary = _summary(_better(cell), cell.samples, known, counted)
     if found and summary is not None:
@@ -237,24 +220,21 @@ def _figures(
     stopped = _stopped(cell, error, settings)
     missed = stopped in ("max-time", "noise") and settings.precision > 0
     notes = (Imprecise(settings.precision, error, len(cell.samples)),) if missed else ()
-    return _Figures(
-        {
-            "summary": summary,
-            "interval": _interval(cell, known, settings),
-            "modes": found,
-            "stopped": stopped,
-            "notes": (*cell.notes, *notes),
-            "parts": tuple(
-                replace(part, summary=_part_summary(cell, part, one))
-                for part, one in zip(cell.parts, parts, strict=True)
-            ),
-            "iterations": tuple(
-                replace(times, summary=summarize(times.seconds, "lower"))
-                for times in cell.iterations
-            ),
-        },
-        error,
-    )
+    others = (note for note in cell.notes if not isinstance(note, Imprecise))  # of fewer samples
+    return {
+        "summary": summary,
+        "interval": _interval(cell, known, settings),
+        "modes": found,
+        "stopped": stopped,
+        "notes": (*others, *notes),
+        "parts": tuple(
+            replace(part, summary=_part_summary(cell, part, one))
+            for part, one in zip(cell.parts, parts, strict=True)
+        ),
+        "iterations": tuple(
+            replace(times, summary=summarize(times.seconds, "lower")) for times in cell.iterations
+        ),
+    }
 
 
 def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
