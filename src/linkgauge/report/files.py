@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -65,6 +65,8 @@ def _guarded(field: str | bool) -> str:
 
 
 SAMPLES_FILE = "samples.csv"
+_MOST_KEPT = 1 << 15
+"""The most samples of a result whose text is kept, for other cells with the same samples."""
 
 
 def json_document(value: object) -> str:
@@ -116,14 +118,22 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         transfers = (str(one) for cell in result.cells for one in cell.transfers)
         fields = dict.fromkeys(chain(*places, transfers, ("",)))  # most are met again
         further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
+        most = max(
+            (len(samples) for cell in result.cells for _, samples in samples_of(cell)), default=0
+        )
+        numbered = lru_cache(_MOST_KEPT // (most or 1))(partial(_numbered, after=after))
         for cell, place in zip(result.cells, places, strict=True):
             before = head + "".join([further[field] for field in place])
             lines = [
-                f"{before}{further[transfer]},{n},{value!r},{after}\n"
+                (before + further[transfer]).join(numbered(samples))
                 for transfer, samples in samples_of(cell)
-                for n, value in enumerate(samples)
             ]
             yield "".join(lines).encode()
+
+
+def _numbered(samples: Sequence[float], after: str) -> list[str]:
+    """Returns the ends of the samples' lines, to be joined by the beginning of the lines."""
+    return ["", *(f",{n},{value!r},{after}\n" for n, value in enumerate(samples))]
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
