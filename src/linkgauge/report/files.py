@@ -65,8 +65,10 @@ def _guarded(field: str | bool) -> str:
 
 
 SAMPLES_FILE = "samples.csv"
-_MOST_KEPT = 1 << 15
-"""The most samples of a result whose text is kept, for other cells with the same samples."""
+_MOST_KEPT = 1 << 20
+"""The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
+samples."""
+_START = "\0"
 
 
 def json_document(value: object) -> str:
@@ -118,22 +120,21 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         transfers = (str(one) for cell in result.cells for one in cell.transfers)
         fields = dict.fromkeys(chain(*places, transfers, ("",)))  # most are met again
         further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
-        most = max(
-            (len(samples) for cell in result.cells for _, samples in samples_of(cell)), default=0
-        )
-        numbered = lru_cache(_MOST_KEPT // (most or 1))(partial(_numbered, after=after))
-        for cell, place in zip(result.cells, places, strict=True):
+        series = [list(samples_of(cell)) for cell in result.cells]
+        longest = max((len(samples) for own in series for _, samples in own), default=0)
+        numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, after=after))
+        for place, own in zip(places, series, strict=True):
             before = head + "".join([further[field] for field in place])
             lines = [
-                (before + further[transfer]).join(numbered(samples))
-                for transfer, samples in samples_of(cell)
+                numbered(samples).replace(_START, before + further[transfer])
+                for transfer, samples in own
             ]
             yield "".join(lines).encode()
 
 
-def _numbered(samples: Sequence[float], after: str) -> list[str]:
-    """Returns the ends of the samples' lines, to be joined by the beginning of the lines."""
-    return ["", *(f",{n},{value!r},{after}\n" for n, value in enumerate(samples))]
+def _numbered(samples: Sequence[float], after: str) -> str:
+    """Returns the samples' lines, with `_START` in place of what they begin with."""
+    return "".join([f"{_START},{n},{value!r},{after}\n" for n, value in enumerate(samples)])
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
@@ -148,7 +149,7 @@ def run_files(run: Run) -> dict[str, bytes]:
 
 def _run_pieces(run: Run) -> dict[str, Iterable[bytes]]:
     document, samples = stored(with_words(run))
-    return {SAMPLES_BIN: (samples,), RUN_FILE: map(escaped, document)}
+    return {SAMPLES_BIN: iter((samples,)), RUN_FILE: map(escaped, document)}
 
 
 def write_run(folder: Path, run: Run) -> Path:
