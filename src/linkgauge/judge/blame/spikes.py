@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.stats.summary import deviation, robust_deviation
@@ -46,7 +48,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
     of the other samples, with `degrees` degrees of freedom."""
 
     case: Case
-    times: tuple[float, ...]
+    times: array[float]
     least: float
     spikes: tuple[int, ...]
     variance: float
@@ -109,28 +111,45 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
 
 @lru_cache(maxsize=1)
 def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    relative: list[tuple[Case, tuple[float, ...]]] = []
-    for case in cases:
-        times = case.times
-        if case.cell.status in ("pass", "fail") and len(times) >= LEAST:
-            middle = statistics.median(times)
-            near = tuple(time / middle for time in times)
-            if min(near) < 1 / _FAR or max(near) > _FAR:
-                near = tuple(min(_FAR, max(1 / _FAR, time)) for time in near)
-            relative.append((case, near))
-    if not relative:
+    measured = [(_shown(case), case) for case in cases if case.cell.status in ("pass", "fail")]
+    relative = {
+        of: (case, _relative(times))
+        for of, case in dict(measured).items()
+        if len(times := case.times) >= LEAST
+    }
+    shown = [(of, case) for of, case in measured if of in relative]
+    if not shown:
         return ()
-    usual = statistics.median(
-        robust_deviation(abs(time - 1) for time in times) for _, times in relative
-    )
-    found = [_split(case, times, usual) for case, times in relative]
+    varying = {
+        of: robust_deviation(abs(time - 1) for time in times) for of, (_, times) in relative.items()
+    }
+    usual = statistics.median(varying[of] for of, _ in shown)
+    known = {of: _split(*one, usual) for of, one in relative.items()}
+    found = [replace(known[of], case=case) for of, case in shown]
     stall = longest(cell for cell in found if len(cell.spikes) > 1 and cell.variance < SCATTER**2)
-    return tuple(
-        _split(cell.case, cell.times, usual, math.log1p(stall / cell.seconds))
-        if stall and cell.seconds and not cell.spikes
-        else cell
-        for cell in found
-    )
+    if not stall:
+        return tuple(found)
+    again = {
+        of: _split(*relative[of], usual, math.log1p(stall / cell.seconds))
+        for of, cell in known.items()
+        if cell.seconds and not cell.spikes
+    }
+    return tuple(replace(again.get(of, known[of]), case=case) for of, case in shown)
+
+
+def _shown(case: Case) -> tuple[int, int]:
+    """Identifies the samples of a cell. Alike cells of a simulated machine share them, and so
+    everything that is computed from them."""
+    return id(case.result), id(case.cell.samples)
+
+
+def _relative(times: Sequence[float]) -> array[float]:
+    """Returns the times relative to their median."""
+    middle = statistics.median(times)
+    near = array("d", (time / middle for time in times))
+    if min(near) < 1 / _FAR or max(near) > _FAR:
+        near = array("d", (min(_FAR, max(1 / _FAR, time)) for time in near))
+    return near
 
 
 def longest(cells: Iterable[Steadiness]) -> float | None:
@@ -139,9 +158,7 @@ def longest(cells: Iterable[Steadiness]) -> float | None:
     return statistics.median(lost) if lost else None
 
 
-def _split(
-    case: Case, times: tuple[float, ...], usual: float, known: float = math.inf
-) -> Steadiness:
+def _split(case: Case, times: array[float], usual: float, known: float = math.inf) -> Steadiness:
     """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
     longer by the logarithm `known`."""
     least, most = _spiky(times, min(usual, NOISE), known)
