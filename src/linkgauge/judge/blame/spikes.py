@@ -43,16 +43,23 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """How steady a cell's samples are. `times` has the samples as times relative to their median.
-    `spikes` are the positions of samples that last longer than `least`. `variance` is the variance
-    of the other samples, with `degrees` degrees of freedom."""
+    """How steady a cell's samples are, as times relative to their median. `count` is their number,
+    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`.
+    `variance` is the variance of the other samples, with `degrees` degrees of freedom."""
 
     case: Case
-    times: array[float]
+    count: int
+    longest: float
     least: float
     spikes: tuple[int, ...]
     variance: float
     degrees: int
+
+    @property
+    def times(self) -> Sequence[float]:
+        """Returns the samples as times relative to their median. They are not kept, because a run
+        may have millions."""
+        return _relative(self.case.times)
 
     @property
     def seconds(self) -> float | None:
@@ -67,7 +74,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the seconds by which the longest sample exceeds the median. None for several
         transfers, because one that stalls lowers their total by its own share alone."""
         alone = len(self.case.cell.transfers) == 1
-        return (max(self.times) - 1) * self.seconds if self.seconds and alone else None
+        return (self.longest - 1) * self.seconds if self.seconds and alone else None
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
@@ -77,7 +84,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
             begin += sum(visit)
-        return tuple(each for each in ends if each) or (range(len(self.times)),)
+        return tuple(each for each in ends if each) or (range(self.count),)
 
     @property
     def episodes(self) -> int:
@@ -94,8 +101,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the standard deviation of the samples without spikes. The visit that adds most to
         it is left out, if the other visits have enough samples, because a neighbour may have
         disturbed this visit."""
+        times = self.times
         rests = (
-            [time for place, time in enumerate(self.times)
+            [time for place, time in enumerate(times)
              if place not in self.spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
@@ -166,7 +174,8 @@ def _split(case: Case, times: array[float], usual: float, known: float = math.in
     if len(spikes) > most:
         spikes = ()
     rest = [time for place, time in enumerate(times) if place not in spikes]
-    return Steadiness(case, times, least, spikes, deviation(rest) ** 2, len(rest) - 1)
+    shown = len(times), max(times), least, spikes
+    return Steadiness(case, *shown, deviation(rest) ** 2, len(rest) - 1)
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:
