@@ -73,8 +73,8 @@ class Visits:
         """The cells that ended because the time budget was used."""
         self._rounds: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._members: defaultdict[Hashable, list[int]] = defaultdict(list)
-        self._counted: set[Hashable] = set()
-        """The classes whose number of samples is fixed. One visit takes all samples."""
+        self._settings_of: dict[Hashable, Settings] = {}
+        """The settings of the cells of each class."""
         self._keys = _keys_of(plan)
         self._class_of: list[Hashable] = [None] * sum(map(len, self._keys))
         self._taken: list[tuple[CellResult, ...]] = [()] * len(self._class_of)
@@ -85,8 +85,8 @@ class Visits:
                 key = self._keys[number][cell.place]
                 self._class_of[key] = kind = shared(class_of(sheet, cell))
                 self._members[kind].append(key)
-                if settings.of(cell).samples is not None:
-                    self._counted.add(kind)
+                if kind not in self._settings_of:
+                    self._settings_of[kind] = settings.of(cell)
                 if cell.round is not None:
                     self._rounds[number, cell.round].append(key)
         self._picked = set(self._pick())
@@ -270,7 +270,10 @@ class Visits:
         return replace(merged, stopped="budget") if is_cut else merged
 
     def _least(self, kind: Hashable) -> int:
-        return 1 if kind in self._counted else least_visits(len(self._members[kind]))
+        """Returns the least number of visits of each picked cell of a class. If its number of
+        samples is fixed, one visit takes all samples."""
+        fixed = self._settings_of[kind].samples is not None
+        return 1 if fixed else least_visits(len(self._members[kind]))
 
     def _merge(self, kind: Hashable) -> dict[int, CellResult]:
         if kind not in self._merged:
@@ -286,9 +289,11 @@ class Visits:
         least = self._least(kind)
         if self.turn + 1 < least and not any(map(self._may_end, self._members[kind])):
             return
-        merged = self._merge(kind)
+        settings = self._settings_of[kind]
         done = {
-            key for key, one in merged.items() if _is_done(one, self._least_of(key), self._settings)
+            key
+            for key, one in self._merge(kind).items()
+            if _is_done(one, self._least_of(key), settings)
         }
         for keys in self._rounds_of(kind):
             if not done.issuperset(keys):  # cells measured at the same time end together
@@ -299,9 +304,8 @@ class Visits:
         """Whether a cell may end before its least number of visits, because its time is over or a
         visit failed."""
         visits = self._taken[key]
-        settings = self._settings.of(visits[0]) if visits else self._settings
-        used = spent(*visits)
-        return used >= settings.max_time or any(v.status != "pass" for v in visits)
+        longest = self._settings_of[self._class_of[key]].max_time
+        return spent(*visits) >= longest or any(v.status != "pass" for v in visits)
 
     def _rounds_of(self, kind: Hashable) -> Iterator[list[int]]:
         if self._rounds:
@@ -319,8 +323,7 @@ def _keys_of(plan: Sequence[PlannedTable]) -> list[dict[Place, int]]:
 
 def _is_done(cell: CellResult, least: int, settings: Settings) -> bool:
     """Whether a merged cell needs no more visits. It may be precise enough, out of time, skipped or
-    failed, or too noisy to become precise."""
-    settings = settings.of(cell)
+    failed, or too noisy to become precise. `settings` are those of its class."""
     used, error = spent(cell), relative_error(cell.summary)
     if cell.status != "pass" or settings.samples is not None or used >= settings.max_time:
         return True

@@ -30,6 +30,11 @@ class Numbers:
     def __call__(self, name: Hashable) -> int:
         return self.known.setdefault(name, len(self.known))
 
+    def each(self, names: Iterable[Hashable]) -> list[int]:
+        """Returns the number of each of many names."""
+        known = self.known
+        return [known.setdefault(name, len(known)) for name in names]
+
 
 def sharing_first(names: Sequence[Collection[Hashable]]) -> list[int]:
     """Returns the indices of items. The first item stays first. The items that share names with it

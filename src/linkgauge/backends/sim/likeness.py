@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 from linkgauge.model.grouped import Numbers, sharing_first
@@ -48,8 +50,13 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
         demand.queue and number(demand.queue),
         demand.jitter,
     )
-    digest = blake2b(repr(form).encode(), digest_size=8).digest()
-    return Way(digest, places, tuple(number.known), demand.queue)
+    return Way(_digest(form), places, tuple(number.known), demand.queue)
+
+
+# Thousands of transfers have the same few.
+@lru_cache(maxsize=1 << 12)
+def _digest(form: Hashable) -> bytes:
+    return blake2b(repr(form).encode(), digest_size=8).digest()
 
 
 class Likeness(NamedTuple):
@@ -70,6 +77,5 @@ def likeness_of(ways: Sequence[Way]) -> Likeness:
     queues = [way.queue for way in ways if way.queue is not None]
     if len(queues) == len(set(queues)):
         order = sharing_first([way.names for way in ways])
-    number = Numbers()
-    pattern = tuple([number(name) for at in order for name in ways[at].names])
+    pattern = tuple(Numbers().each(chain.from_iterable([ways[at].names for at in order])))
     return Likeness((tuple([ways[at].form for at in order]), pattern), tuple(order))

@@ -6,9 +6,9 @@ is measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -28,13 +28,22 @@ cells stay meaningful."""
 Measure = Callable[[Sequence[PlannedCell]], tuple[CellResult, ...]]
 
 
+class _Visited(NamedTuple):
+    """A visit of alike cells. `named` says where the transfers of `cell` name each memory: the
+    index of the transfer, the index among its three memories, and whether only the place is
+    named."""
+
+    cell: CellResult
+    named: Mapping[str, tuple[int, int, bool]]
+
+
 class AlikeCells:
     """The visits of alike cells in this pass over the plan."""
 
     def __init__(self, simulated: SimBackend) -> None:
         self._simulated = simulated
         self._pass: int | None = None
-        self._visited: dict[Hashable, CellResult] = {}
+        self._visited: dict[Hashable, _Visited] = {}
 
     def measure(
         self, cells: Sequence[PlannedCell], size: int, visit: Visit, measure: Measure
@@ -60,19 +69,32 @@ class AlikeCells:
         # Drawn by what the cells have in common: it does not matter which of them is visited.
         self._simulated.draw = crc32(repr(key).encode())
         ordered = tuple([cell.transfers[number] for number in alike.order])
-        (found,) = measure([replace(cell, transfers=ordered)])
-        if found.status == "pass":
+        (result,) = measure([replace(cell, transfers=ordered)])
+        found = _Visited(result, _named(result))
+        if result.status == "pass":
             self._visited[at] = found
         return (_of(cell, found, alike.order),)
 
 
-def _of(cell: PlannedCell, found: CellResult, order: Sequence[int]) -> CellResult:
+def _named(cell: CellResult) -> dict[str, tuple[int, int, bool]]:
+    return {
+        str(memory.place if is_place else memory): (number, which, is_place)
+        for number, transfer in enumerate(cell.transfers)
+        for which, memory in enumerate(transfer.named)
+        for is_place in (False, True)
+    }
+
+
+def _of(cell: PlannedCell, visited: _Visited, order: Sequence[int]) -> CellResult:
     """Returns the result of an alike cell, with this cell's names. `order` has the indices of this
     cell's transfers, in the order of the result."""
-    names: dict[str, Memory] = {}
-    for known, at in zip(found.transfers, order, strict=True):
-        for old, new in zip(known.named, cell.transfers[at].named, strict=True):
-            names[str(old)], names[str(old.place)] = new, new.place
+    found, named = visited
+
+    def own(name: str) -> Memory:
+        number, which, is_place = named[name]
+        memory = cell.transfers[order[number]].named[which]
+        return memory.place if is_place else memory
+
     parts = found.parts
     if parts and any(place != at for place, at in enumerate(order)):
         moved = (replace(part, transfer=order[part.transfer]) for part in parts)
@@ -83,8 +105,8 @@ def _of(cell: PlannedCell, found: CellResult, order: Sequence[int]) -> CellResul
         column=cell.column,
         transfers=cell.transfers,
         parts=parts,
-        placement=tuple([_placed(one, names[one.memory]) for one in found.placement]),
-        readings=tuple([_read(one, names[one.memory]) for one in found.readings]),
+        placement=tuple([_placed(one, own(one.memory)) for one in found.placement]),
+        readings=tuple([_read(one, own(one.memory)) for one in found.readings]),
     )
 
 

@@ -3,7 +3,8 @@ for the figure of another run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -62,14 +63,17 @@ def proven_coverage(transfers: Sequence[Transfer], report: Report, *, simulated:
     return round(min(found), 2)
 
 
+Summed = Callable[[tuple[float, ...], Better], Summary | None]
+"""A function that returns the statistics of samples, each time the same value for equal samples."""
+
 _UNWHOLE: tuple[Status, ...] = ("error", "timeout")
 
 
 def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[CellResult]:
     """Merges the visits of each cell. The cells must be similar, because they share their variance.
-    A cell that was merged may take the place of its only visit.
-    A cell that ended in an error has no figures. Wrong bytes in any visit fail the cell. A cell
-    that was skipped in a later visit keeps the figures of the earlier visits."""
+    A merged cell may stand for its only visit. A cell that ended in an error has no figures. Wrong
+    bytes in any visit fail the cell. A cell that was skipped in a later visit keeps the figures of
+    the earlier visits."""
     settings = settings.of(cells[0][0]) if cells else settings
     joined = [_join([_with_gates(visit) for visit in visits]) for visits in cells]
     shown = list(map(_shown, joined))
@@ -85,8 +89,10 @@ def merge(cells: Sequence[Sequence[CellResult]], settings: Settings) -> list[Cel
     parts: Sequence[Sequence[Estimate | None]]
     parts = _part_estimates(joined) if varies else [[None] * len(cell.parts) for cell in joined]
     estimated = dict(zip(shown, zip(known, parts, strict=True), strict=True))
+    # The parts of alike cells may come in another order, and have the same samples.
+    summed = cache(summarize)
     figures = {
-        of: _figures(cell, borders[of], counted[of], *estimated[of], settings)
+        of: _figures(cell, borders[of], counted[of], *estimated[of], settings, summed)
         for of, cell in unlike.items()
         if cell.samples
     }
@@ -210,10 +216,11 @@ def _figures(
     known: Estimate | None,
     parts: Sequence[Estimate | None],
     settings: Settings,
+    summed: Summed,
 ) -> dict[str, Any]:
     """Returns the fields of a cell that are computed from its samples."""
     found = () if border is None else groups(cell.samples, _gates(cell), border)
-    summary = _summary(_better(cell), cell.samples, known, counted)
+    summary = _summary(summed(cell.samples, _better(cell)), known, counted)
     if found and summary is not None:
         summary = replace(summary, median=found[0].median)
     error = relative_error(summary)
@@ -228,7 +235,10 @@ def _figures(
         "stopped": stopped,
         "notes": (*others, *notes),
         "parts": tuple(
-            replace(part, summary=_part_summary(cell, part, one))
+            replace(
+                part,
+                summary=_summary(summed(part.samples, _better(cell, part)), one, [part.samples]),
+            )
             for part, one in zip(cell.parts, parts, strict=True)
         ),
         "iterations": tuple(
@@ -245,19 +255,11 @@ def _better(cell: CellResult, part: TransferFigure | None = None) -> Better:
     return "lower" if cell.report.is_latency and not is_rate else "higher"
 
 
-def _part_summary(cell: CellResult, part: TransferFigure, known: Estimate | None) -> Summary | None:
-    return _summary(_better(cell, part), part.samples, known, [part.samples])
-
-
 def _summary(
-    better: Better,
-    samples: tuple[float, ...],
-    known: Estimate | None,
-    counted: Sequence[Sequence[float]],
+    summary: Summary | None, known: Estimate | None, counted: Sequence[Sequence[float]]
 ) -> Summary | None:
-    """Returns the statistics of all samples. The interval is from the `known` estimate or, without
-    one, from the `counted` samples."""
-    summary = summarize(samples, better)
+    """Returns the statistics with the interval from the `known` estimate or, without one, from the
+    `counted` samples."""
     if summary is None:
         return None
     if known is not None:
