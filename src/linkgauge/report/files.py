@@ -149,7 +149,7 @@ def run_files(run: Run) -> dict[str, bytes]:
 
 def _run_pieces(run: Run) -> dict[str, Iterable[bytes]]:
     document, samples = stored(with_words(run))
-    return {SAMPLES_BIN: iter((samples,)), RUN_FILE: map(escaped, document)}
+    return {SAMPLES_BIN: (samples,), RUN_FILE: map(escaped, document)}
 
 
 def write_run(folder: Path, run: Run) -> Path:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.model.documents.result import CellResult, Run
@@ -140,7 +140,7 @@ def _thinned(cell: CellResult, most: int) -> CellResult:
 def _rounded(summary: Summary | None) -> Summary | None:
     if summary is None:
         return None
-    return Summary(*(_digits(getattr(summary, name)) for name in summary.__struct_fields__))
+    return Summary(*map(_digits, astuple(summary)))
 
 
 def _digits(value: Any, form: str = f".{_DIGITS}g") -> Any:
