@@ -2,11 +2,13 @@
 
 import ctypes
 from enum import IntEnum
+from functools import cached_property
 from types import SimpleNamespace
 
 import pytest
 
 from linkgauge.backends.cuda import CudaBackend, create
+from linkgauge.backends.cuda.device import pinned_words
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.work import EngineCopy
 from linkgauge.machine.host import read_host
@@ -115,6 +117,10 @@ class FakeDevice:
     def __init__(self, driver, index=0):
         self.driver, self.index = driver, index
         self.most_behind = {}
+
+    @cached_property
+    def gate(self):
+        return pinned_words(self, ctypes.c_uint32, 2)
 
     def enter(self):
         self.driver.call("cuCtxSetCurrent", f"context {self.index}")

@@ -46,7 +46,7 @@ def make(bindings, monkeypatch):
     def group(status=0):
         function = Enqueued(bindings, status)
         monkeypatch.setattr(queue, "address_of", lambda name: function.address)
-        backend = backend_of(bindings)
+        function.backend = backend = backend_of(bindings)
         function.copy = copy_of(backend, "cuda:0 -> cuda:0 by ce")
         return function, backend.prepare([function.copy], "enqueue")
 
@@ -71,6 +71,9 @@ def test_calls_are_made_while_the_gate_is_shut(bindings, make):
     group.wait()
     group.close()
     group.close()
+    function.backend.prepare([copy], "enqueue").close()  # has the same gate
+    function.backend.close()
+    assert bindings.names().count("cuMemHostAlloc") == 1
     assert bindings.names().count("cuMemFreeHost") == 1
 
 

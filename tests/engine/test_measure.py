@@ -1,6 +1,7 @@
 """A cell is allocated, filled, warmed up, sampled and verified; what befalls it is its status."""
 
 import itertools
+from contextlib import closing
 
 import pytest
 
@@ -253,6 +254,23 @@ def test_short_samples_are_rehearsed_where_their_pace_says_so(seconds, expected)
     visit = visit_of(backend, Settings((SIZE,), loops=16, samples=2))
     assert len(visit.samples) == 2
     assert [loops for loops, _ in backend.gates if loops > 1] == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "second"),
+    [
+        (0.003, [1, 1, 7, 7], [7, 7]),  # 7 loops take 21 ms, and two samples are nearest to 40 ms
+        (0.015, [1, 2], [2]),  # a single loop is long enough to predict many
+        (0.6, [1, 2], [1, 2]),  # deadlines rest on what a loop takes now
+    ],
+)
+def test_steady_samples_are_few_and_only_a_first_visit_warms_up(seconds, first, second):
+    backend = Gates(seconds, Pace(steady=True))
+    with closing(worker_with(Settings((SIZE,), max_time=0.8), fake=backend)) as worker:
+        for number, expected in enumerate((first, second)):
+            backend.gates.clear()
+            worker.measure([planned("fake:0 -> fake:1 by ce")], SIZE, Visit(number))
+            assert [loops for loops, _ in backend.gates] == expected
 
 
 class TestLaps:

@@ -37,8 +37,8 @@ more alike cells, the others are visited once, and again only if their figure is
 enough."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
-_LEAST_TO_JUDGE = 9
-"""The fewest samples that show whether the precision can be reached."""
+_LEAST_TO_JUDGE, _LEAST_VISITS = 9, 5
+"""The fewest samples or visits that show whether the precision can be reached."""
 _OVER = 0.2
 """The share of the time left for the end of a run by which a visit may exceed the time for
 measuring, before it is given up."""
@@ -334,8 +334,8 @@ def _is_done(cell: CellResult, least: int, settings: Settings) -> bool:
     if cell.interval is None or (cell.interval.degrees or 0) < _LEAST_DEGREES:
         return False
     needed = used * (error / settings.precision) ** 2
-    hopeless = len(cell.samples) >= _LEAST_TO_JUDGE and needed > settings.max_time
-    return error <= settings.precision or hopeless
+    shows = len(cell.samples) >= _LEAST_TO_JUDGE or len(cell.visits) >= _LEAST_VISITS
+    return error <= settings.precision or (shows and needed > settings.max_time)
 
 
 def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -129,9 +128,10 @@ def sheet_row(result: Result) -> Row:
 
 
 def cell_row(sheet: Row, of: SeriesId) -> Row:
-    """Returns the database row of a cell. The caller must add the number of the cell's table."""
+    """Returns the database row of a cell. `sheet` is the row of its table, with the number `id`."""
     kept = {name: getattr(of, name) for name in _OF_CELLS}
-    return {"digest": digest(bytes.fromhex(sheet["digest"]), *kept.values()), **kept}
+    key = digest(bytes.fromhex(sheet["digest"]), *kept.values())
+    return {"digest": key, "sheet_id": sheet["id"], **kept}
 
 
 _OF_CELLS = ("row", "column", "transfers", "definition", "repeat")
@@ -144,12 +144,16 @@ def figure_row(figure: Figure) -> Row:
     return {"figure": figure.value, **{name: getattr(figure, name) for name in _OF_FIGURES}}
 
 
-def run_row(run: Run, path: str | None, figures: Iterable[Figure]) -> Row:
+def run_row(run: Run, path: str | None) -> Row:
     """Returns the database row of a run. The caller must add the numbers of the machine, the state
     and the setup. `digest` identifies the run. `content` changes when the run is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
-    content = [[STATUSES.index(one.status), one.n, one.median] for one in figures]
+    shown = ((cell.status, cell.summary) for cell in cells)
+    content = [
+        [STATUSES.index(status), *((0, None) if summary is None else (summary.n, summary.median))]
+        for status, summary in shown
+    ]
     return {
         "digest": digest(run.id, run.label, host, run.started),
         "content": digest(run.finished, run.resumed, content),

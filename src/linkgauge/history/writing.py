@@ -9,7 +9,8 @@ from typing import Literal
 from sqlalchemy import Connection, Table, delete, insert, select, update
 from sqlalchemy.dialects import sqlite
 
-from linkgauge.model.documents.history import Figure, figures_by_result
+from linkgauge.model.cell_id import numbered
+from linkgauge.model.documents.history import Figure, figure_of
 from linkgauge.model.documents.result import Result, Run
 
 from .records import (
@@ -42,9 +43,7 @@ Added = Literal["added", "renewed", "known"]
 def add(store: Store, run: Run, folder: Path | None) -> Added:
     """Adds a judged run with all of its figures. Returns whether the run is new, was resumed since
     it was added, or is unchanged. Raises StoreError, and then adds nothing."""
-    found = list(figures_by_result(run.results))
-    path = None if folder is None else str(folder.absolute())
-    own = run_row(run, path, (figure for _, figures in found for figure in figures))
+    own = run_row(run, None if folder is None else str(folder.absolute()))
     with store.writing() as connection:
         there = connection.execute(
             select(runs.c.id, runs.c.content).where(runs.c.digest == own["digest"])
@@ -61,7 +60,7 @@ def add(store: Store, run: Run, folder: Path | None) -> Added:
             connection.execute(update(runs).where(runs.c.id == run_id).values(**own, **numbered))
             for table in (figures, results):
                 connection.execute(delete(table).where(table.c.run_id == run_id))
-        _add_results(connection, run_id, found)
+        _add_results(connection, run_id, run.results)
     return "added" if there is None else "renewed"
 
 
@@ -81,38 +80,40 @@ def _number(connection: Connection, run: Run) -> Row:
     }
 
 
-def _add_results(
-    connection: Connection, run_id: int, of: Sequence[tuple[Result, Sequence[Figure]]]
-) -> None:
-    sheet_rows = [sheet_row(result) for result, _ in of]
+def _add_results(connection: Connection, run_id: int, found: Sequence[Result]) -> None:
+    if not found:
+        return
+    sheet_rows = [sheet_row(result) for result in found]
     sheet_ids = _numbers(connection, sheets, sheet_rows)
-    if sheet_rows:
-        connection.execute(
-            insert(results),
-            [
-                {
-                    "run_id": run_id,
-                    "number": number,
-                    "sheet_id": sheet_ids[sheet["digest"]],
-                    "status": result.status,
-                    "reason": result.reason,
-                }
-                for number, ((result, _), sheet) in enumerate(zip(of, sheet_rows, strict=True))
-            ],
-        )
-    found = {
-        row["digest"]: ({**row, "sheet_id": sheet_ids[sheet["digest"]]}, figure_row(figure))
-        for (_, own), sheet in zip(of, sheet_rows, strict=True)
-        for figure in own
-        for row in (cell_row(sheet, figure.id),)
-    }
-    cell_ids = _numbers(connection, cells, [row for row, _ in found.values()])
-    if found:
+    rows = [
+        {
+            "run_id": run_id,
+            "number": number,
+            "sheet_id": sheet_ids[sheet["digest"]],
+            "status": result.status,
+            "reason": result.reason,
+        }
+        for number, (result, sheet) in enumerate(zip(found, sheet_rows, strict=True))
+    ]
+    connection.execute(insert(results), rows)
+    # Table by table, as a rack has many cells, and in an order in which two writers never wait for
+    # each other.
+    each = zip(sheet_rows, numbered(found), strict=True)
+    for sheet, (result, of, repeat) in sorted(each, key=lambda one: one[0]["digest"]):
+        figures_of = (figure_of(result, cell, of, repeat) for cell in result.cells)
+        _add_figures(connection, run_id, {**sheet, "id": sheet_ids[sheet["digest"]]}, figures_of)
+
+
+def _add_figures(connection: Connection, run_id: int, sheet: Row, found: Iterable[Figure]) -> None:
+    """Adds the figures of a table. `sheet` is the table's row with its number."""
+    by_cell = {cell["digest"]: (cell, one) for one in found for cell in (cell_row(sheet, one.id),)}
+    cell_ids = _numbers(connection, cells, [cell for cell, _ in by_cell.values()])
+    if by_cell:
         connection.execute(
             insert(figures),
             [
-                {"run_id": run_id, "cell_id": cell_ids[key], **figure}
-                for key, (_, figure) in found.items()
+                {"run_id": run_id, "cell_id": cell_ids[key], **figure_row(figure)}
+                for key, (_, figure) in by_cell.items()
             ],
         )
 

@@ -83,6 +83,8 @@ def pairs_in_doubt(
         return ()
     cells = [cell for result in verdicts(run) for cell in result.cells]
     low = [cell for cell in cells if cell.verdict == "low" and exchanging(cell)]
+    if not low:
+        return ()
     found = dict.fromkeys(pair for cell in low for pair in exchanging(cell))
     if len(found) > _MOST_PAIRS:
         ranks = [[str(one.engine.owner) for one in cell.transfers] for cell in low]

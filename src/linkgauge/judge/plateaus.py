@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from statistics import median
 
 from msgspec.structs import replace
@@ -77,31 +78,36 @@ def _segments(sizes: Sequence[float], logs: Sequence[float]) -> list[tuple[int, 
         for last in range(first + 1, len(sizes))
         if sizes[last] - sizes[first] >= WIDTH
     ]
-    best: list[tuple[float, float, tuple[int, int], int | None]] = []
-    """The cost up to a candidate's end, its height, the candidate, and the one before it in its
-    chain."""
+    best: list[tuple[float, float, tuple[int, int], int]] = []
+    """The cost up to a candidate's end, its height, the candidate, and the number of the one before
+    it in its chain, or -1."""
+
+    @cache
+    def chains(first: int) -> list[tuple[float, int, float]]:
+        """Returns what may stand before a level that begins with this point, the cheapest first:
+        the cost, the number of the last level, and the least height of the level after it."""
+        ended = (
+            (spent + BETWEEN * (first - end - 1), number, below + math.log(APART))
+            for number, (spent, below, (_, end), _) in enumerate(best)
+            if end < first
+        )
+        return sorted([(BETWEEN * first, -1, -math.inf), *ended])
+
     for first, last in sorted(candidates, key=lambda one: one[1]):
         within = logs[first : last + 1]
         height = median(within)
         own = LEVEL + sum(min(((log - height) / TOLERANCE) ** 2, OUTLIER) for log in within)
-        if own >= BETWEEN * len(within):
-            continue
-        cost, before = BETWEEN * first, None
-        for number, (spent, below, (_, end), _) in enumerate(best):
-            if end >= first:  # and so do all others
-                break
-            chained = spent + BETWEEN * (first - end - 1)
-            if chained < cost and height >= below + math.log(APART):
-                cost, before = chained, number
-        best.append((round(cost + own, 9), height, (first, last), before))
+        if own < BETWEEN * len(within):
+            cost, before, _ = next(chain for chain in chains(first) if chain[2] <= height)
+            best.append((round(cost + own, 9), height, (first, last), before))
     last_point = len(sizes) - 1
     costs = [spent + BETWEEN * (last_point - end) for spent, _, (_, end), _ in best]
-    chain: list[tuple[int, int]] = []
-    at = min(range(len(best)), key=costs.__getitem__, default=None)
-    while at is not None:
+    chosen: list[tuple[int, int]] = []
+    at = min(range(len(best)), key=costs.__getitem__, default=-1)
+    while at >= 0:
         _, _, segment, at = best[at]
-        chain.append(segment)
-    return chain[::-1]
+        chosen.append(segment)
+    return chosen[::-1]
 
 
 def with_levels(result: Result) -> Result:

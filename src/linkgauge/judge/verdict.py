@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import count
 from statistics import median
 
@@ -87,6 +88,7 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
     if len(alike) == 1:
         return
     usual = median(figures)
+    as_peers = cache(partial(_as_peers, usual, len(alike)))
     for case in alike:
         others = _median_without(_figure(case), figures)
         if case.alike is not None and _is_far(case, others, len(alike)):
@@ -96,7 +98,8 @@ def _beside_peers(alike: Sequence[Case]) -> Iterator[tuple[Case, CellResult]]:
             and case.cell.not_judged in _UNLIMITED
             and FAR * usual <= _figure(case) <= usual / FAR
         ):
-            yield case, _as_peers(case.cell, usual, len(alike))
+            best = case.cell.expected.theoretical if case.cell.expected is not None else None
+            yield case, replace(case.cell, expected=as_peers(best), verdict="ok", not_judged=None)
 
 
 def _is_far(case: Case, peers: float, count: int) -> bool:
@@ -108,11 +111,10 @@ def _is_far(case: Case, peers: float, count: int) -> bool:
     return is_slow or (count > MOST_UNSURE and (is_below or is_above))
 
 
-def _as_peers(cell: CellResult, usual: float, count: int) -> CellResult:
-    theoretical = cell.expected.theoretical if cell.expected is not None else None
+def _as_peers(usual: float, count: int, theoretical: float | None) -> Expected:
+    """Returns the expectation that a cell is like its peers."""
     because = f"the median of {count} equal cells"
-    expected = Expected(theoretical, usual, because, measured=True, peers=count)
-    return replace(cell, expected=expected, verdict="ok", not_judged=None)
+    return Expected(theoretical, usual, because, measured=True, peers=count)
 
 
 def _median_without(figure: float, figures: Sequence[float]) -> float:

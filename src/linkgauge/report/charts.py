@@ -189,7 +189,8 @@ def _curves(rows: Rows, x: Any, y: Any, **line: object) -> alt.LayerChart:
     points = base.transform_filter("isValid(datum.says)").mark_point(
         filled=True, size=42, opacity=1
     )
-    return _layer(base.mark_line(**line), points.encode(shape=shape, description="says:N"))
+    says = _altair().Description("says:N")
+    return _layer(base.mark_line(**line), points.encode(shape=shape, description=says))
 
 
 def _colour() -> Any:

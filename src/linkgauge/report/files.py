@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from shlex import quote
@@ -65,6 +65,10 @@ def _guarded(field: str | bool) -> str:
 
 
 SAMPLES_FILE = "samples.csv"
+_MOST_KEPT = 1 << 20
+"""The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
+samples."""
+_START = "\0"
 
 
 def json_document(value: object) -> str:
@@ -116,14 +120,21 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         transfers = (str(one) for cell in result.cells for one in cell.transfers)
         fields = dict.fromkeys(chain(*places, transfers, ("",)))  # most are met again
         further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
-        for cell, place in zip(result.cells, places, strict=True):
+        series = [list(samples_of(cell)) for cell in result.cells]
+        longest = max((len(samples) for own in series for _, samples in own), default=0)
+        numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, after=after))
+        for place, own in zip(places, series, strict=True):
             before = head + "".join([further[field] for field in place])
             lines = [
-                f"{before}{further[transfer]},{n},{value!r},{after}\n"
-                for transfer, samples in samples_of(cell)
-                for n, value in enumerate(samples)
+                numbered(samples).replace(_START, before + further[transfer])
+                for transfer, samples in own
             ]
             yield "".join(lines).encode()
+
+
+def _numbered(samples: Sequence[float], after: str) -> str:
+    """Returns the samples' lines, with `_START` in place of what they begin with."""
+    return "".join([f"{_START},{n},{value!r},{after}\n" for n, value in enumerate(samples)])
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> list[str]:

@@ -279,7 +279,7 @@ class CudaBackend(Offering):
                 each = zip(works, streams_of(works), strict=True)
                 return ThreadedGroup([blocking(*one) for one in each])
             aligned = all(copy.warm_ups is None for copy in copies)
-            return CudaGroup(self._driver, works, aligned=aligned)
+            return CudaGroup(self._driver, works, aligned=aligned, steady=not passages)
         except BaseException:
             for work in works:
                 work.close()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from linkgauge.machine.numa import near_node
 from linkgauge.machine.tree import ROOT, read_text
@@ -49,6 +49,7 @@ class CudaDevice:
         """The number of loops that may wait behind a gate, for each kind of group with a lower
         number than expected."""
         self._kernels: dict[tuple[str, ...], Any] = {}
+        self._gate: ctypes.Array[ctypes.c_uint32] | None = None
 
     def recall(self) -> None:
         """Loads the tuned settings of the device's model, unless tuned settings are turned off."""
@@ -94,6 +95,14 @@ class CudaDevice:
         while len(self._streams) <= number:
             self._streams.append(self.driver.call("cuStreamCreate", flags))
         return self._streams[number]
+
+    @property
+    def gate(self) -> ctypes.Array[ctypes.c_uint32]:
+        """Two words of pinned host memory, for the gate of the group that is armed. They are kept,
+        because the driver takes a millisecond to allocate and to free them."""
+        if self._gate is None:
+            self._gate = pinned_words(self, ctypes.c_uint32, 2)
+        return self._gate
 
     def kernel(self, file: str, function: str, defines: Sequence[str] = ()) -> Any:
         """Returns a kernel function from kernels/`file`.cu. It is compiled and loaded when first
@@ -168,9 +177,11 @@ class CudaDevice:
             self.enter()
             for stream in self._streams:
                 self.driver.call("cuStreamDestroy", stream)
+            if self._gate is not None:
+                self.driver.call("cuMemFreeHost", ctypes.addressof(self._gate))
         self._streams.clear()
         self._kernels.clear()
-        self._context = None
+        self._context = self._gate = None
         with suppress(BackendError):
             self.driver.call("cuDevicePrimaryCtxRelease", self.handle)
 
@@ -216,6 +227,18 @@ class KernelLaunch:
 
 def _text(value: bytes) -> str:
     return value.partition(b"\0")[0].decode(errors="replace")
+
+
+_Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
+
+
+def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
+    """Allocates words of host memory at an address that all devices can use. The contents are
+    undefined. The caller must free the words by cuMemFreeHost."""
+    enums = device.driver.enums
+    flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
+    size = count * ctypes.sizeof(kind)
+    return (kind * count).from_address(int(device.call("cuMemHostAlloc", size, flags)))
 
 
 # Access of devices to each other's memory.

@@ -8,7 +8,6 @@ from typing import Any
 
 from .device import CudaDevice
 from .launches import gate_launch
-from .memory import pinned_words
 
 GATE_SECONDS = 10.0
 """Seconds after which a gate opens by itself. Only the sample is then lost, not the device."""
@@ -22,17 +21,9 @@ class StartGate:
     polls the flag for at most `seconds`."""
 
     def __init__(self, devices: Sequence[CudaDevice], seconds: float = GATE_SECONDS) -> None:
-        self._home = devices[0]
-        self._state = pinned_words(self._home, ctypes.c_uint32, 2)
-        self._address: int | None = ctypes.addressof(self._state)
-        limit = int(seconds * 1e9)
-        try:
-            self._launches = {
-                device.index: gate_launch(device, self._address, limit) for device in devices
-            }
-        except BaseException:
-            self.free()
-            raise
+        self._state = devices[0].gate
+        address, limit = ctypes.addressof(self._state), int(seconds * 1e9)
+        self._launches = {device.index: gate_launch(device, address, limit) for device in devices}
 
     def enqueue(self, device: CudaDevice, stream: Any, opened: int = 0) -> None:
         """Enqueues the kernel that waits at the gate. If `opened` is not 0, it is the address where
@@ -50,8 +41,3 @@ class StartGate:
     @property
     def gave_up(self) -> bool:
         return bool(self._state[1])
-
-    def free(self) -> None:
-        address, self._address = self._address, None
-        if address is not None:
-            self._home.call("cuMemFreeHost", address)

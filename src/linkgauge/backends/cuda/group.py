@@ -123,7 +123,12 @@ class CudaGroup:
     groups share the devices' streams."""
 
     def __init__(
-        self, driver: Driver, works: Sequence[StreamWork], *, aligned: bool = True
+        self,
+        driver: Driver,
+        works: Sequence[StreamWork],
+        *,
+        aligned: bool = True,
+        steady: bool = False,
     ) -> None:
         self.works = tuple(works)
         self._driver = driver
@@ -155,7 +160,8 @@ class CudaGroup:
         self._kind = tuple((work.device.index, type(work), work.streams) for work in works)
         self.most_loops = self._first.device.most_behind.get(self._kind) or most_loops(works)
         least = max(work.least_loops for work in works)
-        self.pace = Pace(SAMPLE_SECONDS, least, LAPS if least < IN_PLACE_LOOPS else 1)
+        laps = LAPS if least < IN_PLACE_LOOPS else 1
+        self.pace = Pace(SAMPLE_SECONDS, least, laps, steady=steady)
 
     def arm(self, loops: int, laps: int = 1) -> None:
         """Enqueues the work behind the closed gate. Loops beyond `most_loops` are enqueued after
@@ -245,8 +251,6 @@ class CudaGroup:
             self._abandon()
         for track in self._tracks:
             track.close()
-        with suppress(BackendError):
-            self._gate.free()
         self._made.close()
 
     def _event(self, device: CudaDevice) -> Any:

@@ -13,8 +13,8 @@ from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import FULL_LOAD
 
-from .device import CudaDevice, KernelLaunch
-from .memory import address_in, pinned_words
+from .device import CudaDevice, KernelLaunch, pinned_words
+from .memory import address_in
 
 THREADS, UNIT = 512, 16
 TILE = THREADS * UNIT

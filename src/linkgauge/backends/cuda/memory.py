@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
@@ -82,18 +80,6 @@ def ours(buffer: Buffer | None) -> CudaBuffer:
 def address_in(buffer: Buffer | None) -> int:
     """Returns the address of a buffer of this backend."""
     return ours(buffer).address
-
-
-_Word = TypeVar("_Word", ctypes.c_uint32, ctypes.c_uint64)
-
-
-def pinned_words(device: CudaDevice, kind: type[_Word], count: int) -> ctypes.Array[_Word]:
-    """Allocates words of host memory at an address that all devices can use. The contents are
-    undefined. The caller must free the words by cuMemFreeHost."""
-    enums = device.driver.enums
-    flags = enums.CU_MEMHOSTALLOC_PORTABLE | enums.CU_MEMHOSTALLOC_DEVICEMAP
-    size = count * ctypes.sizeof(kind)
-    return (kind * count).from_address(int(device.call("cuMemHostAlloc", size, flags)))
 
 
 def allocate(

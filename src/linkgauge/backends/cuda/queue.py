@@ -16,12 +16,12 @@ from linkgauge.backends.iterations import Named, Queue
 from linkgauge.backends.protocol import Buffer, Copy, Gated, Pace, Timing
 from linkgauge.model.errors import BackendError, TookTooLong, Unsupported
 
-from .device import CudaDevice, KernelLaunch
+from .device import CudaDevice, KernelLaunch, pinned_words
 from .driver import LIBRARY
 from .gate import GATE_SECONDS, PATIENCE, StartGate
 from .group import QUEUE
 from .launches import copy_launch
-from .memory import address_in, pinned_words
+from .memory import address_in
 from .settings import CopySettings
 
 _AWAIT = "doorbell"
@@ -187,7 +187,6 @@ class EnqueuingGroup(Gated):
         self._gate.open()
         with suppress(BackendError):  # a lost device has already been reported
             self._device.call("cuStreamSynchronize", self._stream)
-            self._gate.free()
         self._made.close()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -255,8 +256,8 @@ def _columns(
         "iterations": lambda times: tuple(StoredTimes(one.rank) for one in times),
     }
     for name in _FIELDS:
-        values: list[object] = [getattr(cell, name) for cell in cells]
-        if name != "samples" and not all(value in _BLANK for value in values):
+        values: list[object] = list(map(attrgetter(name), cells))
+        if name != "samples" and not all(map(_BLANK.__contains__, values)):
             yield name, list(map(changes[name], values)) if name in changes else values
 
 

@@ -145,18 +145,25 @@ not count: there it connects ranks, which takes longer than many samples.)"""
 VISIT_SHARE = 0.05
 """A visit's samples take VISIT_SECONDS, or this share of the cell's time if that is longer."""
 LEAST_SAMPLES = 2
+STEADY_SECONDS = 0.02
+"""The seconds that the samples of a visit take instead if they are steady."""
+WARM_SECONDS = 1.0
+"""Steady samples longer than this are warmed up at each visit, to show how long a loop takes now:
+deadlines rest on it."""
 
 
 class Sample(msgspec.Struct, frozen=True):
     """The shape of the samples of a visit. `loops` is the number of loops of a sample, and
     `seconds` about how long it takes. Up to `laps` samples follow one start signal. A visit has up
-    to `most` samples. `rehearsed` means that the first sample of a visit does not count."""
+    to `most` samples. `rehearsed` means that the first sample of a visit does not count. `steady`
+    is the same as in `Pace`."""
 
     loops: int
     seconds: float = 0.0
     laps: int = 1
     most: int = Pace().most
     rehearsed: bool = False
+    steady: bool = False
 
 
 class TakenSamples(msgspec.Struct, frozen=True):
@@ -208,19 +215,23 @@ def warm_up(
     """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
     which is returned unchanged. The number of loops is that of the settings or, without one, as
     many as the pace needs."""
+    if known is not None and known.steady and known.seconds <= WARM_SECONDS:
+        return known
+    # Half as long a run of steady copies predicts as well.
+    enough = pace.seconds / 2 if pace.steady else pace.seconds
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
-        if known is not None or (busy(timing) >= pace.seconds and not pace.rehearsed):
+        if known is not None or (busy(timing) >= enough and not pace.rehearsed):
             break
     if known is not None:
         return known
     if settings.loops is not None:
         seconds = busy(timing) * settings.loops
         rehearsed = pace.rehearsed and seconds < pace.seconds
-        return Sample(settings.loops, seconds, most=pace.most, rehearsed=rehearsed)
+        return Sample(settings.loops, seconds, 1, pace.most, rehearsed, pace.steady)
     loops = 1
     # A single short copy predicts many poorly: measure a longer run before extrapolating.
-    while busy(timing) < pace.seconds / 4 and loops < group.most_loops:
+    while busy(timing) < enough / 4 and loops < group.most_loops:
         loops = min(loops * 8, group.most_loops)
         timing = run_once(group, loops)
     each = max(busy(timing) / loops, 1e-12)
@@ -229,7 +240,7 @@ def warm_up(
         needed = marked_loops(needed, max(timing.seconds) / max(busy(timing), 1e-12))
     needed = max(min(needed, group.most_loops), pace.loops)
     laps = max(1, min(pace.laps, group.most_loops // needed))
-    return Sample(needed, needed * each, laps, pace.most)
+    return Sample(needed, needed * each, laps, pace.most, steady=pace.steady)
 
 
 def samples_a_visit(sample: Sample, settings: Settings) -> int:
@@ -238,8 +249,10 @@ def samples_a_visit(sample: Sample, settings: Settings) -> int:
     if settings.samples is not None:
         return settings.samples
     share = VISIT_SHARE if settings.soak is None else 1.0
-    visit = max(VISIT_SECONDS, settings.max_time * share)
+    visit = max(STEADY_SECONDS if sample.steady else VISIT_SECONDS, settings.max_time * share)
     each = max(sample.seconds, 1e-9)
+    if sample.steady:
+        return max(1, min(sample.most, round(visit / each)))
     # A quarter of the cell's time leaves enough for other visits.
     least = LEAST_SAMPLES if LEAST_SAMPLES * each <= settings.max_time / 4 else 1
     return max(least, min(sample.most, math.ceil(visit / each)))

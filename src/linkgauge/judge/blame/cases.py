@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import zip_longest
-from typing import NamedTuple
+from itertools import count, zip_longest
 
 import msgspec
 from msgspec.structs import replace
@@ -118,44 +117,37 @@ def cases_of(evidence: Evidence) -> tuple[Case, ...]:
 
 @lru_cache(maxsize=1)
 def _cases_of(judged: _Judged) -> tuple[Case, ...]:
-    cells = enumerate((result, cell) for result in judged.evidence.results for cell in result.cells)
-    measured = ((number, *of) for number, of in cells if of[1].status != "skip")
-    uses = _uses_of(_Measured(judged.evidence))
+    results = judged.evidence.results
+    cells = ((one, cell) for one in results for cell in one.cells if cell.status != "skip")
     return tuple(
-        Case(number, result, cell, *use)
-        for (number, result, cell), use in zip(measured, uses, strict=True)
+        case if case.result is result else replace(case, result=result, cell=cell)
+        for case, (result, cell) in zip(_known(_Measured(judged.evidence)), cells, strict=True)
     )
 
 
-class _Use(NamedTuple):
-    """The parts that a cell uses, and the keys of cells like it, as its `Case` has them."""
-
-    touched: frozenset[Part]
-    timed: frozenset[Part]
-    alike: tuple[str, ...] | None
-    kind: Hashable
-
-
 @lru_cache(maxsize=1)
-def _uses_of(measured: _Measured) -> tuple[_Use, ...]:
-    return tuple(_each_use(measured.evidence))
+def _known(measured: _Measured) -> tuple[Case, ...]:
+    """Returns the cases of these cells, perhaps with the verdicts of an earlier call."""
+    return tuple(_each_case(measured.evidence))
 
 
-def _each_use(evidence: Evidence) -> Iterator[_Use]:
-    """Yields what the measured cells use, in order. Cells that use the same share the values."""
-    wiring, ways, shared = evidence.machine.wiring, _Ways(evidence), Shared()
+def _each_case(evidence: Evidence) -> Iterator[Case]:
+    """Yields the measured cells, in order. Cells that use the same parts share the values."""
+    wiring, ways, shared, numbers = evidence.machine.wiring, _Ways(evidence), Shared(), count()
+    touched, ways_of = cache(ways.touched), cache(ways.of)
     for result in evidence.results:
         links = LinkSharing(wiring, result)
-        for cell in result.cells:
+        for cell, number in zip(result.cells, numbers, strict=False):
             if cell.status == "skip":
                 continue
-            each = tuple(map(ways.touched, wiring.carried_out(cell)))
-            parts, timed, used = ways.of(each, cell.report.is_first)
+            each = tuple(map(touched, wiring.carried_out(cell)))
+            parts, timed, used = ways_of(each, cell.report.is_first)
             # Which links another tool's copies over the host share is not known.
             is_unknown = result.sweep or (evidence.tool is not None and STAGED in cell.notes)
             full = None if is_unknown else links.of(cell)
             alike = None if full is None else shared(_alike(result, cell, used, full))
-            yield _Use(parts, timed, alike, alike or _kind(result, cell, each))
+            kind = alike or _kind(result, cell, each)
+            yield Case(number, result, cell, parts, timed, alike, kind)
 
 
 _Way = tuple[frozenset[Part], frozenset[Part], tuple[str, ...]]
@@ -171,10 +163,8 @@ class _Ways:
         self._groups = _groups(evidence)
         self._shared = Shared()
         self._touched = cache(Touched)
-        self.touched = cache(self._find_touched)
-        self.of = cache(self._find)
 
-    def _find_touched(self, transfer: Transfer) -> Touched:
+    def touched(self, transfer: Transfer) -> Touched:
         """Returns the parts that a transfer uses, with the cluster nodes and rails of its ends."""
         own = self._wiring.touched(transfer)
         ends = transfer.memories if self._groups else ()
@@ -183,7 +173,8 @@ class _Ways:
         shared = self._shared
         return self._touched(shared(parts), shared(own.kinds), shared(own.directed))
 
-    def _find(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
+    def of(self, each: tuple[Touched, ...], is_first: bool) -> _Way:
+        """Returns the parts that a cell with these transfers uses."""
         parts = frozenset[Part]().union(*(touched.parts for touched in each))
         timed = each[0].parts if is_first and each else parts
         directed = frozenset[tuple[Part, bool]]().union(*(touched.directed for touched in each))

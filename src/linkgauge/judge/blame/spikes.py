@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
 from linkgauge.judge.findings import Evidence
 from linkgauge.model.stats.summary import deviation, robust_deviation
@@ -41,16 +43,23 @@ apart."""
 
 
 class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """How steady a cell's samples are. `times` has the samples as times relative to their median.
-    `spikes` are the positions of samples that last longer than `least`. `variance` is the variance
-    of the other samples, with `degrees` degrees of freedom."""
+    """How steady a cell's samples are, as times relative to their median. `count` is their number,
+    and `longest` the longest. `spikes` are the positions of samples that last longer than `least`.
+    `variance` is the variance of the other samples, with `degrees` degrees of freedom."""
 
     case: Case
-    times: tuple[float, ...]
+    count: int
+    longest: float
     least: float
     spikes: tuple[int, ...]
     variance: float
     degrees: int
+
+    @property
+    def times(self) -> Sequence[float]:
+        """Returns the samples as times relative to their median. They are not kept, because a run
+        may have millions."""
+        return _relative(self.case.times)
 
     @property
     def seconds(self) -> float | None:
@@ -65,7 +74,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the seconds by which the longest sample exceeds the median. None for several
         transfers, because one that stalls lowers their total by its own share alone."""
         alone = len(self.case.cell.transfers) == 1
-        return (max(self.times) - 1) * self.seconds if self.seconds and alone else None
+        return (self.longest - 1) * self.seconds if self.seconds and alone else None
 
     @cached_property
     def visits(self) -> tuple[range, ...]:
@@ -75,7 +84,7 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         for visit in self.case.cell.visits:
             ends.append(range(begin, begin + sum(visit)))
             begin += sum(visit)
-        return tuple(each for each in ends if each) or (range(len(self.times)),)
+        return tuple(each for each in ends if each) or (range(self.count),)
 
     @property
     def episodes(self) -> int:
@@ -92,8 +101,9 @@ class Steadiness(msgspec.Struct, frozen=True, eq=False, dict=True):
         """Returns the standard deviation of the samples without spikes. The visit that adds most to
         it is left out, if the other visits have enough samples, because a neighbour may have
         disturbed this visit."""
+        times = self.times
         rests = (
-            [time for place, time in enumerate(self.times)
+            [time for place, time in enumerate(times)
              if place not in self.spikes and place not in visit]
             for visit in self.visits
         )  # fmt: skip
@@ -109,28 +119,45 @@ def steadiness_of(evidence: Evidence) -> tuple[Steadiness, ...]:
 
 @lru_cache(maxsize=1)
 def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
-    relative: list[tuple[Case, tuple[float, ...]]] = []
-    for case in cases:
-        times = case.times
-        if case.cell.status in ("pass", "fail") and len(times) >= LEAST:
-            middle = statistics.median(times)
-            near = tuple(time / middle for time in times)
-            if min(near) < 1 / _FAR or max(near) > _FAR:
-                near = tuple(min(_FAR, max(1 / _FAR, time)) for time in near)
-            relative.append((case, near))
-    if not relative:
+    measured = [(_shown(case), case) for case in cases if case.cell.status in ("pass", "fail")]
+    relative = {
+        of: (case, _relative(times))
+        for of, case in dict(measured).items()
+        if len(times := case.times) >= LEAST
+    }
+    shown = [(of, case) for of, case in measured if of in relative]
+    if not shown:
         return ()
-    usual = statistics.median(
-        robust_deviation(abs(time - 1) for time in times) for _, times in relative
-    )
-    found = [_split(case, times, usual) for case, times in relative]
+    varying = {
+        of: robust_deviation(abs(time - 1) for time in times) for of, (_, times) in relative.items()
+    }
+    usual = statistics.median(varying[of] for of, _ in shown)
+    known = {of: _split(*one, usual) for of, one in relative.items()}
+    found = [replace(known[of], case=case) for of, case in shown]
     stall = longest(cell for cell in found if len(cell.spikes) > 1 and cell.variance < SCATTER**2)
-    return tuple(
-        _split(cell.case, cell.times, usual, math.log1p(stall / cell.seconds))
-        if stall and cell.seconds and not cell.spikes
-        else cell
-        for cell in found
-    )
+    if not stall:
+        return tuple(found)
+    again = {
+        of: _split(*relative[of], usual, math.log1p(stall / cell.seconds))
+        for of, cell in known.items()
+        if cell.seconds and not cell.spikes
+    }
+    return tuple(replace(again.get(of, known[of]), case=case) for of, case in shown)
+
+
+def _shown(case: Case) -> tuple[int, int]:
+    """Identifies the samples of a cell. Alike cells of a simulated machine share them, and so
+    everything that is computed from them."""
+    return id(case.result), id(case.cell.samples)
+
+
+def _relative(times: Sequence[float]) -> array[float]:
+    """Returns the times relative to their median."""
+    middle = statistics.median(times)
+    near = array("d", (time / middle for time in times))
+    if min(near) < 1 / _FAR or max(near) > _FAR:
+        near = array("d", (min(_FAR, max(1 / _FAR, time)) for time in near))
+    return near
 
 
 def longest(cells: Iterable[Steadiness]) -> float | None:
@@ -139,9 +166,7 @@ def longest(cells: Iterable[Steadiness]) -> float | None:
     return statistics.median(lost) if lost else None
 
 
-def _split(
-    case: Case, times: tuple[float, ...], usual: float, known: float = math.inf
-) -> Steadiness:
+def _split(case: Case, times: array[float], usual: float, known: float = math.inf) -> Steadiness:
     """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
     longer by the logarithm `known`."""
     least, most = _spiky(times, min(usual, NOISE), known)
@@ -149,7 +174,8 @@ def _split(
     if len(spikes) > most:
         spikes = ()
     rest = [time for place, time in enumerate(times) if place not in spikes]
-    return Steadiness(case, times, least, spikes, deviation(rest) ** 2, len(rest) - 1)
+    shown = len(times), max(times), least, spikes
+    return Steadiness(case, *shown, deviation(rest) ** 2, len(rest) - 1)
 
 
 def _spiky(times: Sequence[float], usual: float, known: float) -> tuple[float, int]:

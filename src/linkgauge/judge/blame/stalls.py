@@ -99,12 +99,12 @@ def _chance(beside: Classes[Steadiness]) -> float:
     if not beside:
         return math.inf
     often = more_often(said_of(beside, lambda cell: bool(cell.spikes)))
-    many = more_events(said_of(beside, lambda cell: (cell.episodes, len(cell.times))))
+    many = more_events(said_of(beside, lambda cell: (cell.episodes, cell.count)))
     return min(often, many)
 
 
 def _worst(bad: Sequence[Steadiness]) -> Steadiness:
-    return max(bad, key=lambda cell: max(cell.times))
+    return max(bad, key=lambda cell: cell.longest)
 
 
 def _stall(cause: Cause, struck: Sequence[Steadiness]) -> Finding:
@@ -131,8 +131,8 @@ def _longest_of(struck: Sequence[Steadiness]) -> str:
     worst = _worst(struck)
     more = f"; {len(struck) - 1} more of the cells have such samples" if len(struck) > 1 else ""
     return (
-        f"{len(worst.spikes)} of {len(worst.times)} samples of {worst.case.name} took up to "
-        f"{max(worst.times):.3g} times as long as usual{_period(worst)}{more}"
+        f"{len(worst.spikes)} of {worst.count} samples of {worst.case.name} took up to "
+        f"{worst.longest:.3g} times as long as usual{_period(worst)}{more}"
     )
 
 
@@ -140,7 +140,7 @@ def _would_show(cell: Steadiness, stall: float | None) -> bool:
     """Whether a stall of this many seconds would be visible as a spike in this cell."""
     if stall is None or cell.seconds is None:
         return True
-    return 1 + stall / cell.seconds > max(cell.least, 2 * max(cell.times) - 1)
+    return 1 + stall / cell.seconds > max(cell.least, 2 * cell.longest - 1)
 
 
 def _are_stalls(bad: Sequence[Steadiness], calm: Sequence[Steadiness]) -> bool:

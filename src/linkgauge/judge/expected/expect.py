@@ -8,7 +8,7 @@ path is unknown. `because` says what is unknown."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -66,11 +66,12 @@ class Expectation(msgspec.Struct, frozen=True):
 
 class _PathShape(msgspec.Struct, frozen=True, gc=False):
     """A transfer's path. `kind` is equal for transfers that are equally fast if they share nothing.
-    `names` are the owner of the engine, the links and the nodes, which transfers may share."""
+    `names` are the numbers of what transfers may share: the owner of the engine, the links and the
+    nodes, each once."""
 
     path: ExpectedPath
     kind: int
-    names: tuple[Hashable, ...]
+    names: tuple[int, ...]
 
 
 class Expectations:
@@ -79,7 +80,7 @@ class Expectations:
     def __init__(self, machine: Machine, ceilings: Ceilings = Ceilings()) -> None:  # noqa: B008
         self._paths = Paths(machine, ceilings)
         self._shapes: dict[Hashable, dict[Transfer, _PathShape]] = {}
-        self._kinds: dict[Hashable, int] = {}
+        self._kinds, self._names = Numbers(), Numbers()
         self._known: dict[Hashable, Expectation] = {}
         self._exchanges: dict[tuple[Collective, tuple[Remark, ...]], ExchangeRates] = {}
 
@@ -195,11 +196,11 @@ class Expectations:
         uses = tuple(replace(use, link="") for use in path.uses)
         how = (transfer.engine.kind, transfer.scale, transfer.both_ways)
         meets = tuple((by, self._paths.host.knows(node)) for node, by in path.meets)
-        kind = (uses, path.doubts, path.loose, meets, how)
-        number = self._kinds.setdefault(kind, len(self._kinds))
         nodes = (node for node, _ in path.meets)
         names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
-        return _PathShape(path, number, names)
+        own = Numbers()
+        kind = self._kinds((uses, path.doubts, path.loose, meets, how, *map(own, names)))
+        return _PathShape(path, kind, tuple(map(self._names, own.known)))
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
         """Returns the reasons why several devices may get less from the host than their links
@@ -386,12 +387,14 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
     return "sustained" if len(kernels) == len(set(kernels)) else "serial"
 
 
-def _alike(shapes: Sequence[_PathShape]) -> Iterator[int]:
-    """Yields numbers that are equal for cells that differ only in names (pairs of a rack)."""
-    number = Numbers()
-    for shape in shapes:
-        yield shape.kind
-        yield from map(number, shape.names)
+def _alike(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
+    """Returns numbers that are equal for cells that differ only in names (pairs of a rack)."""
+    kinds = [shape.kind for shape in shapes]
+    if len(shapes) == 1:
+        return tuple(kinds)
+    names = [name for shape in shapes for name in shape.names]
+    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    return (*kinds, *map(number.__getitem__, names))
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:

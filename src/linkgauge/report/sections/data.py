@@ -29,9 +29,9 @@ MOST_SAMPLES = 120_000
 MOST_CELLS = 12_000
 """The most cells and devices of a run whose data can fit into a page. The data of more are never
 tried."""
-_FEWER = (256, 32)
-"""The numbers of samples of a cell that are tried in turn until all data fit, before none. Cells
-with more samples come without any."""
+_FEWER = (256, 32, 0)
+"""The numbers of samples of a cell that are tried in turn until all data fit. Cells with more
+samples come without any."""
 _DIGITS = 7
 """The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
@@ -73,14 +73,11 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
             yield whole, ""
         short = _with_cells(one.run, _short)
         less = f"all samples, nor for more than {_DIGITS} digits of statistics"
-        least = _files(_with_cells(short, partial(_thinned, most=0)), f"0 of {total:,} raw samples")
-        if _bytes(least) <= most:  # else more does not fit either
-            for samples in _FEWER:
-                run = _with_cells(short, partial(_thinned, most=samples))
-                held = sum(map(_count, _cells(run)))
-                if held <= MOST_SAMPLES:
-                    yield _files(run, f"{held:,} of {total:,} raw samples"), less
-            yield least, less
+        for samples in _FEWER:
+            run = _with_cells(short, partial(_thinned, most=samples))
+            held = sum(map(_count, _cells(run)))
+            if held <= MOST_SAMPLES:
+                yield _files(run, f"{held:,} of {total:,} raw samples"), less
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"

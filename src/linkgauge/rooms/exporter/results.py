@@ -327,7 +327,7 @@ def _figures_of(run: Run) -> Iterator[Figure]:
 
 
 def _of_file(run: Run) -> ShownRun:
-    of, machine = run_row(run, None, _figures_of(run)), machine_row(run.machine)
+    of, machine = run_row(run, None), machine_row(run.machine)
     return ShownRun(
         id=run.id, label=run.label, host=machine["host"], simulated=machine["simulated"],
         accelerators=machine["accelerators"], profile=of["profile"],
