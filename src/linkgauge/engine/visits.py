@@ -342,15 +342,18 @@ def class_of(sheet: PlannedTable, cell: PlannedCell) -> Hashable:
     """Returns a key that is equal for similar cells. Such cells have the same figure, and transfers
     by the same kinds of engines between the same kinds of memories. Devices and direction may
     differ."""
+    scales = not cell.does.follows_pointers
     shapes = tuple(
-        (
-            transfer.engine.bare,
-            *sorted((_kind(transfer.source), _kind(transfer.destination))),
-            transfer.source.place == transfer.destination.place,
-            transfer.both_ways,
-            1 if cell.does.follows_pointers else transfer.scale,
-        )
-        for transfer in cell.transfers
+        [
+            (
+                transfer.engine.bare,
+                *sorted((_kind(transfer.source), _kind(transfer.destination))),
+                transfer.source.place == transfer.destination.place,
+                transfer.both_ways,
+                transfer.scale if scales else 1,
+            )
+            for transfer in cell.transfers
+        ]
     )
     figure = sheet.unit, cell.report, cell.operation, cell.workload
     return sheet.backend, sheet.size, *figure, cell.reason is None, shapes

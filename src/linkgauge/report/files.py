@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from linkgauge.engine.kept.journal import JOURNAL_FILE, RUN_FILE
-from linkgauge.engine.kept.packed import SAMPLES_BIN
+from linkgauge.engine.kept.packed import SAMPLES_BIN, PackedRun
 from linkgauge.engine.kept.stored import share_texts, stored
 from linkgauge.model.documents.result import CellResult, Result, Run
 from linkgauge.model.errors import ResultsError, unwritable
@@ -148,8 +148,8 @@ def run_files(run: Run) -> dict[str, bytes]:
 
 
 def _run_pieces(run: Run) -> dict[str, Iterable[bytes]]:
-    document, samples = stored(run, _with_warnings)
-    return {SAMPLES_BIN: iter((samples,)), RUN_FILE: map(escaped, document)}
+    samples = PackedRun(run)
+    return {SAMPLES_BIN: samples, RUN_FILE: map(escaped, stored(run, samples, _with_warnings))}
 
 
 def write_run(folder: Path, run: Run) -> Path:

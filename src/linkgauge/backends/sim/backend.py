@@ -344,13 +344,15 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         first = self._on_nodes(transfers[0])
         latencies = self._latencies(first) if cell.report.is_latency else ()
         found = likeness_of(ways)
-        key = size, cell.report, cell.operation, found.key, latencies, self._states(found, ways)
+        states = self._states([transfers[at] for at in found.order])
+        key = size, cell.report, cell.operation, found.key, latencies, states
         return Likeness(key, found.order)
 
-    def _states(self, found: Likeness, ways: Sequence[Way]) -> tuple[Telemetry, ...]:
+    def _states(self, transfers: Sequence[Transfer]) -> tuple[Telemetry, ...]:
         """Returns the state of each device that takes part, without names."""
-        places = dict.fromkeys(place for at in found.order for place in ways[at].places)
-        return tuple([self._sensors.state(one.index or 0) for one in places if one.is_device])
+        memories = dict.fromkeys([one for transfer in transfers for one in transfer.named])
+        devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
+        return tuple(map(self._sensors.state, devices))
 
     def _way(self, transfer: Transfer, threads: int, operation: OperationName) -> Way:
         demand = self._demand(transfer, threads, named(operation))

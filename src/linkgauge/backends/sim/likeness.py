@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from linkgauge.model.grouped import Numbers, sharing_first
 from linkgauge.model.hardware.map import Resource
-from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Transfer
 
 from .resources import Demand
@@ -18,12 +17,10 @@ from .resources import Demand
 
 class Way(NamedTuple):
     """Everything that determines the time of a transfer. `form` is equal for transfers that differ
-    only in names. `places` are its devices and nodes. `names` are the parts and resources that it
-    uses, each once, in the order of their first use. `queue` is the device whose kernels run one
-    after another."""
+    only in names. `names` are the parts and resources that it uses, each once, in the order of
+    their first use. `queue` is the device whose kernels run one after another."""
 
     form: bytes
-    places: tuple[Memory, ...]
     names: tuple[Hashable, ...]
     queue: str | None
 
@@ -32,7 +29,6 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
     """Returns the way of a transfer. Its form has numbers instead of names. `capacity` is the limit
     of each resource in bytes/s."""
     number = Numbers()
-    places = tuple([memory.place for memory in transfer.named])
     form = (
         transfer.engine.kind,
         transfer.engine.count,
@@ -50,7 +46,7 @@ def way_of(transfer: Transfer, demand: Demand, capacity: Mapping[Resource, float
         demand.queue and number(demand.queue),
         demand.jitter,
     )
-    return Way(_digest(form), places, tuple(number.known), demand.queue)
+    return Way(_digest(form), tuple(number.known), demand.queue)
 
 
 # Thousands of transfers have the same few.

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain
 from math import isfinite, isinf, isnan, nan
 from sys import byteorder
 
@@ -23,29 +24,53 @@ MOST_SAMPLES = 1 << 28
 """The most bytes of a run's samples. Each number of 8 bytes takes 32 bytes of memory once read."""
 _LENGTH = struct.Struct("<I")
 _ROW = struct.Struct("<13d")
+_DOUBLE = 8
 _SURE = 8
 """The number of leading figures in a row that are never null."""
 
 
-def packed(run: Run) -> bytes:
-    """Returns the content of samples.bin for a run."""
-    lengths, values, summaries = array("I"), array("d"), array("d")
-    for result in run.results:
-        for cell in result.cells:
-            for series in _series(cell):
-                lengths.append(len(series))
-                values.extend(series)
-            for part in cell.parts:
-                summaries.extend(_row(part.summary))
-            for times in cell.iterations:
-                summaries.extend(_row(times.summary))
-    whole = PackedSamples(
-        id=run.id,
-        lengths=_little(lengths),
-        values=_little(values),
-        summaries=_little(summaries),
-    )
-    return msgspec.msgpack.encode(whole)
+class PackedRun:
+    """The content of samples.bin for a run, in pieces, because that of a large cluster takes much
+    memory. `file` describes the pieces that were taken so far."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._bytes, self._sum = 0, sha256()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in _pieces(self._run):
+            self._bytes += len(piece)
+            self._sum.update(piece)
+            yield piece
+
+    @property
+    def file(self) -> SamplesFile:
+        return SamplesFile(self._bytes, self._sum.hexdigest())
+
+
+def _pieces(run: Run) -> Iterator[bytes]:
+    tables = [result.cells for result in run.results]
+    lengths = array("I", [len(one) for cells in tables for cell in cells for one in _series(cell)])
+    values = sum(lengths) * _DOUBLE
+    rows = sum(len(cell.parts) + len(cell.iterations) for cells in tables for cell in cells)
+    empty = memoryview(b"")
+    whole = PackedSamples(id=run.id, lengths=_little(lengths), values=empty, summaries=empty)
+    nothing, between = map(msgspec.msgpack.encode, (empty, "summaries"))
+    yield msgspec.msgpack.encode(whole).removesuffix(nothing + between + nothing)
+    yield _bytes_follow(values)
+    for cells in tables:
+        series = (one for cell in cells for one in _series(cell))
+        yield _little(array("d", chain.from_iterable(series))).tobytes()
+    yield between + _bytes_follow(rows * _ROW.size)
+    for cells in tables:
+        figures = (_row(one) for cell in cells for one in _summaries(cell))
+        yield _little(array("d", chain.from_iterable(figures))).tobytes()
+
+
+def _bytes_follow(count: int) -> bytes:
+    """Returns the head of a value of so many bytes: bin 8, bin 16 or bin 32 of MessagePack."""
+    size = next(size for size in (1, 2, 4) if count < 1 << 8 * size)
+    return bytes((0xC4 + size // 2,)) + count.to_bytes(size, "big")
 
 
 def file_of(content: bytes) -> SamplesFile:
@@ -129,6 +154,11 @@ def _series(cell: CellResult) -> Iterator[Sequence[float]]:
         yield part.samples
     for times in cell.iterations:
         yield times.seconds
+
+
+def _summaries(cell: CellResult) -> Iterator[Summary | None]:
+    yield from (part.summary for part in cell.parts)
+    yield from (times.summary for times in cell.iterations)
 
 
 def _row(of: Summary | None) -> list[float]:

@@ -28,7 +28,7 @@ from linkgauge.model.notation import decode_hook, encode_hook
 from linkgauge.model.notes import Beside, Imprecise, Note, Remark
 from linkgauge.model.transfer import Report, Transfer
 
-from .packed import PackedSeries, file_of, packed
+from .packed import PackedRun, PackedSeries
 
 # What many cells share: texts, stored once per result, and values, kept once in memory. The
 # run.json of 72 devices has 50,000 cells.
@@ -155,17 +155,11 @@ _COMMON = (
 _BLANK: tuple[object, ...] = (None, ())
 
 
-def stored(run: Run, with_words: Callable[[Result], Result]) -> tuple[Iterator[bytes], bytes]:
-    """Returns the text of run.json in pieces, and the content of samples.bin, for a run.
-    `with_words` returns a result whose notes are also sentences. It is called result by result, as
-    a large cluster's cells take much memory."""
-    samples = packed(run)
-    return _pieces(run, _fields_of(run) | {"samples": file_of(samples)}, with_words), samples
-
-
-def _pieces(
-    run: Run, known: Mapping[str, Any], with_words: Callable[[Result], Result]
-) -> Iterator[bytes]:
+def stored(run: Run, samples: PackedRun, with_words: Callable[[Result], Result]) -> Iterator[bytes]:
+    """Yields the text of run.json in pieces. All of `samples` must have been taken before, because
+    the text has their checksum. `with_words` returns a result whose notes are also sentences. It is
+    called result by result, as a large cluster's cells take much memory."""
+    known = _fields_of(run) | {"samples": samples.file}
     for number, name in enumerate(dict.fromkeys(("schema", "id", "label", "samples", *known))):
         yield b'%b "%b": ' % (b",\n" if number else b"{\n", name.encode())
         if name != "results":
