@@ -389,12 +389,9 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 
 def _alike(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
     """Returns numbers that are equal for cells that differ only in names (pairs of a rack)."""
-    kinds = [shape.kind for shape in shapes]
-    if len(shapes) == 1:
-        return tuple(kinds)
-    names = [name for shape in shapes for name in shape.names]
+    names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
     number = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    return (*kinds, *map(number.__getitem__, names))
+    return (*(shape.kind for shape in shapes), *map(number.__getitem__, names))
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:
