@@ -76,7 +76,7 @@ def escaped(document: bytes) -> bytes:
     """Returns the JSON with escapes for the characters that `printable` would replace. It decodes
     to the same value."""
     beyond = document.translate(None, _PLAIN).decode()
-    if beyond.isprintable() and b"##[" not in document and b"##vso[" not in document:
+    if beyond.isprintable() and b"##" not in document:
         return document
     text = _beyond().sub(_shown, document.decode())
     return _BRACKET.sub(lambda _: _escape("#"), text).encode()

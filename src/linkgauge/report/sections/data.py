@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from linkgauge.engine.kept.journal import RUN_FILE
 from linkgauge.model.documents.result import CellResult, Run
@@ -35,11 +35,9 @@ samples come without any."""
 _DIGITS = 7
 """The digits of the statistics in run.json if not all data fit."""
 _FEW_DIGITS = 5
-_OF_FIGURE = (
-    "benchmark", "backend", "size", "row", "column", "status", "verdict", "unit", "figure", "low",
-    "high", "expected",
-)  # fmt: skip
-"""The fields of figures, of which a run has very many."""
+_NAMES = ("benchmark", "backend", "size", "row", "column", "status", "verdict", "unit")
+_FIGURES = ("figure", "low", "high", "expected")
+"""The fields of cells, of which a run has very many."""
 
 Files = tuple[Attachment, ...]
 
@@ -87,11 +85,11 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
 
 def _figures(run: Run) -> bytes:
     """Returns the summary of each cell that has a figure, as CSV with few digits."""
+    names, figures = attrgetter(*_NAMES), attrgetter(*_FIGURES)
+    few = partial(_digits, form=f".{_FEW_DIGITS}g")
     rows = (row for row in cell_rows(run) if row.figure is not None)
-    values = map(attrgetter(*_OF_FIGURE), rows)
-    few = f".{_FEW_DIGITS}g"
-    found = ([_digits(v, few) if isinstance(v, float) else v for v in row] for row in values)
-    return csv_text((_OF_FIGURE, *found)).encode()
+    found = ((*names(row), *map(few, figures(row))) for row in rows)
+    return csv_text(((*_NAMES, *_FIGURES), *found)).encode()
 
 
 def _files(run: Run, what: str) -> Files:
@@ -140,7 +138,7 @@ def _thinned(cell: CellResult, most: int) -> CellResult:
 def _rounded(summary: Summary | None) -> Summary | None:
     if summary is None:
         return None
-    return Summary(*(_digits(getattr(summary, name)) for name in summary.__struct_fields__))
+    return Summary(*map(_digits, astuple(summary)))
 
 
 def _digits(value: Any, form: str = f".{_DIGITS}g") -> Any:
