@@ -199,8 +199,8 @@ class Expectations:
         nodes = (node for node, _ in path.meets)
         names = (transfer.engine.owner, *(use.link for use in path.uses), *nodes)
         own = Numbers()
-        kind = self._kinds((uses, path.doubts, path.loose, meets, how, *map(own, names)))
-        return _PathShape(path, kind, tuple(map(self._names, own.known)))
+        kind = self._kinds((uses, path.doubts, path.loose, meets, how, *own.each(names)))
+        return _PathShape(path, kind, tuple(self._names.each(own.known)))
 
     def _crowded(self, transfers: Sequence[Transfer], paths: Sequence[ExpectedPath]) -> list[str]:
         """Returns the reasons why several devices may get less from the host than their links
@@ -390,8 +390,7 @@ def _definition(cell: CellResult | PlannedCell, transfers: Sequence[Transfer]) -
 def _alike(shapes: Sequence[_PathShape]) -> tuple[int, ...]:
     """Returns numbers that are equal for cells that differ only in names (pairs of a rack)."""
     names = [name for shape in shapes for name in shape.names] if len(shapes) > 1 else []
-    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    return (*(shape.kind for shape in shapes), *map(number.__getitem__, names))
+    return (*(shape.kind for shape in shapes), *Numbers().each(names))
 
 
 def _unknown(reason: str, without: NotJudged = "path") -> Expectation:
