@@ -149,9 +149,8 @@ class Pace(msgspec.Struct, frozen=True):
     `sustained` keeps all copies running for several loops of the slowest one.
     `steps` is the number of steps in a loop, such as accesses; a latency is the time of one step.
     `rehearsed` adds an uncounted sample before short ones, because the first one is slower.
-    `steady` says that the samples of a visit hardly differ, and that its first one is no slower:
-    what varies is the next visit. A visit then has few samples, and only a cell's first visit warms
-    up."""
+    `steady` says that samples of a visit hardly differ, the first one included. A visit then has
+    few of them, and only a cell's first visit warms up."""
 
     seconds: float = 0.02
     loops: int = 2
