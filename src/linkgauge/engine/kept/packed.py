@@ -49,6 +49,8 @@ class PackedRun:
 
 
 def _pieces(run: Run) -> Iterator[bytes]:
+    """Yields PackedSamples as MessagePack. Its two long values are written table by table, after
+    heads of our own, because msgspec encodes only whole values."""
     tables = [result.cells for result in run.results]
     lengths = array("I", [len(one) for cells in tables for cell in cells for one in _series(cell)])
     values = sum(lengths) * _DOUBLE
