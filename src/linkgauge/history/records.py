@@ -149,10 +149,10 @@ def run_row(run: Run, path: str | None) -> Row:
     and the setup. `digest` identifies the run. `content` changes when the run is resumed."""
     cells = [cell for result in run.results for cell in result.cells]
     host = run.machine.simulated or run.machine.host.hostname
-    shown = ((cell.status, cell.summary) for cell in cells)
     content = [
-        [STATUSES.index(status), *((0, None) if summary is None else (summary.n, summary.median))]
-        for status, summary in shown
+        [STATUSES.index(cell.status), one.n if one else 0, one.median if one else None]
+        for cell in cells
+        for one in (cell.summary,)
     ]
     return {
         "digest": digest(run.id, run.label, host, run.started),

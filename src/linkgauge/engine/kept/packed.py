@@ -31,13 +31,13 @@ _SURE = 8
 
 class PackedRun:
     """The content of samples.bin for a run, in pieces, because that of a large cluster takes much
-    memory. `file` describes the pieces that were taken so far."""
+    memory. `file` describes the pieces once all were taken."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._bytes, self._sum = 0, sha256()
 
     def __iter__(self) -> Iterator[bytes]:
+        self._bytes, self._sum = 0, sha256()
         for piece in _pieces(self._run):
             self._bytes += len(piece)
             self._sum.update(piece)

@@ -215,16 +215,16 @@ def warm_up(
     """Warms up, and returns the shape of the samples. `known` is the shape from an earlier visit,
     which is returned unchanged. The number of loops is that of the settings or, without one, as
     many as the pace needs."""
-    if known is not None and known.steady and known.seconds <= WARM_SECONDS:
+    if known is not None:
+        if not known.steady or known.seconds > WARM_SECONDS:
+            run_once(group, 1)
         return known
     # Half as long a run of steady copies predicts as well.
     enough = pace.seconds / 2 if pace.steady else pace.seconds
     for _ in range(WARM_UPS):
         timing = run_once(group, 1)
-        if known is not None or (busy(timing) >= enough and not pace.rehearsed):
+        if busy(timing) >= enough and not pace.rehearsed:
             break
-    if known is not None:
-        return known
     if settings.loops is not None:
         seconds = busy(timing) * settings.loops
         rehearsed = pace.rehearsed and seconds < pace.seconds

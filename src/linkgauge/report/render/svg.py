@@ -38,14 +38,14 @@ def cleaned(drawn: str, says: str) -> str:
 
 def _clean(element: Element) -> None:
     element.tag = element.tag.removeprefix(_SVG)
-    told = element.get("aria-label") if element.get("role") == _POINT else None
+    label = element.get("aria-label") if element.get("role") == _POINT else None
     element.attrib = {
         name: _LONG.sub(r"\1", value) if name in ("d", "transform") else value
         for name, value in element.attrib.items()
         if name not in _USELESS and not name.startswith(("on", "style", "{"))
     }
-    if told and element.tag == "path":
-        element.set("data-tip", told)
+    if label and element.tag == "path":
+        element.set("data-tip", label)
     for child in list(element):
         name = child.tag.removeprefix(_SVG)
         if name not in _DRAWN or child.get("d") == _EMPTY:

@@ -8,7 +8,8 @@ from linkgauge.report.blocks import Line, Span, line
 
 
 def when(moment: Moment) -> str:
-    """Returns a moment of a soak in words: `at 0:03:12, in round 12 (2026-11-24 17:03:12 UTC)`."""
+    """Returns when a moment of a soak was, as in `at 0:03:12, in round 12 (2026-11-24 17:03:12
+    UTC)`."""
     return f"at {clock(moment.at)}, in round {moment.round} ({day(moment)} UTC)"
 
 
