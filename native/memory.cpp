@@ -114,24 +114,28 @@ int mode_of(Policy policy) {
   return MPOL_DEFAULT;
 }
 
-// Sum of smaps' fields that count huge pages, for the mapping that begins at `start`.
-std::size_t huge_kibibytes(std::string_view smaps, std::uintptr_t start) {
+// Sum of smaps' fields that count huge pages, for the mapping that begins at `start`. The kernel
+// walks the pages of a mapping when its lines are read, so those after this mapping are not read.
+std::size_t huge_kibibytes(std::uintptr_t start) {
   char address[2 * sizeof start + 1];
   const auto end = std::to_chars(address, address + sizeof address, start, 16).ptr;
-  const std::string heading = "\n" + std::string(address, end) + "-";
-  const std::string text = "\n" + std::string(smaps);
-  std::size_t at = text.find(heading);
+  const std::string heading = std::string(address, end) + "-";
+  bool found = false;
   std::size_t total = 0;
-  while (at != std::string::npos && (at = text.find('\n', at + 1)) != std::string::npos) {
-    const std::string_view line = std::string_view(text).substr(at + 1);
+  read_lines("/proc/self/smaps", [&](std::string_view line) {
     const std::size_t colon = line.find(':');
-    // The next mapping's heading has a blank before any colon.
-    if (colon == std::string_view::npos || line.find(' ') < colon) break;
-    const std::string_view name = line.substr(0, colon);
-    if (name == "AnonHugePages" || name == "Private_Hugetlb") {
-      total += leading_number(line.substr(colon + 1)).value_or(0);
+    // A heading has a blank before any colon.
+    if (colon == std::string_view::npos || line.find(' ') < colon) {
+      if (found) return false;
+      found = line.starts_with(heading);
+    } else if (found) {
+      const std::string_view name = line.substr(0, colon);
+      if (name == "AnonHugePages" || name == "Private_Hugetlb") {
+        total += leading_number(line.substr(colon + 1)).value_or(0);
+      }
     }
-  }
+    return true;
+  });
   return total;
 }
 
@@ -273,7 +277,7 @@ std::map<int, std::size_t> nodes_of(std::byte* start, std::size_t size) {
 std::size_t Memory::huge_bytes() const {
   if (address_ == nullptr) return 0;
   const auto start = std::bit_cast<std::uintptr_t>(address_);
-  return huge_kibibytes(read_file("/proc/self/smaps"), start) * 1024;
+  return huge_kibibytes(start) * 1024;
 }
 
 void Memory::close() {

@@ -11,10 +11,12 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "re"));
+  const File file(std::fopen(path.c_str(), "re"));
   std::string text;
   if (!file) return text;
   char block[1 << 14];
@@ -22,6 +24,13 @@ std::string read_file(const std::string& path) {
     text.append(block, count);
   }
   return text;
+}
+
+void read_lines(const std::string& path, const std::function<bool(std::string_view)>& see) {
+  const File file(std::fopen(path.c_str(), "re"));
+  char line[1 << 12];
+  while (file && std::fgets(line, sizeof line, file.get()) != nullptr && see(line)) {
+  }
 }
 
 }  // namespace linkgauge

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace linkgauge {
 
 // Contents of a file; empty if it cannot be read.
 std::string read_file(const std::string& path);
+
+// Calls `see` with each line of a file, with its end, until it returns false.
+void read_lines(const std::string& path, const std::function<bool(std::string_view)>& see);
 
 // The number at the start of a text, after blanks; none if there is none.
 inline std::optional<std::size_t> leading_number(std::string_view text) {
