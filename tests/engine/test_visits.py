@@ -60,12 +60,13 @@ def test_one_that_scatters_too_much_is_given_up_and_says_so():
     assert note.reached > 0.01
 
 
-def test_five_visits_of_a_single_sample_show_that_a_cell_scatters_too_much():
+def test_single_samples_show_that_cells_scatter_too_much_from_six_degrees_of_freedom_on():
     cells = [planned(str(n)) for n in range(4)]
     visits = Visits((sheet(*cells),), SETTINGS)
     order = go(visits, None, lambda column, visit: (1 + 0.1 * (-1) ** visit,))
-    assert len(order) == 4 * 5
+    assert len(order) == 4 * least_visits(4)
     assert {cell.stopped for cell in visits.cells(0)} == {"noise"}
+    assert {cell.interval.degrees for cell in visits.cells(0)} == {8}
 
 
 def test_time_spent_ends_a_cell():

@@ -37,8 +37,9 @@ more alike cells, the others are visited once, and again only if their figure is
 enough."""
 _LEAST_DEGREES = 4
 """The least degrees of freedom for a cell that varies unlike all its peers."""
-_LEAST_TO_JUDGE, _LEAST_VISITS = 9, 5
-"""The fewest samples or visits that show whether the precision can be reached."""
+_LEAST_TO_JUDGE = 9
+"""The fewest samples that show whether the precision can be reached, with fewer degrees of
+freedom."""
 _OVER = 0.2
 """The share of the time left for the end of a run by which a visit may exceed the time for
 measuring, before it is given up."""
@@ -331,10 +332,11 @@ def _is_done(cell: CellResult, least: int, settings: Settings) -> bool:
         return True
     if len(cell.visits) < least or error is None or settings.precision == 0:
         return False
-    if cell.interval is None or (cell.interval.degrees or 0) < _LEAST_DEGREES:
+    degrees = (cell.interval and cell.interval.degrees) or 0
+    if degrees < _LEAST_DEGREES:
         return False
     needed = used * (error / settings.precision) ** 2
-    shows = len(cell.samples) >= _LEAST_TO_JUDGE or len(cell.visits) >= _LEAST_VISITS
+    shows = degrees >= _DEGREES or len(cell.samples) >= _LEAST_TO_JUDGE
     return error <= settings.precision or (shows and needed > settings.max_time)
 
 
