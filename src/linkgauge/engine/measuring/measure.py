@@ -196,7 +196,7 @@ class _Together:
             # After the warm-up, whose copies must not pass for the samples' work.
             self._enter("fill")
             for cell in self._cells:
-                cell.fill()
+                cell.fill(pool)
             self._enter("measure")
             clock = next((one.clock for one in self._clocked), time.monotonic)
             cpu_clock = None if self._virtual else time.process_time
@@ -228,6 +228,9 @@ class _Together:
                 )
                 for cell, own in zip(self._cells, split, strict=True)
             )
+            for cell, result in zip(self._cells, results, strict=True):
+                if result.verified:
+                    cell.know_contents(pool)
             return Visited(results, Known(sample, results[0].definition))
 
     def _enter(self, phase: Phase) -> None:

@@ -36,7 +36,7 @@ from linkgauge.model.operations.workload import WorkDone
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import FULL_LOAD, Report, Transfer
 
-from .pool import BufferPool, Staging, touches
+from .pool import BufferPool, Content, Staging, touches
 from .sampler import TakenSamples, definition_of, headline
 from .telemetry import devices_of
 
@@ -201,17 +201,35 @@ class Measurement:
                     origins[transfer.source] = pool.lend(backend, *own, visit)
         return origins
 
-    def fill(self) -> None:
+    def fill(self, pool: BufferPool) -> None:
         """Fills the source with the pattern, and the destination with bytes that all differ from
-        it. Does nothing if nothing is verified."""
+        it. A source that still holds the pattern is left as it is. Does nothing if nothing is
+        verified."""
         for _, copy, backend in self._verified():
-            given, made = self._contents(copy)
             if copy.source is not None:
-                to_come = copy.transfer.source in self.staging.written
-                size = copy.size * self.planned.does.source_arrays
-                backend.fill(copy.source, size, given, copy.seed, inverted=to_come)
+                given = self._given(copy)
+                if not pool.is_held(copy.source, given):
+                    backend.fill(copy.source, *given)
             if copy.destination is not None:
+                made = self._contents(copy)[1]
                 backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
+
+    def _given(self, copy: Copy) -> Content:
+        """Returns what the source of a copy is filled with."""
+        size = copy.size * self.planned.does.source_arrays
+        to_come = copy.transfer.source in self.staging.written
+        return Content(size, self._contents(copy)[0], copy.seed, to_come)
+
+    def know_contents(self, pool: BufferPool) -> None:
+        """Tells the pool what buffers hold after a visit that found all bytes right."""
+        for _, copy, _ in self._verified():
+            if copy.transfer.both_ways or touches(copy.transfer):
+                continue
+            if copy.source is not None:
+                pool.know(copy.source, self._given(copy))
+            if copy.destination is not None:
+                made = Content(copy.size, self._contents(copy)[1], copy.seed, inverted=False)
+                pool.know(copy.destination, made)
 
     def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
         """Yields the copies whose bytes are compared after this visit, with their numbers."""

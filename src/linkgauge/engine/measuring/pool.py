@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from linkgauge.backends.protocol import Backend, Buffer, Pattern
 from linkgauge.model.errors import AllocationError, Unsupported
@@ -12,6 +13,17 @@ from linkgauge.model.memory import Memory
 from linkgauge.model.transfer import Engine, Transfer
 
 _Key = tuple[str, Memory, object, int, int]
+
+
+class Content(NamedTuple):
+    """What a buffer holds: the arguments of `Backend.fill`."""
+
+    size: int
+    pattern: Pattern
+    seed: int
+    inverted: bool
+
+
 SETS = 4
 """The sets of buffers that visits rotate through, because the speed of memory partly depends on its
 addresses."""
@@ -36,6 +48,10 @@ class BufferPool:
         self._idle_bytes = 0
         """The idle bytes of host memory."""
         self._lent: list[tuple[_Key, Buffer]] = []
+        self._held: dict[int, Content] = {}
+        """The known contents of lent buffers, as they were lent."""
+        self._holds: dict[int, Content] = {}
+        """The known contents of idle buffers."""
 
     def lend(
         self, backend: Backend, memory: Memory, size: int, engine: Engine, visit: int = 0
@@ -51,7 +67,17 @@ class BufferPool:
             self._on_host[memory] = of_device is not False
         buffer = self._unused(key) or self._allocate(backend, memory, size, engine)
         self._lent.append((key, buffer))
+        if (held := self._holds.pop(id(buffer), None)) is not None:
+            self._held[id(buffer)] = held
         return buffer
+
+    def is_held(self, buffer: Buffer, content: Content) -> bool:
+        """Whether a lent buffer had this content when it was lent."""
+        return self._held.get(id(buffer)) == content
+
+    def know(self, buffer: Buffer, content: Content) -> None:
+        """Remembers what a lent buffer holds at the end of the visit, until it is lent again."""
+        self._holds[id(buffer)] = content
 
     def _unused(self, key: _Key) -> Buffer | None:
         """Returns an unused buffer and removes it from the pool, or returns None if there is
@@ -85,6 +111,7 @@ class BufferPool:
             self._idle.move_to_end(key)
             self._idle_bytes += self._host_bytes(buffer)
         self._lent.clear()
+        self._held.clear()
 
     def free_idle(self) -> None:
         while self._idle:
@@ -102,6 +129,7 @@ class BufferPool:
     def _free_one(self, key: _Key) -> None:
         buffer = self._unused(key)
         if buffer is not None:
+            self._holds.pop(id(buffer), None)
             buffer.free()
 
     def _host_bytes(self, buffer: Buffer) -> int:
