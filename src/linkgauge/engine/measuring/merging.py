@@ -38,7 +38,7 @@ _HOST_THREADS = 51 / 72
 _OPENCL = 64 / 72
 _HOST_LATENCY = 26 / 48
 _HOST_BY_DEVICES = 34 / 48
-_DEVICE_LATENCY = 74 / 84
+_DEVICE_LATENCY = 61 / 84
 """The share of intervals that held: 24 runs or more of each cell, on the machine with the lowest
 coverage."""
 
