@@ -52,6 +52,10 @@ def carried_out_by(place: str) -> Callable[..., int]:
     return carried
 
 
+_CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+"""click's settings for every command, also for one that is carried out by itself."""
+
+
 def command(name: str, place: str) -> click.Command:
     """Makes a click command from a function with at most one parameter, which is a struct of
     options. click's settings are `CONTEXT` in the function's module. Raises TypeError for other
@@ -62,7 +66,7 @@ def command(name: str, place: str) -> click.Command:
         raise TypeError(f"{place} is no function of one struct of options")
     return HelpCommand(
         name,
-        context_settings=getattr(sys.modules[carried.__module__], "CONTEXT", None),
+        context_settings=_CONTEXT | getattr(sys.modules[carried.__module__], "CONTEXT", {}),
         params=[one for kind in kinds for one in parameters(kind)],
         callback=lambda **given: carried(*(filled(kind, given) for kind in kinds)),
         help=carried.__doc__,
@@ -184,7 +188,7 @@ def application() -> Application:
         params=[*parameters(RootOptions)],
         invoke_without_command=True,
         callback=_without_command,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=_CONTEXT,
         help="""Measure how fast data moves between every pair of memories a machine can reach.
 
         Without a command: say what this machine is, what can be measured on it, and which commands
