@@ -63,7 +63,7 @@ def test_alike_cells_lend_degrees_of_freedom_and_unlike_ones_fewer():
     def cells(*scales):
         shape = (-1.2, 0.3, 1.1, -0.4, 0.2)
         return [
-            CellSpread("kind", ({run: scale * shape[(run + at) % 5] for run in range(5)},))
+            varied("kind", [{run: scale * shape[(run + at) % 5] for run in range(5)}])
             for at, scale in enumerate(scales)
         ]
 
@@ -79,17 +79,17 @@ def test_figures_that_are_off_together_lend_little():
     together = dict(enumerate((0.012, -0.009, 0.004, -0.007)))
     generator = random.Random(1)
     apart = [dict(enumerate(generator.gauss(0, 0.01) for _ in range(4))) for _ in range(30)]
-    shared = spreads([CellSpread("kind", (together,))] * 30)
+    shared = spreads([varied("kind", [together])] * 30)
     assert shared[0].degrees < 3 + 3 + 1e-6
     assert spreads([varied("kind", [one]) for one in apart])[0].degrees > 8
 
 
 def test_a_cell_without_several_runs_takes_what_its_peers_show():
-    known = CellSpread("kind", ({0: 0.01, 1: -0.01},))
+    known = varied("kind", [{0: 0.01, 1: -0.01}])
     found = spreads([known, known, CellSpread("kind"), CellSpread("other")])
     assert found[2].deviation == pytest.approx(0.014, rel=0.5)
     assert found[3] is None
-    third = CellSpread("third", ({0: 0.02, 1: -0.02},))
+    third = varied("third", [{0: 0.02, 1: -0.02}])
     assert spreads([known, known, third, CellSpread("other")])[3].deviation > 0.01
     assert spreads([CellSpread("kind")]) == [None]
 

@@ -17,8 +17,9 @@ from linkgauge.model.errors import LinkgaugeError
 from .named import VARIABLE, is_off
 
 if TYPE_CHECKING:
-    from linkgauge.model.documents.history import EarlierRun
+    from linkgauge.model.documents.history import EarlierMedians, EarlierRun
 
+    from .reading import Alike
     from .store import Store
 
 _failed: set[str] = set()
@@ -60,14 +61,36 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
     """Returns up to `last` earlier runs of the same machine and setup, latest first, with the
     figures of the benchmarks of `run`. A given `label` keeps only runs with this label. Returns no
     runs if the history is turned off. Raises LinkgaugeError if the database fails."""
+    with _reading() as store:
+        if store is None:
+            return ()
+        from .reading import earlier_runs
+
+        return earlier_runs(store, run, label=label, last=last, benchmarks=_benchmarks(run))
+
+
+def medians_before(run: Run, last: int, alike: Alike) -> EarlierMedians | None:
+    """Returns the medians of up to `last` earlier runs of the same machine and setup, for the
+    benchmarks of `run`. Only runs in a state that is `alike` to the state of the latest one count.
+    Returns None if there are no such runs, or if the history is turned off. Raises LinkgaugeError
+    if the database fails."""
+    with _reading() as store:
+        if store is None:
+            return None
+        from .reading import earlier_medians
+
+        return earlier_medians(store, run, last, _benchmarks(run), alike)
+
+
+def _benchmarks(run: Run) -> set[str]:
+    return {result.benchmark for result in run.results}
+
+
+@contextmanager
+def _reading() -> Iterator[Store | None]:
     try:
         with _store() as store:
-            if store is None:
-                return ()
-            from .reading import earlier_runs
-
-            benchmarks = {result.benchmark for result in run.results}
-            return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
+            yield store
     except Exception as error:
         raise LinkgaugeError(_why(error)) from error
 

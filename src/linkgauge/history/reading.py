@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select
 
 from linkgauge.model.documents.history import (
+    EarlierMedians,
     EarlierRun,
     Figure,
     History,
+    PastCell,
     PastRun,
     Point,
     Series,
@@ -30,6 +32,8 @@ from .tables import cells, facts, figures, machines, results, runs, setups, shee
 
 _Kind = TypeVar("_Kind")
 _Value = float | None
+Alike = Callable[[dict[str, str], dict[str, str]], bool]
+"""Whether two states of a machine are alike."""
 _PointRow: Any = tuple[int, int, float, _Value, _Value]
 _FigureRow: Any = tuple[
     int, int, Status, Verdict, _Value, _Value, _Value, _Value, _Value, _Value, int
@@ -188,13 +192,7 @@ def earlier_runs(
     """Returns complete earlier runs of the same machine and setup as `run`, latest first. `label`
     and `last` limit the runs, and `benchmarks` limits their figures; None sets no limit. Profiled
     runs are left out. Raises StoreError."""
-    where = [
-        machines.c.digest == machine_row(run.machine)["digest"],
-        setups.c.digest == setup_row(run.settings)["digest"],
-        runs.c.started < began(run),
-        runs.c.finished.is_not(None),
-        runs.c.profiled.is_(False),
-    ]
+    where = _before(run)
     if label is not None:
         where.append(runs.c.label == label)
     with store.reading() as connection:
@@ -209,6 +207,49 @@ def earlier_runs(
     )
 
 
+def earlier_medians(
+    store: Store, run: ComparableRun, last: int, benchmarks: Collection[str], alike: Alike
+) -> EarlierMedians | None:
+    """Returns the medians of the latest complete runs before `run`, at most `last`, of the same
+    machine and setup. Runs count if the machine's state was `alike` to the state of the latest one.
+    Returns None without such runs. Raises StoreError."""
+    passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
+    measured = _cells_of(benchmarks)
+    medians: dict[int, dict[int, float]] = {}
+    with store.reading() as connection:
+        found = _runs(connection, _before(run), last)
+        if not found:
+            return None
+        states = _states(connection, {one.state for one in found})
+        latest = states[found[0].state]
+        numbers = [one.number for one in found if alike(states[one.state], latest)]
+        for number, own in enumerate(numbers, start=1):
+            asked = select(figures.c.cell_id, passed).where(
+                figures.c.run_id == own, figures.c.cell_id.in_(measured)
+            )
+            for cell, median in _tuples(tuple[int, _Value], connection.execute(asked).all()):
+                of = medians.setdefault(cell, {})
+                if median is not None:
+                    of[number] = median
+        named = {cell.number: cell for cell in _named(connection, medians)}
+    cells = tuple(
+        PastCell(cell.id, cell.unit, cell.better, cell.definition, own)
+        for cell, own in ((named[number], own) for number, own in medians.items())
+    )
+    return EarlierMedians(len(numbers), latest, cells)
+
+
+def _before(run: ComparableRun) -> list[ColumnElement[bool]]:
+    """Returns the conditions for complete earlier runs of the same machine and setup as `run`."""
+    return [
+        machines.c.digest == machine_row(run.machine)["digest"],
+        setups.c.digest == setup_row(run.settings)["digest"],
+        runs.c.started < began(run),
+        runs.c.finished.is_not(None),
+        runs.c.profiled.is_(False),
+    ]
+
+
 def _settings(connection: Connection, numbers: Sequence[int]) -> dict[int, Settings]:
     rows = rows_in(connection, select(runs.c.id, runs.c.settings), runs.c.id, numbers)
     return dict(_tuples(tuple[int, Settings], rows))
@@ -220,14 +261,22 @@ def _figures(
     """Yields pairs of a run's number and a figure of that run, for these runs and benchmarks."""
     asked = select(*_FIGURES)
     if benchmarks is not None:
-        of = select(cells.c.id).join(sheets, sheets.c.id == cells.c.sheet_id)
-        asked = asked.where(figures.c.cell_id.in_(of.where(sheets.c.benchmark.in_(benchmarks))))
+        asked = asked.where(figures.c.cell_id.in_(_cells_of(benchmarks)))
     rows = _tuples(_FigureRow, rows_in(connection, asked, figures.c.run_id, numbers))
     wanted = {cell for cell, *_ in rows}
-    found = _of(_NumberedCell, rows_in(connection, _select_cells(), cells.c.id, wanted))
+    found = _named(connection, wanted)
     named = {cell.number: (cell.cell, cell.unit, cell.better) for cell in found}
     for cell, run, *values in rows:
         yield run, Figure(*named[cell], *values)
+
+
+def _cells_of(benchmarks: Collection[str]) -> Select[tuple[int]]:
+    of = select(cells.c.id).join(sheets, sheets.c.id == cells.c.sheet_id)
+    return of.where(sheets.c.benchmark.in_(benchmarks))
+
+
+def _named(connection: Connection, numbers: Iterable[int]) -> list[_NumberedCell]:
+    return _of(_NumberedCell, rows_in(connection, _select_cells(), cells.c.id, numbers))
 
 
 _FIGURES = (

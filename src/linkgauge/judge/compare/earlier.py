@@ -4,25 +4,26 @@ with the same settings. Also compares a run with its earlier runs."""
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.documents.history import EarlierRun
+from linkgauge.model.documents.history import EarlierMedians, EarlierRun
 from linkgauge.model.earlier import Earlier, EarlierLoss
-from linkgauge.model.grouped import grouped
 from linkgauge.model.settings import Settings
-from linkgauge.model.stats.changes import Aim
+from linkgauge.model.stats.changes import Aim, detectable, proven
+from linkgauge.model.units import Better
 
 from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
 from .machine_state import KERNEL_OPTIONS, Fact, facts_apart, state_from
-from .run_comparison import RunComparison, compare_runs
-from .side_tests import Key, Sides, key_of
+from .side_tests import CellRuns, Key, Tests, key_of, side_tests, within_of
 from .trends import LEAST_CHANGE
-from .what_changed import Changed
+from .what_changed import Changed, ComparedCell, grouped
 
+_T = TypeVar("_T")
 _OF_FIGURES = (
     "accelerators", "driver", "kernel", KERNEL_OPTIONS, "governor", "linkgauge", "CPU", "CPUs",
     "NUMA nodes", "hypervisor", "faults",
@@ -49,11 +50,26 @@ def earlier(first: Runs, used: Runs, found: Iterable[RunFigures], most: int) -> 
     return counted[:most][::-1]
 
 
+def is_in_same_state(state: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether figures vary in one state of a machine as in the other."""
+    return all(_fact(state, name) == _fact(other, name) for name in _OF_FIGURES)
+
+
 def as_figures(past: EarlierRun, like: RunFigures) -> RunFigures | None:
     """Converts a run of the history to the form of the run `like`. Returns None if the machine was
     in another state then."""
-    state = state_from(like.machine, like.facts)
-    return _as_run_of(past, like) if _is_in(state, past.state) else None
+    if not is_in_same_state(state_from(like.machine, like.facts), past.state):
+        return None
+    return RunFigures(
+        id=past.run.id,
+        label=past.run.label,
+        started=past.run.started,
+        machine=like.machine,
+        settings=past.settings,
+        cells=tuple(map(cell_figure, past.figures)),
+        facts={**past.state},
+        simulated=past.run.simulated,
+    )
 
 
 class Since(msgspec.Struct, frozen=True):
@@ -84,12 +100,33 @@ SHOWN = 0.1
 """The loss that earlier runs must be able to show for a cell to be known not to have lost."""
 
 
-def apart_from(past: Sequence[EarlierRun], run: RunFigures) -> Since | None:
-    """Compares a run with `past` runs of the same machine and settings, the latest first. Returns
-    None without past runs, or if it is unknown how much runs vary."""
-    before = [_as_run_of(one, run) for one in past if _is_in(one.state, past[0].state)]
-    facts = facts_apart(past[0].state, state_from(run.machine, run.facts)) if past else ()
-    found = held_against(before, run, facts, alone=bool(facts))
+class _CellPast(NamedTuple):
+    """A cell in a run, whose number is 0, and in earlier runs, the latest first. `logs` are the
+    logarithms of its figures. `cells` are those whose interval is known."""
+
+    better: Better
+    logs: dict[int, float]
+    cells: dict[int, CellFigure]
+
+    def worse(self, before: float, after: float) -> float:
+        """Returns the loss between two logarithms of the figure."""
+        return before - after if self.better == "higher" else after - before
+
+
+_Table = dict[Key, _CellPast]
+
+
+def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
+    """Compares a run with earlier runs of the same machine and settings, all in the same state.
+    Returns None if it is unknown how much runs vary."""
+    table: _Table = {}
+    for cell in past.cells:
+        written = cell.definition or None
+        key: Key = cell.cell, cell.unit, written  # type: ignore[assignment]
+        own = table.setdefault(key, _CellPast(cell.better, {}, {}))
+        own.logs.update((number, math.log(median)) for number, median in cell.medians.items())
+    facts = facts_apart(past.state, state_from(run.machine, run.facts))
+    found = _held(table, past.runs, run, facts, alone=bool(facts))
     return found if found is not None and found.cells else None
 
 
@@ -98,92 +135,111 @@ def held_against(
 ) -> Since | None:
     """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
     count on the run's side if they show the same loss. Returns None without earlier runs."""
+    table: _Table = {}
+    for number, one in enumerate(before, start=1):
+        _add(table, number, one)
+    return _held(table, len(before), run, facts, alone=alone)
+
+
+def _add(table: _Table, number: int, run: RunFigures) -> None:
+    for cell in run.cells:
+        own = table.setdefault(key_of(cell), _CellPast(cell.better, {}, {}))
+        own.cells[number] = cell
+        if cell.figure:
+            own.logs[number] = math.log(cell.figure)
+
+
+def _held(
+    table: _Table, count: int, run: RunFigures, facts: tuple[Fact, ...], *, alone: bool
+) -> Since | None:
+    """Compares a run with the `count` earlier runs of the table."""
     found: Since | None = None
-    logs = grouped(
-        (key_of(cell), (number, _log(cell)))
-        for number, one in enumerate((run, *before))
-        for cell in one.cells
-        if cell.figure
-    )
+    _add(table, 0, run)
     for later in (0,) if alone else _LATER:
-        first, second = before[later:], [run, *before[:later]]
-        fallen = _fallen(logs, len(second))
-        if not first or (later and not (fallen and len(first) >= _FEWEST)):
+        before, fallen = count - later, _fallen(table, later + 1)
+        if before < 1 or (later and not (fallen and before >= _FEWEST)):
             continue
-        compared = compare_runs(Sides(("before", "now"), [first, second]), Aim(), slow=False)
-        found = _since(compared, facts)
-        if len(first) >= _FEWEST:
-            found = replace(found, earlier=_earlier(compared, run, fallen, facts))
-            if found.earlier is not None and found.earlier.lost:
+        tests = _tested(table, later)
+        found = _since(table, tests, before, facts)
+        if before >= _FEWEST:
+            lost, unknown = _lost(table, tests, run, fallen)
+            changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
+            found = replace(found, earlier=Earlier(before, later, lost, unknown, changed))
+            if lost:
                 break
     return found
 
 
-def _fallen(logs: Mapping[Key, Sequence[tuple[int, float]]], count: int) -> dict[Key, float]:
+def _fallen(table: _Table, count: int) -> dict[Key, float]:
     """Returns the cells that are worse in all of the latest `count` runs than in the runs before,
-    each with its smallest loss as a logarithm. `logs` has the logarithms of each cell's figures,
-    with the number of the run, the latest run first."""
+    each with its smallest loss as a logarithm."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
-    for key, own in logs.items():
-        if len(own) > count and own[count - 1][0] == count - 1:
-            before, after = ([log for _, log in side] for side in (own[count:], own[:count]))
-            if (lost := statistics.fmean(before) - max(after)) >= least:
+    for key, own in table.items():
+        after = [own.logs[number] for number in range(count) if number in own.logs]
+        if len(after) == count < len(own.logs):
+            before = fmean(log for number, log in own.logs.items() if number >= count)
+            if (lost := min(own.worse(before, one) for one in after)) >= least:
                 fallen[key] = lost
     return fallen
 
 
-def _log(cell: CellFigure) -> float:
-    """Returns the logarithm of the figure, or of its inverse for a time."""
-    return math.log(cell.figure or 1.0) * (1 if cell.better == "higher" else -1)
+def _tested(table: _Table, later: int) -> Tests:
+    """Tests each cell. The latest `later` earlier runs are on the run's side."""
+    cells = [
+        CellRuns(
+            key[0].sheet,
+            _sides(own.logs, later),
+            tuple(map(within_of, _sides(own.cells, later))),
+        )
+        for key, own in table.items()
+    ]
+    return side_tests(cells, 2)
 
 
-def _since(found: RunComparison, facts: tuple[Fact, ...]) -> Since:
-    large = [one for one in found.changed if abs(one.ratio - 1) >= LEAST_CHANGE]
+def _sides(of: dict[int, _T], later: int) -> tuple[dict[int, _T], dict[int, _T]]:
+    before = {number: one for number, one in of.items() if number > later}
+    return before, {number: one for number, one in of.items() if number <= later}
+
+
+def _since(table: _Table, tests: Tests, runs: int, facts: tuple[Fact, ...]) -> Since:
+    compared = list[ComparedCell]()
+    for (key, own), change in zip(table.items(), tests.changes[0], strict=True):
+        to = None if change is None else proven(change, Aim(), own.better)
+        devices = next(filter(None, (cell.devices for cell in own.cells.values())), ())
+        moved = None if change is None or to is None else (to, change.ratio)
+        compared.append(ComparedCell(key[0], own.better, devices, moved))
+    large = [one for one in grouped("now", compared) if abs(one.ratio - 1) >= LEAST_CHANGE]
     more = sum(one.cells for one in large[1:])
-    runs = len(found.sides[0].runs)
-    return Since(runs, found.compared[0], large[0] if large else None, more, facts)
+    return Since(runs, tests.counts[0], large[0] if large else None, more, facts)
 
 
-def _earlier(
-    found: RunComparison, run: RunFigures, fallen: Mapping[Key, float], facts: Iterable[Fact]
-) -> Earlier:
-    before, now = (len(side.runs) for side in found.sides)
+def _lost(
+    table: _Table, tests: Tests, run: RunFigures, fallen: Mapping[Key, float]
+) -> tuple[tuple[EarlierLoss, ...], tuple[int, ...]]:
+    """Returns the cells of the run that are worse than before, and the numbers of the cells for
+    which this is unknown."""
     lost, unknown = list[EarlierLoss](), list[int]()
-    cells = {cell.key: cell for cell in found.cells}
-    for number, own in enumerate(run.cells):
-        key = key_of(own)
-        first, (one,) = cells[key].sides[0], cells[key].changes
-        if one.needed is None or one.needed.detectable > SHOWN:
-            unknown.append(number)
-        if first is None or first.figure is None or one.change is None:
-            continue
-        sure = one.change.holm < CHANCE / len(_LATER)
-        if sure and fallen.get(key, 0.0) >= _FAR * one.change.deviation:
-            share = math.exp(_log(own) - _log(replace(own, figure=first.figure)))
-            lost.append(EarlierLoss(number, first.figure, share))
-    changed = {fact.name: (fact.values[0], fact.values[1]) for fact in facts}
-    return Earlier(before, now - 1, tuple(lost), tuple(unknown), changed)
-
-
-def _is_in(state: dict[str, str], other: dict[str, str]) -> bool:
-    return all(_fact(state, name) == _fact(other, name) for name in _OF_FIGURES)
-
-
-def _as_run_of(past: EarlierRun, like: RunFigures) -> RunFigures:
-    return RunFigures(
-        id=past.run.id,
-        label=past.run.label,
-        started=past.run.started,
-        machine=like.machine,
-        settings=past.settings,
-        cells=tuple(map(cell_figure, past.figures)),
-        facts={**past.state},
-        simulated=past.run.simulated,
+    found = dict(
+        zip(table, zip(tests.sides[0], tests.tests[0], tests.changes[0], strict=True), strict=True)
     )
+    for number, cell in enumerate(run.cells):
+        first, test, change = found[key := key_of(cell)]
+        if first is None or test is None or change is None:
+            unknown.append(number)
+            continue
+        if detectable(test, Aim(), tests.counts[0], cell.better) > SHOWN:
+            unknown.append(number)
+        sure = change.holm < CHANCE / len(_LATER)
+        if sure and fallen.get(key, 0.0) >= _FAR * change.deviation:
+            figure = math.exp(first.mean)
+            own = table[key]
+            share = math.exp(-own.worse(math.log(figure), own.logs[0]))
+            lost.append(EarlierLoss(number, figure, share))
+    return tuple(lost), tuple(unknown)
 
 
-def _fact(state: dict[str, str], name: str) -> str | None:
+def _fact(state: Mapping[str, str], name: str) -> str | None:
     """Returns a fact of the state. For linkgauge, this is only the version, without the build."""
     value = state.get(name)
     return value.partition(" ")[0] if value and name == "linkgauge" else value

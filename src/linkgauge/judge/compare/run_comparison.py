@@ -24,8 +24,8 @@ from linkgauge.model.stats.changes import (
     Needed,
     RunChange,
     Side,
-    changed_to,
     needed,
+    proven,
 )
 from linkgauge.model.stats.ranks import rank_sum_p
 from linkgauge.model.stats.spread import Spread
@@ -159,11 +159,10 @@ class RunComparison(BriefRepr, msgspec.Struct, frozen=True):
     changed: tuple[Changed, ...] = ()
 
 
-def compare_runs(given: Sides, aim: Aim, *, slow: bool = True) -> RunComparison:
-    """Compares each side with the first side. Percentiles of the slow side are compared only if
-    `slow`."""
+def compare_runs(given: Sides, aim: Aim) -> RunComparison:
+    """Compares each side with the first side."""
     table = table_of(given)
-    names: tuple[Statistic, ...] = ("figure", *_SLOW) if slow else ("figure",)
+    names: tuple[Statistic, ...] = ("figure", *_SLOW)
     known = {name: tested(table, given, name) for name in names}
     cells = list[RunCell]()
     for at, ((of, unit, definition), found) in enumerate(table.items()):
@@ -236,13 +235,13 @@ def _change(
         change=change,
         needed=lacking,
         rank_sum=rank_sum_p(list(first.logs), list(other.logs)) if min(counts) > 1 else None,
-        **{name: known[name].changes[number - 1][at] for name in _SLOW if name in known},
+        **{name: known[name].changes[number - 1][at] for name in _SLOW},
     )
 
 
 def _direction(change: RunChange, lacking: Needed, aim: Aim, better: Better) -> Direction:
-    if change.holm < aim.significance:
-        return changed_to(change.ratio, better)
+    if (to := proven(change, aim, better)) is not None:
+        return to
     return "same" if lacking.detectable <= aim.detect else "unknown"
 
 

@@ -4,13 +4,14 @@ the runs that show how much a cell varies."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from linkgauge.model.cell_id import CellId
+from linkgauge.model.cell_id import CellId, SheetId
 from linkgauge.model.documents.result import Definition
+from linkgauge.model.hardware.host_use import HostUse
 from linkgauge.model.stats.changes import (
     FEW,
     RunChange,
@@ -112,29 +113,50 @@ class Tests(NamedTuple):
 
 
 def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Tests:
-    again = _again(given)
-    joins = _joins(given)
-    logs = [
-        ([logs_of(own, name) for own in one.sides], [logs_of(own, name) for own in one.history])
-        for one in table.values()
-    ]
-    whole, chosen = (
-        [
-            varied(key[0].sheet, _whole_sets(sides, history, left_out, joined=joins))
-            for key, (sides, history) in zip(table, logs, strict=True)
-        ]
-        for left_out in (set[int](), again)
-    )
-    if not any(cell.degrees for cell in chosen):
-        chosen = whole
-    known = spreads(chosen, whole)
-    first, *others = (
-        _on_side(table, [own[number] for own, _ in logs], number, name)
-        for number in range(len(given.runs))
-    )
+    """Tests the differences of one statistic between the first side and each other side."""
+    cells = [_runs_of(key, found, name) for key, found in table.items()]
+    return side_tests(cells, len(given.runs), _again(given), joined=_joins(given))
+
+
+class CellRuns(NamedTuple):
+    """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
+    each side with a single run, the variance that the interval of this run implies; None if it is
+    unknown. `host` is the part of the host on which the figures depend."""
+
+    kind: SheetId
+    sides: Sequence[Logs]
+    within: Sequence[Spread | None]
+    history: Sequence[Logs] = ()
+    host: HostUse = "cpus"
+
+
+def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellRuns:
+    sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
+    within = [within_of(own) if name == "figure" else None for own in found.sides]
+    return CellRuns(key[0].sheet, sides, within, history, found.any.host)
+
+
+def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
+    """Returns the variance that the interval of a side's only run implies, if it is known."""
+    return next(iter(cells.values())).within if len(cells) == 1 else None
+
+
+def side_tests(
+    cells: Sequence[CellRuns], sides: int, again: Collection[int] = (), *, joined: bool = False
+) -> Tests:
+    """Tests the differences between the first side and each other side. The runs in `again`
+    measured only some cells, and show the variation of these cells only. `joined` means that the
+    first side's runs are comparable with the first set of the history."""
+    whole = [varied(one.kind, _whole_sets(one, (), joined=joined)) for one in cells]
+    chosen = whole
+    if again:
+        chosen = [varied(one.kind, _whole_sets(one, again, joined=joined)) for one in cells]
+        chosen = chosen if any(one.degrees for one in chosen) else whole
+    known = spreads(chosen, None if chosen is whole else whole)
+    first, *others = (_on_side(cells, number) for number in range(sides))
     degrees = [cell.degrees for cell in whole]
     tests = [
-        _tests(table, list(zip(first, other, strict=True)), known, degrees) for other in others
+        _tests(cells, list(zip(first, other, strict=True)), known, degrees) for other in others
     ]
     counts = [sum(one is not None for one in own) for own in tests]
     return Tests(known, [first, *others], tests, [changes(own) for own in tests], counts)
@@ -145,17 +167,16 @@ def _joins(given: Sides) -> bool:
     return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
 
 
-def _whole_sets(
-    sides: Sequence[Logs], history: Sequence[Logs], again: set[int], *, joined: bool
-) -> list[Logs]:
-    """Returns the sets of runs whose figures should have a common mean. Runs in `again`, which
-    measured only some cells, are left out."""
+def _whole_sets(cell: CellRuns, again: Collection[int], *, joined: bool) -> list[Logs]:
+    """Returns the sets of runs whose figures should have a common mean, without the runs in
+    `again`."""
     first, *others = (
-        {number: log for number, log in side.items() if number not in again} for side in sides
+        {number: log for number, log in side.items() if number not in again} if again else side
+        for side in cell.sides
     )
-    if joined and history:
-        first, history = {**first, **history[0]}, history[1:]
-    return [first, *others, *history]
+    if not (joined and cell.history):
+        return [first, *others, *cell.history]
+    return [{**first, **cell.history[0]}, *others, *cell.history[1:]]
 
 
 def _again(given: Sides) -> set[int]:
@@ -172,28 +193,18 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
 
-def _on_side(
-    table: dict[Key, SideFigures], logs: Sequence[Logs], number: int, name: Statistic
-) -> list[Side | None]:
+def _on_side(cells: Sequence[CellRuns], number: int) -> list[Side | None]:
     """Returns the runs of each cell on one side, or None for a cell without figures."""
-    alone = [_single(key, found.sides[number]) for key, found in table.items()]
-    within = doubted(alone if name == "figure" else [None] * len(alone))
+    alone = ((cell.kind, cell.within[number]) for cell in cells)
+    within = doubted([None if own is None else Single(kind, own) for kind, own in alone])
     return [
-        Side(tuple(own.values()), spread) if own else None
-        for own, spread in zip(logs, within, strict=True)
+        Side(tuple(own.values()), spread) if (own := cell.sides[number]) else None
+        for cell, spread in zip(cells, within, strict=True)
     ]
 
 
-def _single(key: Key, cells: dict[int, CellFigure]) -> Single | None:
-    cell = next(iter(cells.values())) if len(cells) == 1 else None
-    spread = None if cell is None else cell.within
-    if cell is None or spread is None:
-        return None
-    return Single(key[0].sheet, spread)
-
-
 def _tests(
-    table: dict[Key, SideFigures],
+    cells: Sequence[CellRuns],
     pairs: Sequence[tuple[Side | None, Side | None]],
     known: Sequence[Spread | None],
     degrees: Sequence[int],
@@ -202,8 +213,8 @@ def _tests(
     the intervals of single runs are known, they are widened if other cells moved farther than their
     intervals suggest."""
     moved = {
-        key: MovedCell(key[0].sheet, found.any.host, apart)
-        for (key, found), (first, other), own in zip(table.items(), pairs, degrees, strict=True)
+        at: MovedCell(cell.kind, cell.host, apart)
+        for at, (cell, (first, other), own) in enumerate(zip(cells, pairs, degrees, strict=True))
         if first is not None and other is not None and own < FEW
         for apart in (errors_apart(first, other),)
         if apart is not None
@@ -212,6 +223,6 @@ def _tests(
     return [
         None
         if first is None or other is None
-        else compare_sides(first, other, spread, own, stretched.get(key, 1.0))
-        for key, (first, other), spread, own in zip(table, pairs, known, degrees, strict=True)
+        else compare_sides(first, other, spread, own, stretched.get(at, 1.0))
+        for at, ((first, other), spread, own) in enumerate(zip(pairs, known, degrees, strict=True))
     ]

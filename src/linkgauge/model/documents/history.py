@@ -4,7 +4,8 @@ Figures are in the cell's unit (SI base units); absent is null. Moments are ISO 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -142,6 +143,27 @@ class EarlierRun(msgspec.Struct, frozen=True):
     figures: tuple[Figure, ...]
     settings: Settings
     state: dict[str, str]
+
+
+class PastCell(NamedTuple):
+    """A cell in earlier runs. `medians` has the median of its samples by the number of the run, for
+    runs in which the cell passed."""
+
+    cell: CellId
+    unit: str
+    better: Better
+    definition: str
+    medians: dict[int, float]
+
+
+class EarlierMedians(NamedTuple):
+    """The medians of earlier runs of a machine in one state, in place of whole runs. The runs have
+    numbers from 1, the latest run first. `runs` is how many there are, and `state` the facts of the
+    machine's state."""
+
+    runs: int
+    state: dict[str, str]
+    cells: Sequence[PastCell]
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):

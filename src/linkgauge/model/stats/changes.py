@@ -239,6 +239,11 @@ class Aim(msgspec.Struct, frozen=True):
     exclude: float = 0.5
 
 
+def proven(change: RunChange, aim: Aim, better: Better) -> ChangedTo | None:
+    """Returns the direction of a change, or None if no change is proven."""
+    return changed_to(change.ratio, better) if change.holm < aim.significance else None
+
+
 class Needed(msgspec.Struct, frozen=True):
     """The loss that the runs of a comparison can find.
 
@@ -254,18 +259,27 @@ def needed(one: SideTest, runs: tuple[int, int], aim: Aim, cells: int, better: B
     """Returns the smallest loss that these runs can find in a cell, and how many more runs would
     find the loss that `aim` names. `cells` is the number of compared cells."""
 
-    def found(counts: tuple[int, int], more: int) -> float:
-        scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
-        own = _found(one.error * scale, one.degrees + more, aim, cells, better)
-        if (doubt := one.doubt) is None:
-            return own
-        doubted = cells * doubt.part
-        return max(own, _found(doubt.error * scale, doubt.degrees + more, aim, doubted, better))
+    found = detectable(one, aim, cells, better)
+    if found <= aim.detect:
+        return Needed(found, (0, 0))
 
-    detectable = found(runs, 0)
-    if detectable <= aim.detect:
-        return Needed(detectable, (0, 0))
-    return Needed(detectable, _more(runs, lambda *given: found(*given) <= aim.detect))
+    def suffices(counts: tuple[int, int], more: int) -> bool:
+        scale = math.sqrt((1 / counts[0] + 1 / counts[1]) / (1 / runs[0] + 1 / runs[1]))
+        return detectable(one, aim, cells, better, scale, more) <= aim.detect
+
+    return Needed(found, _more(runs, suffices))
+
+
+def detectable(
+    one: SideTest, aim: Aim, cells: int, better: Better, scale: float = 1.0, more: int = 0
+) -> float:
+    """Returns the smallest true loss that is found in a cell with the probability `POWER`. `scale`
+    changes the errors, and `more` adds degrees of freedom."""
+    own = _found(one.error * scale, one.degrees + more, aim, cells, better)
+    if (doubt := one.doubt) is None:
+        return own
+    doubted = cells * doubt.part
+    return max(own, _found(doubt.error * scale, doubt.degrees + more, aim, doubted, better))
 
 
 def _found(error: float, degrees: float, aim: Aim, cells: float, better: Better) -> float:

@@ -13,7 +13,8 @@ whether intervals are too narrow or too wide."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Sequence
 from statistics import fmean, median
 
 import msgspec
@@ -49,15 +50,33 @@ def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
     """Returns the variance of each cell of one run. Where similar cells are much noisier, their
     variance is added as the cell's `doubt`."""
     kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
-    return [None if cell is None else _doubted(cell.spread, kinds[cell.kind]) for cell in cells]
+    known = {kind: _SimilarCells(own) for kind, own in kinds.items()}
+    return [None if cell is None else known[cell.kind].doubted(cell.spread) for cell in cells]
 
 
-def _doubted(own: Spread, kind: Sequence[Spread]) -> Spread:
-    noisier = [one for one in kind if one.variance > _NOISIER * own.variance]
-    if not noisier:
-        return own
-    wide = Spread(fmean(one.variance for one in noisier), median(one.degrees for one in noisier))
-    return Spread(own.variance, own.degrees, wide, _UNSEEN * len(noisier) / len(kind))
+class _SimilarCells:
+    """The variances of similar cells."""
+
+    def __init__(self, cells: Iterable[Spread]) -> None:
+        self._cells = sorted(cells, key=_variance)
+        self._known: dict[int, tuple[Spread, float]] = {}
+
+    def doubted(self, own: Spread) -> Spread:
+        at = bisect_right(self._cells, _NOISIER * own.variance, key=_variance)
+        if at == len(self._cells):
+            return own
+        if at not in self._known:
+            self._known[at] = self._noisier(self._cells[at:])
+        return Spread(own.variance, own.degrees, *self._known[at])
+
+    def _noisier(self, cells: Sequence[Spread]) -> tuple[Spread, float]:
+        """Returns the variance of noisier cells, and the probability that a cell is one of them."""
+        wide = Spread(fmean(map(_variance, cells)), median(one.degrees for one in cells))
+        return wide, _UNSEEN * len(cells) / len(self._cells)
+
+
+def _variance(one: Spread) -> float:
+    return one.variance
 
 
 class MovedCell(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ All computations use logarithms, so variances are relative."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from statistics import fmean, variance
 from typing import NamedTuple
 
@@ -70,43 +70,34 @@ class Spread(msgspec.Struct, frozen=True):
         return math.sqrt(self.variance)
 
 
-Deviations = Mapping[int, float]
-"""The distance of the logarithm of each run's figure from the mean of its set of runs, by run."""
-
-
 class CellSpread(msgspec.Struct, frozen=True):
-    """The deviations of a cell's runs from the mean of their set of runs. `kind` is equal for
-    similar cells."""
+    """The deviations of a cell's runs. `runs` has the numbers of the runs of each set. `sets` has,
+    for each run, the distance of the logarithm of its figure from the mean of its set. `kind` is
+    equal for similar cells."""
 
     kind: Hashable
-    sets: tuple[Deviations, ...] = ()
+    runs: tuple[tuple[int, ...], ...] = ()
+    sets: tuple[tuple[float, ...], ...] = ()
 
     @property
     def degrees(self) -> int:
-        return sum(len(own) - 1 for own in self.sets)
+        return sum(map(len, self.sets)) - len(self.sets)
 
     @property
-    def deviations(self) -> Deviations:
-        return {run: each for own in self.sets for run, each in own.items()}
-
-    @property
-    def runs(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(own) for own in self.sets)
-
-    @property
-    def by_set(self) -> list[list[float]]:
-        return [[*own.values()] for own in self.sets]
+    def deviations(self) -> list[float]:
+        return [each for own in self.sets for each in own]
 
 
-def varied(kind: Hashable, sets: Sequence[Mapping[int, float]]) -> CellSpread:
+def varied(kind: Hashable, sets: Iterable[Mapping[int, float]]) -> CellSpread:
     """Returns how far a cell's figures deviate from the mean of their set of runs. The figures are
     logarithms, by the number of the run."""
-    found = list[Deviations]()
+    runs, deviations = list[tuple[int, ...]](), list[tuple[float, ...]]()
     for own in sets:
         if len(own) > 1:
             mean = fmean(own.values())
-            found.append({run: log - mean for run, log in sorted(own.items())})
-    return CellSpread(kind, tuple(found))
+            runs.append(tuple(sorted(own)))
+            deviations.append(tuple(own[run] - mean for run in runs[-1]))
+    return CellSpread(kind, tuple(runs), tuple(deviations))
 
 
 def spreads(
@@ -115,21 +106,19 @@ def spreads(
     """Returns the variation of each cell between runs. Returns None for a cell if neither its own
     runs nor other cells show any. `whole` has more runs of each cell, which count for that cell
     only."""
-    known = [_KnownVariance.of(cell) if cell.degrees else None for cell in cells]
+    known = [_KnownVariance.of(cell) for cell in cells]
     there = [one for one in known if one is not None]
     if not there:
         return [None] * len(cells)
-    prior = _Prior(there, [cell for cell in cells if cell.degrees])
+    prior = _Prior(there)
     lent = [prior.lent(cell.kind, one) for cell, one in zip(cells, known, strict=True)]
     unlike = [
         one is not None and by is not None and by.unlikeness(one) > by.apart
         for one, by in zip(known, lent, strict=True)
     ]
-    every, of_all = zip(lent, whole or cells, unlike, strict=True), sum(unlike)
-    return [
-        _spread(by, _KnownVariance.of(of) if of.degrees else None, (of_all - is_one) / len(cells))
-        for by, of, is_one in every
-    ]
+    own = known if whole is None else map(_KnownVariance.of, whole)
+    every, of_all = zip(lent, own, unlike, strict=True), sum(unlike)
+    return [_spread(by, of, (of_all - is_one) / len(cells)) for by, of, is_one in every]
 
 
 def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spread | None:
@@ -146,27 +135,46 @@ def _spread(by: _Lent | None, own: _KnownVariance | None, others: float) -> Spre
     return Spread(variance, every, alone, min(1.0, _UNSEEN * others))
 
 
-class _KnownVariance(msgspec.Struct, frozen=True):
-    """The variance of a cell by its own runs. `steady` is an estimate that a single outlying run
-    hardly enlarges. For normally distributed runs, `log` is the expected logarithm of the true
-    variance. `error` is the variance of `log`."""
+class _KnownVariance(NamedTuple):
+    """The variance of a cell by its own runs. `squares` is the sum of the squared deviations.
+    `square` is the square of the variance by products of different runs; None for too few runs. For
+    normally distributed runs, `log` is the expected logarithm of the true variance. `error` is the
+    variance of `log`."""
 
-    kind: Hashable
-    variance: float
-    steady: float
+    cell: CellSpread
     degrees: int
+    squares: float
+    square: float | None
+    variance: float
     log: float
     error: float
 
     @classmethod
-    def of(cls, cell: CellSpread) -> _KnownVariance:
-        variance = sum(each * each for each in cell.deviations.values()) / cell.degrees
-        variance = max(variance, LEAST**2)
-        square = square_of(cell.by_set)
-        steady = variance if square is None else math.sqrt(max(square, LEAST**4))
-        half = cell.degrees / 2
+    def of(cls, cell: CellSpread) -> _KnownVariance | None:
+        """Returns None if no set of runs has two."""
+        degrees = cell.degrees
+        if not degrees:
+            return None
+        squares = sum(each * each for each in cell.deviations)
+        variance = max(squares / degrees, LEAST**2)
+        half = degrees / 2
         log = math.log(variance) - digamma(half) + math.log(half)
-        return cls(cell.kind, variance, steady, cell.degrees, log, trigamma(half))
+        return cls(cell, degrees, squares, square_of(cell.sets), variance, log, trigamma(half))
+
+    @property
+    def kind(self) -> Hashable:
+        return self.cell.kind
+
+    @property
+    def steady(self) -> float:
+        """An estimate of the variance that a single outlying run hardly enlarges."""
+        return self.variance if self.square is None else math.sqrt(max(self.square, LEAST**4))
+
+    @property
+    def scaled(self) -> list[float]:
+        """The deviations, scaled to a standard deviation of 1."""
+        scale = math.sqrt(self.degrees / self.squares) if self.squares > 0 else 0.0
+        return [each * scale for each in self.cell.deviations]
 
 
 class _Lent(msgspec.Struct, frozen=True):
@@ -235,11 +243,11 @@ class _Prior:
     a kind of cells, and `_between` how much they vary between kinds. `_between` is null for a
     single kind."""
 
-    def __init__(self, known: Sequence[_KnownVariance], cells: Sequence[CellSpread]) -> None:
-        self._within, self._between = _unlikeness(known, cells)
+    def __init__(self, known: Sequence[_KnownVariance]) -> None:
+        self._within, self._between = _unlikeness(known)
         # Errors of variances are correlated by the squares of the correlations of figures.
-        kinds = _by_kind(cells)
-        shared = _correlation([cells]) ** 2, _correlation(list(kinds.values())) ** 2
+        kinds = _by_kind(known)
+        shared = _correlation([known]) ** 2, _correlation(kinds.values()) ** 2
         error = fmean(one.error for one in known)
         self._of_all, self._of_kind = error * shared[0], error * max(shared)
         self._kinds: dict[Hashable, _WeightedSum] = {}
@@ -278,34 +286,28 @@ class _Prior:
         return _Lent(variance, self._within + max(1 / precision, self._of_all))
 
 
-def _by_kind(cells: Sequence[CellSpread]) -> dict[Hashable, list[CellSpread]]:
-    return grouped((cell.kind, cell) for cell in cells)
+def _by_kind(known: Iterable[_KnownVariance]) -> dict[Hashable, list[_KnownVariance]]:
+    return grouped((one.cell.kind, one) for one in known)
 
 
-def _unlikeness(
-    known: Sequence[_KnownVariance], cells: Sequence[CellSpread]
-) -> tuple[float, float | None]:
+def _unlikeness(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
     """Returns how much variances differ within a kind of cells, and between kinds. With too few
     runs for products of different runs, the variances themselves are compared."""
-    patterns = grouped((cell.runs, cell) for cell in cells)
-    by_runs = unlikeness([one for own in patterns.values() if (one := _together(own))])
+    patterns = grouped((one.cell.runs, one) for one in known)
+    by_runs = unlikeness([_together(own) for own in patterns.values() if own[0].square is not None])
     by_logs = _by_logs(known)
     within = by_logs[0] if by_runs.within is None else by_runs.within
     return within, by_logs[1] if by_runs.between is None else by_runs.between
 
 
-def _together(cells: Sequence[CellSpread]) -> KindsTogether | None:
-    """Returns the kinds of these cells, or None for too few runs. All cells must have the same
-    runs."""
-    if square_of(cells[0].by_set) is None:
-        return None
+def _together(known: Iterable[_KnownVariance]) -> KindsTogether:
+    """Returns the kinds of these cells. All cells must have the same runs."""
     kinds, grams = list[Kind](), list[Gram]()
-    for own in _by_kind(cells).values():
-        grams.append(gram([cell.by_set for cell in own]))
-        known = [_KnownVariance.of(cell) for cell in own]
-        squares = sum(square_of(cell.by_set) or 0.0 for cell in own)
-        variance = fmean(one.variance for one in known)
-        kinds.append(Kind(len(own), squares, square(grams[-1]) or 0.0, variance, known[0].error))
+    for own in _by_kind(known).values():
+        grams.append(gram([one.cell.sets for one in own]))
+        squares = sum(one.square or 0.0 for one in own)
+        variance = fmean(one.variance for one in own)
+        kinds.append(Kind(len(own), squares, square(grams[-1]) or 0.0, variance, own[0].error))
     return KindsTogether(kinds, square(added(grams)) or 0.0)
 
 
@@ -328,19 +330,20 @@ def _by_logs(known: Sequence[_KnownVariance]) -> tuple[float, float | None]:
     return within, max(0.0, variance(means) - chance)
 
 
-def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
+def _correlation(groups: Iterable[Sequence[_KnownVariance]]) -> float:
     """Returns the intraclass correlation of the figures of a run within groups of cells, by the
     analysis of variance (R. Fisher, Statistical Methods for Research Workers, 1925, chapter 7).
     Each cell has the same weight, however much it varies."""
     shared = rest = 0.0
     cells = free = 0
     for group in groups:
-        runs = {run for cell in group for run in cell.deviations}
-        whole = [_scaled(cell) for cell in group if len(cell.deviations) == len(runs)]
+        patterns = {one.cell.runs for one in group}
+        runs = len({run for sets in patterns for own in sets for run in own})
+        whole = [one.scaled for one in group if one.degrees + len(one.cell.sets) == runs]
         if len(whole) < 2:
             continue
-        sums = sum(sum(one[run] for one in whole) ** 2 for run in runs)
-        squares = sum(value * value for one in whole for value in one.values())
+        sums = sum(sum(by_run) ** 2 for by_run in zip(*whole, strict=True))
+        squares = sum(value * value for one in whole for value in one)
         shared += sums / len(whole)
         rest += squares - sums / len(whole)
         free += group[0].degrees
@@ -351,10 +354,3 @@ def _correlation(groups: Sequence[Sequence[CellSpread]]) -> float:
     between, within = shared / free, rest / cells
     whole_variance = between + (size - 1) * within
     return max(0.0, (between - within) / whole_variance) if whole_variance > 0 else 0.0
-
-
-def _scaled(cell: CellSpread) -> dict[int, float]:
-    """Returns the deviations of a cell, scaled to a standard deviation of 1."""
-    squares = sum(each * each for each in cell.deviations.values())
-    scale = math.sqrt(cell.degrees / squares) if squares > 0 else 0.0
-    return {run: each * scale for run, each in cell.deviations.items()}

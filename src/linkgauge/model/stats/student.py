@@ -157,6 +157,7 @@ def _kept(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
+@lru_cache(maxsize=4096)
 def digamma(x: float) -> float:
     """Returns the derivative of log Γ (Abramowitz and Stegun, 6.3.5 and 6.3.18)."""
     total = 0.0
@@ -167,6 +168,7 @@ def digamma(x: float) -> float:
     return total + math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240)))
 
 
+@lru_cache(maxsize=4096)
 def trigamma(x: float) -> float:
     """Returns the derivative of digamma (6.4.6 and 6.4.12), which is the variance of the logarithm
     of χ² with 2 x degrees of freedom."""
