@@ -24,7 +24,6 @@ from linkgauge.model.documents.result import Status, Verdict
 from linkgauge.model.grouped import grouped
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
-from linkgauge.model.units import Better
 
 from .records import ComparableRun, began, machine_row, setup_row
 from .store import Store, rows_in
@@ -40,14 +39,6 @@ _FigureRow: Any = tuple[
 ]
 """Rows of a figure: the numbers of the cell and the run, and then the fields of `Point` or `Figure`
 in their order."""
-
-
-class _NumberedCell(SeriesId, frozen=True, gc=False, kw_only=True):
-    """A measured cell in the history. `number` is the key of the cell in the database."""
-
-    number: int
-    unit: str
-    better: Better
 
 
 def _of(kind: type[_Kind], rows: Iterable[Any]) -> list[_Kind]:
@@ -107,7 +98,7 @@ def histories_of(
         wanted = [sheets.c.benchmark == benchmark]
         named = {
             cell.number: cell
-            for cell in _of(_NumberedCell, connection.execute(_select_cells().where(*wanted)))
+            for cell in _of(PastCell, connection.execute(_select_cells().where(*wanted)))
             if not places or cell.place in places
         }
         which = msgspec.structs.replace(which, benchmarks=(benchmark,))
@@ -144,7 +135,7 @@ def _points(
 def _history(
     connection: Connection,
     group: Sequence[PastRun],
-    named: dict[int, _NumberedCell],
+    named: dict[int, PastCell],
     points: dict[int, dict[int, Point]],
 ) -> History:
     series = []
@@ -228,15 +219,12 @@ def earlier_medians(
                 figures.c.run_id == own, figures.c.cell_id.in_(measured)
             )
             for cell, median in _tuples(tuple[int, _Value], connection.execute(asked).all()):
-                of = medians.setdefault(cell, {})
+                known = medians.setdefault(cell, {})
                 if median is not None:
-                    of[number] = median
-        named = {cell.number: cell for cell in _named(connection, medians)}
-    cells = tuple(
-        PastCell(cell.id, cell.unit, cell.better, cell.definition, own)
-        for cell, own in ((named[number], own) for number, own in medians.items())
-    )
-    return EarlierMedians(len(numbers), latest, cells)
+                    known[number] = median
+        named = _named(connection, medians)
+    known_cells = [(named[number], known) for number, known in medians.items()]
+    return EarlierMedians(len(numbers), latest, known_cells)
 
 
 def _before(run: ComparableRun) -> list[ColumnElement[bool]]:
@@ -265,7 +253,7 @@ def _figures(
     rows = _tuples(_FigureRow, rows_in(connection, asked, figures.c.run_id, numbers))
     wanted = {cell for cell, *_ in rows}
     found = _named(connection, wanted)
-    named = {cell.number: (cell.cell, cell.unit, cell.better) for cell in found}
+    named = {number: (of.cell, of.unit, of.better) for number, of in found.items()}
     for cell, run, *values in rows:
         yield run, Figure(*named[cell], *values)
 
@@ -275,8 +263,9 @@ def _cells_of(benchmarks: Collection[str]) -> Select[tuple[int]]:
     return of.where(sheets.c.benchmark.in_(benchmarks))
 
 
-def _named(connection: Connection, numbers: Iterable[int]) -> list[_NumberedCell]:
-    return _of(_NumberedCell, rows_in(connection, _select_cells(), cells.c.id, numbers))
+def _named(connection: Connection, numbers: Iterable[int]) -> dict[int, PastCell]:
+    found = _of(PastCell, rows_in(connection, _select_cells(), cells.c.id, numbers))
+    return {cell.number: cell for cell in found}
 
 
 _FIGURES = (

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from linkgauge.model.documents.history import EarlierMedians, EarlierRun
+from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.earlier import Earlier, EarlierLoss
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven
@@ -19,7 +19,7 @@ from linkgauge.model.units import Better
 
 from .likeness import CellFigure, RunFigures, Runs, cell_figure, is_alike
 from .machine_state import KERNEL_OPTIONS, Fact, facts_apart, state_from
-from .side_tests import CellRuns, Key, Tests, key_of, side_tests, within_of
+from .side_tests import CellLogs, Key, Tests, key_of, side_tests, within_of
 from .trends import LEAST_CHANGE
 from .what_changed import Changed, ComparedCell, grouped
 
@@ -101,14 +101,18 @@ SHOWN = 0.1
 
 
 class _CellPast(NamedTuple):
-    """A cell in a run, whose number is 0, and in earlier runs, the latest first. `logs` are the
-    logarithms of its figures. `cells` are those whose interval is known."""
+    """A cell in a run, whose number is 0, and in earlier runs, the latest first. `figures` are its
+    figures by the number of the run. `cells` are the cells whose interval and devices are known."""
 
     better: Better
-    logs: dict[int, float]
+    figures: dict[int, float]
     cells: dict[int, CellFigure]
 
-    def worse(self, before: float, after: float) -> float:
+    @property
+    def logs(self) -> dict[int, float]:
+        return {number: math.log(figure) for number, figure in self.figures.items()}
+
+    def lost(self, before: float, after: float) -> float:
         """Returns the loss between two logarithms of the figure."""
         return before - after if self.better == "higher" else after - before
 
@@ -120,33 +124,32 @@ def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
     """Compares a run with earlier runs of the same machine and settings, all in the same state.
     Returns None if it is unknown how much runs vary."""
     table: _Table = {}
-    for cell in past.cells:
-        written = cell.definition or None
-        key: Key = cell.cell, cell.unit, written  # type: ignore[assignment]
-        own = table.setdefault(key, _CellPast(cell.better, {}, {}))
-        own.logs.update((number, math.log(median)) for number, median in cell.medians.items())
+    for cell, medians in past.cells:
+        _row(table, cell).figures.update(medians)
     facts = facts_apart(past.state, state_from(run.machine, run.facts))
     found = _held(table, past.runs, run, facts, alone=bool(facts))
     return found if found is not None and found.cells else None
 
 
-def held_against(
-    before: Runs, run: RunFigures, facts: tuple[Fact, ...] = (), *, alone: bool = True
-) -> Since | None:
+def held_against(before: Runs, run: RunFigures, *, alone: bool = True) -> Since | None:
     """Compares a run with earlier runs, the latest first. Unless `alone`, the latest earlier runs
     count on the run's side if they show the same loss. Returns None without earlier runs."""
     table: _Table = {}
     for number, one in enumerate(before, start=1):
         _add(table, number, one)
-    return _held(table, len(before), run, facts, alone=alone)
+    return _held(table, len(before), run, (), alone=alone)
 
 
 def _add(table: _Table, number: int, run: RunFigures) -> None:
     for cell in run.cells:
-        own = table.setdefault(key_of(cell), _CellPast(cell.better, {}, {}))
+        own = _row(table, cell)
         own.cells[number] = cell
         if cell.figure:
-            own.logs[number] = math.log(cell.figure)
+            own.figures[number] = cell.figure
+
+
+def _row(table: _Table, cell: CellFigure | PastCell) -> _CellPast:
+    return table.setdefault(key_of(cell), _CellPast(cell.better, {}, {}))
 
 
 def _held(
@@ -176,24 +179,20 @@ def _fallen(table: _Table, count: int) -> dict[Key, float]:
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
     for key, own in table.items():
-        after = [own.logs[number] for number in range(count) if number in own.logs]
-        if len(after) == count < len(own.logs):
-            before = fmean(log for number, log in own.logs.items() if number >= count)
-            if (lost := min(own.worse(before, one) for one in after)) >= least:
+        before, after = _sides(own.logs, count - 1)
+        if before and len(after) == count:
+            mean = fmean(before.values())
+            if (lost := min(own.lost(mean, one) for one in after.values())) >= least:
                 fallen[key] = lost
     return fallen
 
 
 def _tested(table: _Table, later: int) -> Tests:
     """Tests each cell. The latest `later` earlier runs are on the run's side."""
-    cells = [
-        CellRuns(
-            key[0].sheet,
-            _sides(own.logs, later),
-            tuple(map(within_of, _sides(own.cells, later))),
-        )
-        for key, own in table.items()
-    ]
+    cells = list[CellLogs]()
+    for key, own in table.items():
+        within = [within_of(side) for side in _sides(own.cells, later)]
+        cells.append(CellLogs(key[0].sheet, _sides(own.logs, later), within))
     return side_tests(cells, 2)
 
 
@@ -234,7 +233,7 @@ def _lost(
         if sure and fallen.get(key, 0.0) >= _FAR * change.deviation:
             figure = math.exp(first.mean)
             own = table[key]
-            share = math.exp(-own.worse(math.log(figure), own.logs[0]))
+            share = math.exp(-own.lost(math.log(figure), own.logs[0]))
             lost.append(EarlierLoss(number, figure, share))
     return tuple(lost), tuple(unknown)
 

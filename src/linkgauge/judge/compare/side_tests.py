@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from linkgauge.model.cell_id import CellId, SheetId
+from linkgauge.model.documents.history import PastCell
 from linkgauge.model.documents.result import Definition
 from linkgauge.model.hardware.host_use import HostUse
 from linkgauge.model.stats.changes import (
@@ -45,8 +46,9 @@ Key = tuple[CellId, str, Definition | None]
 cells."""
 
 
-def key_of(cell: CellFigure) -> Key:
-    return cell.id, cell.unit, cell.definition
+def key_of(cell: CellFigure | PastCell) -> Key:
+    written = cell.definition or None
+    return cell.id, cell.unit, written  # type: ignore[return-value]
 
 
 class SideFigures(msgspec.Struct):
@@ -118,7 +120,7 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
     return side_tests(cells, len(given.runs), _again(given), joined=_joins(given))
 
 
-class CellRuns(NamedTuple):
+class CellLogs(NamedTuple):
     """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
     each side with a single run, the variance that the interval of this run implies; None if it is
     unknown. `host` is the part of the host on which the figures depend."""
@@ -130,10 +132,10 @@ class CellRuns(NamedTuple):
     host: HostUse = "cpus"
 
 
-def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellRuns:
+def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
     within = [within_of(own) if name == "figure" else None for own in found.sides]
-    return CellRuns(key[0].sheet, sides, within, history, found.any.host)
+    return CellLogs(key[0].sheet, sides, within, history, found.any.host)
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
@@ -142,7 +144,7 @@ def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:
 
 
 def side_tests(
-    cells: Sequence[CellRuns], sides: int, again: Collection[int] = (), *, joined: bool = False
+    cells: Sequence[CellLogs], sides: int, again: Collection[int] = (), *, joined: bool = False
 ) -> Tests:
     """Tests the differences between the first side and each other side. The runs in `again`
     measured only some cells, and show the variation of these cells only. `joined` means that the
@@ -167,7 +169,7 @@ def _joins(given: Sides) -> bool:
     return bool(given.history) and all(is_alike(given.history[0], run) for run in given.runs[0])
 
 
-def _whole_sets(cell: CellRuns, again: Collection[int], *, joined: bool) -> list[Logs]:
+def _whole_sets(cell: CellLogs, again: Collection[int], *, joined: bool) -> list[Logs]:
     """Returns the sets of runs whose figures should have a common mean, without the runs in
     `again`."""
     first, *others = (
@@ -193,7 +195,7 @@ def logs_of(cells: dict[int, CellFigure], name: Statistic = "figure") -> dict[in
     return {number: math.log(value) for number, value in values.items() if value and value > 0}
 
 
-def _on_side(cells: Sequence[CellRuns], number: int) -> list[Side | None]:
+def _on_side(cells: Sequence[CellLogs], number: int) -> list[Side | None]:
     """Returns the runs of each cell on one side, or None for a cell without figures."""
     alone = ((cell.kind, cell.within[number]) for cell in cells)
     within = doubted([None if own is None else Single(kind, own) for kind, own in alone])
@@ -204,7 +206,7 @@ def _on_side(cells: Sequence[CellRuns], number: int) -> list[Side | None]:
 
 
 def _tests(
-    cells: Sequence[CellRuns],
+    cells: Sequence[CellLogs],
     pairs: Sequence[tuple[Side | None, Side | None]],
     known: Sequence[Spread | None],
     degrees: Sequence[int],

@@ -145,25 +145,23 @@ class EarlierRun(msgspec.Struct, frozen=True):
     state: dict[str, str]
 
 
-class PastCell(NamedTuple):
-    """A cell in earlier runs. `medians` has the median of its samples by the number of the run, for
-    runs in which the cell passed."""
+class PastCell(SeriesId, frozen=True, gc=False, kw_only=True):
+    """A measured cell in the history. `number` is the key of the cell in the database."""
 
-    cell: CellId
+    number: int
     unit: str
     better: Better
-    definition: str
-    medians: dict[int, float]
 
 
 class EarlierMedians(NamedTuple):
-    """The medians of earlier runs of a machine in one state, in place of whole runs. The runs have
-    numbers from 1, the latest run first. `runs` is how many there are, and `state` the facts of the
-    machine's state."""
+    """The medians of earlier runs of a machine in one state, for a comparison that needs no more.
+    `runs` is the number of runs, and `state` the facts of the machine's state. Each cell of
+    `cells` has the medians of the runs in which it passed. The runs have numbers from 1, the latest
+    run first."""
 
     runs: int
     state: dict[str, str]
-    cells: Sequence[PastCell]
+    cells: Sequence[tuple[PastCell, dict[int, float]]]
 
 
 class Point(msgspec.Struct, frozen=True, gc=False):
