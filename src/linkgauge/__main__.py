@@ -11,7 +11,7 @@ def main() -> None:
     if "PMI_RANK" in os.environ:
         # What Hydra sends all ranks as one ends: they find out by themselves which.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    gc.set_threshold(10_000)  # loading frees nothing: the collector would take a twentieth of it
+    gc.set_threshold(100_000)  # loading frees nothing: the collector would take a tenth of it
     try:
         from linkgauge.cli.main import main as run
 

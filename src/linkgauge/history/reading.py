@@ -218,7 +218,7 @@ def earlier_medians(
             asked = select(figures.c.cell_id, passed).where(
                 figures.c.run_id == own, figures.c.cell_id.in_(measured)
             )
-            for cell, median in _tuples(tuple[int, _Value], connection.execute(asked).all()):
+            for cell, median in _tuples(tuple[int, _Value], connection.execute(asked)):
                 known = medians.setdefault(cell, {})
                 if median is not None:
                     known[number] = median

@@ -82,9 +82,12 @@ def _json(name: str, kind: Any) -> Column[Any]:
     return Column(name, kept, nullable=False)
 
 
+_UTC_EPOCH = EPOCH.replace(tzinfo=None)
+
+
 def _moment_of(microseconds: int) -> str:
-    moment = EPOCH + timedelta(microseconds=microseconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = _UTC_EPOCH + timedelta(microseconds=microseconds)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
 
 
 _MOMENT = _Kept(BigInteger(), int, _moment_of)
