@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from linkgauge import _native
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.cuda.memory import address_in
 from linkgauge.backends.protocol import MOST_LAPS, Copy, Group

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.cuda.memory import CudaBuffer
 from linkgauge.backends.protocol import RESULTS, Copy, Group, Pattern

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.driver import open_driver
 from linkgauge.backends.cuda.matmul import CudaProductWork
 from linkgauge.backends.operations.products import PRODUCTS_A_SAMPLE, WARM_UPS, ProductGroup

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from linkgauge.backends.cuda import CudaBackend, flags, group, load, matmul, work
+from linkgauge.backends.cuda import flags, group, load, matmul, work
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.compiler import Compiler
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.memory import address_in

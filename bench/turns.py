@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import NamedTuple
 
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.protocol import Group, run
 from linkgauge.engine.measuring.telemetry import sensing
 from linkgauge.model.hardware.inventory import Reading

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from compiled_kit import KERNELS, PRECOMPILED, library_of
 from cuda_kit import Bindings, Status, gpu
 from emulated_fabric import FabricCalls
-from linkgauge.backends.cuda import CudaBackend
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.model.hardware.machine import Node
 from linkgauge.model.settings import EngineSettings

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from linkgauge.backends.cuda import CudaBackend, create
+from linkgauge.backends.cuda import create
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.device import pinned_words
 from linkgauge.backends.cuda.driver import Driver
 from linkgauge.backends.cuda.work import EngineCopy

@@ -9,7 +9,8 @@ from contextlib import suppress
 from functools import cached_property, partial
 
 from linkgauge.backends import GPUS, open_backend
-from linkgauge.backends.cuda import CudaBackend, fabric
+from linkgauge.backends.cuda import fabric
+from linkgauge.backends.cuda.backend import CudaBackend
 from linkgauge.backends.cuda.flags import Answerer, AnsweringGroup, FlagGroup
 from linkgauge.backends.cuda.ipc import OutOfReach, export, open_handle
 from linkgauge.backends.cuda.memory import address_in, ours

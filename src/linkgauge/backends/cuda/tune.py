@@ -17,7 +17,7 @@ from linkgauge.model.operations.operation import ARRAYS, OperationName, named
 from linkgauge.model.settings import Tried
 from linkgauge.model.transfer import Engine, Transfer
 
-from . import CudaBackend
+from .backend import CudaBackend
 from .memory import CudaBuffer
 from .settings import (
     ARRAY_DEFAULT,

@@ -1,0 +1,389 @@
+"""The backend of NVIDIA GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from linkgauge.backends.offering import Offering
+from linkgauge.backends.protocol import Buffer, Copy, Group, Pattern
+from linkgauge.backends.rules import check_alone, no_node, of_load, settle
+from linkgauge.backends.threaded import ThreadedGroup
+from linkgauge.model.errors import BackendError, NoPeerAccess, Unsupported
+from linkgauge.model.hardware.inventory import Accelerator, Telemetry
+from linkgauge.model.hardware.machine import Device, Node
+from linkgauge.model.memory import Memory
+from linkgauge.model.notes import STAGED
+from linkgauge.model.operations.collective import Collective
+from linkgauge.model.operations.operation import (
+    COPY,
+    HAND_OVERS,
+    PEAK_NAMES,
+    PRODUCT_NAMES,
+    Operation,
+    OperationName,
+    named,
+)
+from linkgauge.model.settings import EngineSettings, Tried
+from linkgauge.model.transfer import Engine, Transfer
+
+from . import memory as cuda_memory
+from .arrays import ArrayKernels, array_work
+from .compiler import Compiler
+from .compute import ComputeWork, beside, chase
+from .device import CudaDevice, PeerAccess
+from .driver import Driver
+from .flags import device_flags, host_flags
+from .group import CudaGroup, streams_of
+from .load import loaded
+from .matmul import CudaProductWork, Products
+from .memory import HOST_KINDS, CudaBuffer, address_in, ours
+from .nccl.collectives import ENGINE, NcclCommunicators, Passage, PassingWork
+from .nvml.library import NvmlTelemetry
+from .pieces import PieceCopies, pieces_launch
+from .queue import CudaQueue, EnqueuingGroup, by_the_driver, enqueued
+from .settings import DEFAULT, CopySettings, chosen, defaults
+from .verify import Verifier
+from .work import CudaKernelWork, PeerCopy, StreamWork, blocking, copying, reading, writing
+
+UNGATED = frozenset({"pageable", "managed"})
+"""Kinds of host memory for which a copy's call may wait until the copy is done."""
+
+
+class CudaBackend(Offering):
+    """All CUDA devices that this process can see, and the host memory that they can use."""
+
+    name = "cuda"
+    collects = True
+    carried = (
+        "copy", "bulk-copy", "chase", "bulk-chase", "enqueue", "copy-ping-pong", "flag-ping-pong",
+        "timed-copy", "overlap", *HAND_OVERS, *PEAK_NAMES, *PRODUCT_NAMES,
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        driver: Driver,
+        nodes: Sequence[Node],
+        engines: EngineSettings,
+        compiler: Compiler | None = None,
+    ) -> None:
+        self._driver = driver
+        self._nodes = {node.index: node for node in nodes}
+        self._engines = engines
+        compiler = compiler or Compiler()
+        count = int(driver.call("cuDeviceGetCount"))
+        self._devices = [CudaDevice(driver, index, compiler, engines) for index in range(count)]
+        self._peers = PeerAccess(driver)
+        self._verifier = Verifier()
+        self._products = Products(driver)
+        self.collectives = NcclCommunicators(self.device_of)
+        self._arrays = ArrayKernels(self._devices, engines, self._search)
+        self.sensors = NvmlTelemetry(self._devices)
+        driver.lost_device = self.sensors.lost_device
+
+    def devices(self) -> tuple[Device, ...]:
+        return tuple(device.describe() for device in self._devices)
+
+    def inventory(self) -> tuple[Accelerator, ...]:
+        return self.sensors.inventory()
+
+    def sense(self, devices: Sequence[Memory]) -> tuple[Telemetry, ...]:
+        return self.sensors.sense([device.index or 0 for device in devices])
+
+    def refusal(self, transfer: Transfer) -> str | Unsupported | None:
+        owner = transfer.engine.owner
+        if owner.space != self.name or not 0 <= (owner.index or 0) < len(self._devices):
+            return f"no {owner}: this machine has {len(self._devices)} CUDA devices"
+        if transfer.engine.kind == ENGINE:
+            return self.collectives.refusal(transfer)
+        for held in () if transfer.engine.kind == "sm" else of_load(transfer):
+            return held
+        for memory in transfer.memories:
+            reason = self._unreachable(memory, transfer)
+            if reason is not None:
+                return reason
+        if transfer.engine.kind == "ce":
+            if transfer.both_ways:
+                return "a copy engine copies one way: join two transfers with '&', or use sm"
+            if len(transfer.memories) < 2:
+                return "a copy engine cannot read or write alone: use sm"
+        return None
+
+    def _unreachable(self, memory: Memory, transfer: Transfer) -> str | Unsupported | None:
+        """Returns the reason why the transfer's engine cannot reach a memory, or None if it can."""
+        owner = self.device_of(transfer.engine.owner)
+        if memory.is_host:
+            for reason in no_node(memory, self._nodes):
+                return reason
+            if memory.kind not in HOST_KINDS:
+                return f"CUDA has no {memory.kind} host memory"
+            by_kernel = memory.kind == "pageable" and transfer.engine.kind == "sm"
+            if by_kernel and not owner.attribute("PAGEABLE_MEMORY_ACCESS"):
+                return f"kernels of cuda:{owner.index} do not reach pageable host memory"
+            return None
+        if memory.space != self.name:
+            return f"CUDA does not reach {memory}"
+        if memory.rank is not None:  # whoever opens another process's memory finds out
+            return None
+        if not 0 <= (memory.index or 0) < len(self._devices):
+            return f"no {memory}: this machine has {len(self._devices)} CUDA devices"
+        return None if self.device_of(memory) is owner else self._no_access(owner, memory, transfer)
+
+    def _no_access(
+        self, owner: CudaDevice, memory: Memory, transfer: Transfer
+    ) -> NoPeerAccess | None:
+        """Returns why a device cannot reach another device's memory, or None if it can."""
+        if not self._engines.peer_access:
+            if transfer.engine.kind == "ce" and owner.index in _places(transfer):
+                return None
+            return NoPeerAccess(f"peer access from cuda:{owner.index} to {memory} is not asked for")
+        peer = self.device_of(memory).handle
+        if not self._driver.call("cuDeviceCanAccessPeer", owner.handle, peer):
+            return NoPeerAccess(
+                f"no peer access from cuda:{owner.index} to {memory} (cuDeviceCanAccessPeer)"
+            )
+        return None
+
+    def remarks(self, transfer: Transfer) -> tuple[str, ...]:
+        if transfer.engine.kind == ENGINE:
+            return self.collectives.remarks()
+        remarks = [
+            f"{kind} memory: the driver may copy on the calling thread, so the host's clock times "
+            "the copy, with the host's share"
+            for kind in sorted(UNGATED & {memory.kind for memory in transfer.memories})
+        ]
+        remarks += self._products.remarks(transfer)
+        remarks += (on_arrays := self._arrays.remarks(transfer))
+        if len(transfer.memories) < 2 or on_arrays:
+            return tuple(remarks)  # pure reads, writes and chases have no settings
+        if self._engines.pieces is not None and not transfer.both_ways:
+            return (*remarks, self._engines.pieces.describe(transfer.engine.kind))
+        if self._is_left_to_the_driver(transfer):
+            return (*remarks, STAGED.text)
+        settings = self.settings_of(transfer)
+        if settings.in_place:
+            remarks.append(
+                "from 64 MiB on, every 512-byte chunk is copied for all loops before the next one, "
+                "as nvbandwidth does: caches on the way may serve the repeats"
+            )
+        if settings != defaults(transfer):
+            remarks.append(f"{transfer.engine}: {settings.describe(transfer.engine.kind)}")
+        return tuple(remarks)
+
+    def reach(self, memory: Memory, engine: Engine) -> object:
+        """Returns a key. Engines with equal keys can use the same buffer in this memory. Managed
+        memory is not shared between devices, and NCCL has memory of its own."""
+        if engine.kind == ENGINE:
+            return memory, ENGINE
+        return (memory, engine.owner) if memory.kind == "managed" else memory
+
+    def allocate(self, memory: Memory, size: int, engine: Engine) -> CudaBuffer:
+        if engine.kind == ENGINE:
+            return self.collectives.allocate(memory, size)
+        home = self.device_of(memory if memory.is_device else engine.owner)
+        node = self._nodes.get(memory.index or 0) if memory.is_host else None
+        alone = len(self._nodes) == 1
+        return cuda_memory.allocate(memory, size, home, node, alone)
+
+    def fill(self, buffer: Buffer, size: int, pattern: Pattern, seed: int, inverted: bool) -> None:
+        self._verifier.fill(ours(buffer), size, pattern, seed, inverted)
+
+    def first_mismatch(self, buffer: Buffer, size: int, pattern: Pattern, seed: int) -> int | None:
+        return self._verifier.first_mismatch(ours(buffer), size, pattern, seed)
+
+    def checksum(self, buffer: Buffer, size: int) -> int:
+        return self._verifier.checksum(ours(buffer), size)
+
+    def begin(self, copies: Sequence[Copy], does: Operation) -> None:
+        self._arrays.forget()
+        self._ready(copies)
+
+    def moving(self, copies: Sequence[Copy], does: Operation) -> Group:
+        if does.array is not None:
+            self._arrays.prepare(copies, does)
+        return self._gated(copies, DEFAULT if does.is_single else None, does)
+
+    def beside(self, group: Group, loads: Sequence[Copy]) -> Group:
+        return loaded(self.device_of, group, loads)
+
+    def queue(self, owner: Memory, made: ExitStack) -> CudaQueue:
+        return CudaQueue(self.device_of(owner), made)
+
+    def chasing(self, copies: Sequence[Copy], does: Operation) -> CudaGroup:
+        check_alone(copies)
+        (copy,) = copies
+        device = self.device_of(copy.transfer.engine.owner)
+        bulk = does.name == "bulk-chase"
+        return chase(self._driver, device, ours(copy.source), copy.size, bulk=bulk)
+
+    def multiplying(
+        self, copies: Sequence[Copy], does: Operation
+    ) -> tuple[CudaGroup, CudaProductWork]:
+        check_alone(copies)
+        device = self.device_of(copies[0].transfer.engine.owner)
+        return self._products.group(device, copies[0], does)
+
+    def _search(self, copy: Copy, operation: OperationName) -> CopySettings | None:
+        from .tune import Path, search
+
+        return search(self, Path(copy.transfer, operation), copy)
+
+    def prepare_with(
+        self,
+        copies: Sequence[Copy],
+        settings: CopySettings | None,
+        operation: OperationName = "copy",
+        passages: Mapping[int, Passage] = {},
+    ) -> Group:
+        """Prepares a group of copies. With `settings` None, each path has its own settings.
+        `passages` has the NCCL copies by their index in `copies`."""
+        self._ready(copies, passages)
+        return self._gated(copies, settings, named(operation), passages)
+
+    def _ready(self, copies: Sequence[Copy], passages: Collection[int] = ()) -> None:
+        """Moves this thread near the memories of the copies, and connects the copies' devices."""
+        self._settle(copies)
+        for place, copy in enumerate(copies):
+            if place not in passages:
+                self._connect(copy.transfer)
+
+    def _gated(
+        self,
+        copies: Sequence[Copy],
+        settings: CopySettings | None,
+        does: Operation,
+        passages: Mapping[int, Passage] = {},
+    ) -> Group:
+        works: list[StreamWork] = []
+        try:
+            for place, copy in enumerate(copies):
+                if place in passages:
+                    works.append(PassingWork(passages[place], copy))
+                    continue
+                own = settings or self.settings_of(copy.transfer, does.name)
+                works.append(self._work(copy, own, does))
+            kinds = {memory.kind for copy in copies for memory in copy.transfer.memories}
+            # The queues cannot hold a loop of pieces behind a gate.
+            if kinds & UNGATED or any(isinstance(work, PieceCopies) for work in works):
+                each = zip(works, streams_of(works), strict=True)
+                return ThreadedGroup([blocking(*one) for one in each])
+            aligned = all(copy.warm_ups is None for copy in copies)
+            return CudaGroup(self._driver, works, aligned=aligned, steady=not passages)
+        except BaseException:
+            for work in works:
+                work.close()
+            raise
+
+    def computing(
+        self, copies: Sequence[Copy], made: ExitStack
+    ) -> tuple[ComputeWork, Group, Group, Group]:
+        first, *others = copies
+        copying = self._gated(others, None, COPY)
+        made.callback(copying.close)
+        device = self.device_of(first.transfer.engine.owner)
+        return beside(self._driver, device, copying, made)
+
+    def enqueuing(self, copy: Copy) -> EnqueuingGroup:
+        transfer = copy.transfer
+        if len(transfer.memories) < 2 or any(m.kind in UNGATED for m in transfer.memories):
+            raise Unsupported(f"{transfer}: the driver does not enqueue such copies at once")
+        device = self.device_of(transfer.engine.owner)
+        if self._is_left_to_the_driver(transfer):
+            return by_the_driver(device, self._peer_ends(copy))
+        return enqueued(device, copy, self.settings_of(transfer))
+
+    def bouncing(self, copy: Copy) -> Group:
+        transfer, ends = copy.transfer, (address_in(copy.source), address_in(copy.destination))
+        partner = self.device_of(transfer.destination)
+        if transfer.source.is_host:
+            return host_flags(partner, ends[0])
+        return device_flags(self.device_of(transfer.source), partner, *ends)
+
+    def collecting(self, copies: Sequence[Copy], work: Collective) -> Group:
+        return self.collectives.group(copies, work)
+
+    def tune(self, device: int, peer: int | None, report: Callable[[Tried], None]) -> None:
+        """Finds and stores the best settings for the device's model, which takes 30 to 40 s."""
+        from .tune import tune
+
+        try:
+            tune(self, device, peer, tell=report)
+        except OSError as error:
+            raise BackendError("remember the settings", str(error)) from error
+        for known in self._devices:
+            known.recall()
+
+    def multiprocessors(self, memory: Memory) -> int:
+        """Returns the number of multiprocessors of a device."""
+        return self.device_of(memory).multiprocessors
+
+    def close(self) -> None:
+        self.sensors.close()
+        self.collectives.close()
+        self._products.close()
+        self._verifier.close()
+        self._peers.clear()
+        for device in self._devices:
+            device.close()
+
+    def device_of(self, memory: Memory) -> CudaDevice:
+        """Returns the device that has this memory."""
+        return self._devices[memory.index or 0]
+
+    def settings_of(self, transfer: Transfer, operation: OperationName = "copy") -> CopySettings:
+        """Returns the settings of a transfer: the user's, or tuned ones, or the defaults."""
+        device = self.device_of(transfer.engine.owner)
+        return chosen(device.tuned, self._engines, transfer, operation)
+
+    def _work(self, copy: Copy, settings: CopySettings, does: Operation) -> StreamWork:
+        """Returns the work that carries out one copy."""
+        device = self.device_of(copy.transfer.engine.owner)
+        if does.array is not None:
+            return array_work(device, copy, does.array, settings)
+        if copy.source is None:
+            return writing(device, address_in(copy.destination), copy)
+        if copy.destination is None:
+            return reading(device, address_in(copy.source), copy)
+        return self._copy(device, copy, settings)
+
+    def _copy(self, device: CudaDevice, copy: Copy, settings: CopySettings) -> StreamWork:
+        """Returns the work that moves bytes from one memory to another."""
+        if self._is_left_to_the_driver(copy.transfer):
+            return PeerCopy(device, self._peer_ends(copy))
+        ends = address_in(copy.destination), address_in(copy.source)
+        pieces = self._engines.pieces
+        if pieces is not None and not copy.transfer.both_ways:
+            if copy.transfer.engine.kind == "ce":
+                return PieceCopies(device, *ends, copy.size, pieces)
+            return CudaKernelWork(device, pieces_launch(device, *ends, copy.size, pieces), True)
+        return copying(device, copy, ends, settings)
+
+    def _is_left_to_the_driver(self, transfer: Transfer) -> bool:
+        """Whether the driver must copy between two devices, because peer access is turned off."""
+        return not self._engines.peer_access and len(_places(transfer)) > 1
+
+    def _peer_ends(self, copy: Copy) -> tuple[Any, ...]:
+        """Returns the arguments of cuMemcpyPeerAsync, without the stream."""
+        source, destination = (self.device_of(memory) for memory in copy.transfer.memories)
+        into = address_in(copy.destination), destination.context
+        return *into, address_in(copy.source), source.context, copy.size
+
+    def _settle(self, copies: Sequence[Copy]) -> None:
+        """Moves this thread to the NUMA node of the host memory, or else near the device."""
+        if self._engines.affinity:
+            hosts = [m.index or 0 for copy in copies for m in copy.transfer.memories if m.is_host]
+            near = hosts or [self.device_of(copies[0].transfer.engine.owner).near]
+            settle(self._nodes, near[0])
+
+    def _connect(self, transfer: Transfer) -> None:
+        """Enables peer access between the devices of a transfer, in both directions."""
+        if self._engines.peer_access:
+            places = (*transfer.memories, transfer.engine.owner)
+            here = (m for m in places if m.is_device and m.rank is None)
+            self._peers.connect(map(self.device_of, here))
+
+
+def _places(transfer: Transfer) -> set[int]:
+    """Returns the indices of the devices between which a transfer moves bytes."""
+    return {memory.index or 0 for memory in transfer.memories if memory.is_device}
