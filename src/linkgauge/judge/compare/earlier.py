@@ -190,9 +190,13 @@ def _fallen(table: _Table, count: int) -> dict[Key, float]:
 def _tested(table: _Table, later: int) -> Tests:
     """Tests each cell. The latest `later` earlier runs are on the run's side."""
     cells = list[CellLogs]()
+    # Intervals are compared only if both sides have them. Figures of the history have none.
+    with_intervals = any(number > later for own in table.values() for number in own.cells)
     for key, own in table.items():
-        within = [within_of(side) for side in _sides(own.cells, later)]
-        cells.append(CellLogs(key[0].sheet, _sides(own.logs, later), within))
+        known = _sides(own.cells, later) if with_intervals else ({}, {})
+        cells.append(
+            CellLogs(key[0].sheet, _sides(own.logs, later), [within_of(side) for side in known])
+        )
     return side_tests(cells, 2)
 
 
