@@ -21,6 +21,7 @@ from linkgauge.history.address import address
 from linkgauge.history.reading import (
     Filter,
     benchmarks_of,
+    earlier_medians,
     earlier_runs,
     figures_of,
     histories_of,
@@ -264,6 +265,34 @@ def test_earlier_runs_can_be_read_with_the_figures_of_some_benchmarks(url):
     assert [len(one.figures) for one in (whole, part)] == [52, 2]
 
 
+def test_medians_of_earlier_runs_are_those_of_the_whole_runs_in_the_latest_state(url):
+    failed = replace(cell("0", "0", 1e9), status="error")
+    with_failed = run_at(2, results=(result(BENCHMARK, failed, cell("1", "0", 2e9)),))
+    kept = [run_at(0, driver="1"), run_at(1), with_failed, run_at(3)]
+    now = run_at(9, results=(*run_at(9).results, result("device_local_copy", cell("0", "0", 1e9))))
+
+    def same_driver(state, other):
+        return state["driver"] == other["driver"]
+
+    with opened(url) as store:
+        assert earlier_medians(store, now, 9, same_driver) is None
+        for run in kept:
+            add(store, run, None)
+        whole = earlier_runs(store, now, last=9, benchmarks=[BENCHMARK])
+        found = earlier_medians(store, now, 9, same_driver)
+    assert (found.runs, len(whole)) == (3, 4)
+    assert found.state == whole[0].state
+    assert {cell.cell: medians for cell, medians in found.cells} == {
+        of: {
+            number: figure.median
+            for number, run in enumerate(whole[:3], start=1)
+            for figure in run.figures
+            if figure.id == of and figure.status == "pass"
+        }
+        for of in {figure.id for run in whole for figure in run.figures}
+    }
+
+
 def test_a_server_that_is_not_there_is_one_line_without_the_password(server):
     for asked in (
         f"postgresql://linkgauge:hidden@/nothing?host={server}",
@@ -364,6 +393,7 @@ def read(path):
         runs_of(store, Filter())
         histories_of(store, BENCHMARK, (), Filter())
         earlier_runs(store, run_at(5))
+        earlier_medians(store, run_at(5), 9, lambda state, other: True)
 
 
 def test_a_message_that_is_no_text_is_one_line(path):

@@ -66,7 +66,8 @@ def earlier(run: Run, label: str | None, last: int) -> tuple[EarlierRun, ...]:
             return ()
         from .reading import earlier_runs
 
-        return earlier_runs(store, run, label=label, last=last, benchmarks=_benchmarks(run))
+        benchmarks = {result.benchmark for result in run.results}
+        return earlier_runs(store, run, label=label, last=last, benchmarks=benchmarks)
 
 
 def medians_before(run: Run, last: int, alike: Alike) -> EarlierMedians | None:
@@ -79,11 +80,7 @@ def medians_before(run: Run, last: int, alike: Alike) -> EarlierMedians | None:
             return None
         from .reading import earlier_medians
 
-        return earlier_medians(store, run, last, _benchmarks(run), alike)
-
-
-def _benchmarks(run: Run) -> set[str]:
-    return {result.benchmark for result in run.results}
+        return earlier_medians(store, run, last, alike)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from linkgauge.model.documents.history import (
     Series,
     SeriesId,
 )
-from linkgauge.model.documents.result import Status, Verdict
+from linkgauge.model.documents.result import Run, Status, Verdict
 from linkgauge.model.grouped import grouped
 from linkgauge.model.settings import Settings
 from linkgauge.model.transfer import Place
@@ -198,14 +198,13 @@ def earlier_runs(
     )
 
 
-def earlier_medians(
-    store: Store, run: ComparableRun, last: int, benchmarks: Collection[str], alike: Alike
-) -> EarlierMedians | None:
+def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierMedians | None:
     """Returns the medians of the latest complete runs before `run`, at most `last`, of the same
-    machine and setup. Runs count if the machine's state was `alike` to the state of the latest one.
-    Returns None without such runs. Raises StoreError."""
+    machine and setup, for the benchmarks of `run`. Runs count if the machine's state was `alike` to
+    the state of the latest one. Returns None without such runs. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
-    measured = _cells_of(benchmarks)
+    measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
+    asked = select(figures.c.cell_id, passed).where(measured)
     medians: dict[int, dict[int, float]] = {}
     with store.reading() as connection:
         found = _runs(connection, _before(run), last)
@@ -213,18 +212,16 @@ def earlier_medians(
             return None
         states = _states(connection, {one.state for one in found})
         latest = states[found[0].state]
-        numbers = [one.number for one in found if alike(states[one.state], latest)]
-        for number, own in enumerate(numbers, start=1):
-            asked = select(figures.c.cell_id, passed).where(
-                figures.c.run_id == own, figures.c.cell_id.in_(measured)
-            )
-            for cell, median in _tuples(tuple[int, _Value], connection.execute(asked)):
+        counting = [one.number for one in found if alike(states[one.state], latest)]
+        for number, own in enumerate(counting, start=1):
+            rows = connection.execute(asked.where(figures.c.run_id == own))
+            for cell, median in _tuples(tuple[int, _Value], rows):
                 known = medians.setdefault(cell, {})
                 if median is not None:
                     known[number] = median
         named = _named(connection, medians)
-    known_cells = [(named[number], known) for number, known in medians.items()]
-    return EarlierMedians(len(numbers), latest, known_cells)
+    by_cell = [(named[cell], known) for cell, known in medians.items()]
+    return EarlierMedians(len(counting), latest, by_cell)
 
 
 def _before(run: ComparableRun) -> list[ColumnElement[bool]]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from linkgauge.model.documents.history import EarlierMedians, EarlierRun, PastCell
 from linkgauge.model.earlier import Earlier, EarlierLoss
+from linkgauge.model.hardware.host_use import HostUse
 from linkgauge.model.settings import Settings
 from linkgauge.model.stats.changes import Aim, detectable, proven
 from linkgauge.model.units import Better
@@ -191,12 +192,12 @@ def _tested(table: _Table, later: int) -> Tests:
     """Tests each cell. The latest `later` earlier runs are on the run's side."""
     cells = list[CellLogs]()
     # Intervals are compared only if both sides have them. Figures of the history have none.
-    with_intervals = any(number > later for own in table.values() for number in own.cells)
+    has_intervals = any(number > later for own in table.values() for number in own.cells)
     for key, own in table.items():
-        known = _sides(own.cells, later) if with_intervals else ({}, {})
-        cells.append(
-            CellLogs(key[0].sheet, _sides(own.logs, later), [within_of(side) for side in known])
-        )
+        known = _sides(own.cells, later) if has_intervals else ({}, {})
+        within = [within_of(side) for side in known]
+        host: HostUse = next(iter(own.cells.values())).host if own.cells else "cpus"
+        cells.append(CellLogs(key[0].sheet, host, within, _sides(own.logs, later)))
     return side_tests(cells, 2)
 
 

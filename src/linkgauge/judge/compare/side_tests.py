@@ -121,21 +121,21 @@ def tested(table: dict[Key, SideFigures], given: Sides, name: Statistic) -> Test
 
 
 class CellLogs(NamedTuple):
-    """One statistic of a cell in all runs, by side and by set of the history. `within` has, for
-    each side with a single run, the variance that the interval of this run implies; None if it is
-    unknown. `host` is the part of the host on which the figures depend."""
+    """One statistic of a cell in all runs, by side and by set of the history. `host` is the part of
+    the host on which the figures depend. `within` has, for each side with a single run, the
+    variance that the interval of this run implies; None if it is unknown."""
 
     kind: SheetId
-    sides: Sequence[Logs]
+    host: HostUse
     within: Sequence[Spread | None]
+    sides: Sequence[Logs]
     history: Sequence[Logs] = ()
-    host: HostUse = "cpus"
 
 
 def _runs_of(key: Key, found: SideFigures, name: Statistic) -> CellLogs:
     sides, history = ([logs_of(own, name) for own in each] for each in (found.sides, found.history))
     within = [within_of(own) if name == "figure" else None for own in found.sides]
-    return CellLogs(key[0].sheet, sides, within, history, found.any.host)
+    return CellLogs(key[0].sheet, found.any.host, within, sides, history)
 
 
 def within_of(cells: Mapping[int, CellFigure]) -> Spread | None:

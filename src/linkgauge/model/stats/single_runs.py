@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
+from functools import cache
 from statistics import fmean, median
 
 import msgspec
@@ -49,30 +50,23 @@ class Single(msgspec.Struct, frozen=True):
 def doubted(cells: Sequence[Single | None]) -> list[Spread | None]:
     """Returns the variance of each cell of one run. Where similar cells are much noisier, their
     variance is added as the cell's `doubt`."""
-    kinds = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
-    known = {kind: _SimilarCells(own) for kind, own in kinds.items()}
-    return [None if cell is None else known[cell.kind].doubted(cell.spread) for cell in cells]
+    pairs = grouped((cell.kind, cell.spread) for cell in cells if cell is not None)
+    kinds = {kind: sorted(own, key=_variance) for kind, own in pairs.items()}
 
+    @cache
+    def noisier(kind: Hashable, at: int) -> tuple[Spread, float]:
+        own, found = kinds[kind], kinds[kind][at:]
+        wide = Spread(fmean(map(_variance, found)), median(one.degrees for one in found))
+        return wide, _UNSEEN * len(found) / len(own)
 
-class _SimilarCells:
-    """The variances of similar cells."""
-
-    def __init__(self, cells: Iterable[Spread]) -> None:
-        self._cells = sorted(cells, key=_variance)
-        self._known: dict[int, tuple[Spread, float]] = {}
-
-    def doubted(self, own: Spread) -> Spread:
-        at = bisect_right(self._cells, _NOISIER * own.variance, key=_variance)
-        if at == len(self._cells):
+    def of(cell: Single) -> Spread:
+        own, kind = cell.spread, kinds[cell.kind]
+        at = bisect_right(kind, _NOISIER * own.variance, key=_variance)
+        if at == len(kind):
             return own
-        if at not in self._known:
-            self._known[at] = self._noisier(self._cells[at:])
-        return Spread(own.variance, own.degrees, *self._known[at])
+        return Spread(own.variance, own.degrees, *noisier(cell.kind, at))
 
-    def _noisier(self, cells: Sequence[Spread]) -> tuple[Spread, float]:
-        """Returns the variance of noisier cells, and the probability that a cell is one of them."""
-        wide = Spread(fmean(map(_variance, cells)), median(one.degrees for one in cells))
-        return wide, _UNSEEN * len(cells) / len(self._cells)
+    return [None if cell is None else of(cell) for cell in cells]
 
 
 def _variance(one: Spread) -> float:
