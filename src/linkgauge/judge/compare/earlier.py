@@ -160,8 +160,9 @@ def _held(
     found: Since | None = None
     _add(table, 0, run)
     for later in (0,) if alone else _LATER:
-        before, fallen = count - later, _fallen(table, later + 1)
-        if before < 1 or (later and not (fallen and before >= _FEWEST)):
+        before = count - later
+        fallen = _fallen(table, later + 1) if before >= _FEWEST else {}
+        if before < 1 or (later and not fallen):
             continue
         tests = _tested(table, later)
         found = _since(table, tests, before, facts)
@@ -179,7 +180,7 @@ def _fallen(table: _Table, count: int) -> dict[Key, float]:
     each with its smallest loss as a logarithm."""
     least = -math.log1p(-Aim().least)
     fallen: dict[Key, float] = {}
-    for key, own in table.items():
+    for key, own in ((key, own) for key, own in table.items() if 0 in own.figures):
         before, after = _sides(own.logs, count - 1)
         if before and len(after) == count:
             mean = fmean(before.values())
