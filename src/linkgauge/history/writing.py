@@ -132,8 +132,7 @@ def _numbers(connection: Connection, table: Table, rows: Iterable[Row]) -> dict[
 
 def _known(connection: Connection, table: Table, digests: Sequence[str]) -> dict[str, int]:
     asked = select(table.c.digest, table.c.id)
-    rows = rows_in(connection, asked, table.c.digest, digests)
-    return {row.digest: row.id for row in rows}
+    return dict(rows_in(connection, asked, table.c.digest, digests))
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Row]) -> None:
