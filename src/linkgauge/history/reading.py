@@ -204,7 +204,7 @@ def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierM
     the state of the latest one. Returns None without such runs. Raises StoreError."""
     passed = case((and_(figures.c.status == "pass", figures.c.median > 0), figures.c.median))
     measured = figures.c.cell_id.in_(_cells_of({result.benchmark for result in run.results}))
-    asked = select(figures.c.cell_id, passed).where(measured)
+    asked = select(figures.c.cell_id, figures.c.run_id, passed).where(measured)
     medians: dict[int, dict[int, float]] = {}
     with store.reading() as connection:
         found = _runs(connection, _before(run), last)
@@ -213,15 +213,15 @@ def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierM
         states = _states(connection, {one.state for one in found})
         latest = states[found[0].state]
         counting = [one.number for one in found if alike(states[one.state], latest)]
-        for number, own in enumerate(counting, start=1):
-            rows = connection.execute(asked.where(figures.c.run_id == own))
-            for cell, median in _tuples(tuple[int, _Value], rows):
-                known = medians.setdefault(cell, {})
-                if median is not None:
-                    known[number] = median
+        numbers = {run: number for number, run in enumerate(counting, start=1)}
+        rows = rows_in(connection, asked, figures.c.run_id, numbers)
+        for cell, own, median in _tuples(tuple[int, int, _Value], rows):
+            known = medians.setdefault(cell, {})
+            if median is not None:
+                known[numbers[own]] = median
         named = _named(connection, medians)
     by_cell = [(named[cell], known) for cell, known in medians.items()]
-    return EarlierMedians(len(counting), latest, by_cell)
+    return EarlierMedians(len(numbers), latest, by_cell)
 
 
 def _before(run: ComparableRun) -> list[ColumnElement[bool]]:

@@ -126,7 +126,7 @@ def apart_from(past: EarlierMedians, run: RunFigures) -> Since | None:
     Returns None if it is unknown how much runs vary."""
     table: _Table = {}
     for cell, medians in past.cells:
-        _row(table, cell).figures.update(medians)
+        _row(table, cell).figures.update(sorted(medians.items()))
     facts = facts_apart(past.state, state_from(run.machine, run.facts))
     found = _held(table, past.runs, run, facts, alone=bool(facts))
     return found if found is not None and found.cells else None
