@@ -225,9 +225,8 @@ def _lost(
     """Returns the cells of the run that are worse than before, and the numbers of the cells for
     which this is unknown."""
     lost, unknown = list[EarlierLoss](), list[int]()
-    found = dict(
-        zip(table, zip(tests.sides[0], tests.tests[0], tests.changes[0], strict=True), strict=True)
-    )
+    tested = zip(tests.sides[0], tests.tests[0], tests.changes[0], strict=True)
+    found = dict(zip(table, tested, strict=True))
     for number, cell in enumerate(run.cells):
         first, test, change = found[key := key_of(cell)]
         if first is None or test is None or change is None:
