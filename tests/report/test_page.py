@@ -20,7 +20,7 @@ from page_kit import HOSTILE, cell, files, hostile, result, whole, whole_run
 
 
 class Undrawn(Drawer):
-    """Where neither altair nor vl-convert is installed."""
+    """Where vl-convert is not installed."""
 
     def __init__(self):
         self._process = None

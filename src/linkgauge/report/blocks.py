@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlib import compressobj
 
 from linkgauge.report.words.remedies import Step
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from linkgauge.judge.compare.machine_state import Fact
+
+    from .chart_specs import Spec
 
 Tone = Literal["", "bad", "warn", "good", "simulated", "dim", "name", "strong"]
 """The meaning of a colour; nothing depends on the colour alone."""
@@ -205,13 +205,13 @@ DENSE = 24
 
 
 class ChartFigure(NamedTuple):
-    """A chart of `rows`. `draw` makes the chart, and `says` describes the chart in words. `table`
-    has the same figures and is shown where charts cannot be drawn. `lines` are shown below, and
-    `anchor` is the name to which links lead."""
+    """A chart of `rows`. `spec` defines it, and `says` describes it in words. `table` has the same
+    figures and is shown where charts cannot be drawn. `lines` are shown below, and `anchor` is the
+    name to which links lead."""
 
     title: str
     says: str
-    draw: Callable[[Any], alt.Chart | alt.LayerChart]
+    spec: Spec
     rows: Sequence[Mapping[str, object]]
     table: Table
     lines: Sequence[Line] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ from linkgauge.model.operations.busbw import bandwidths
 from linkgauge.model.operations.collective import Collective
 from linkgauge.model.units import Unit, format_size
 
-from . import charts
+from . import chart_specs
 from .blocks import ChartFigure, Column, Entry, Table, plain
 from .results import has_own_size, label, size_of, title_of
 
@@ -72,7 +71,7 @@ def chart(
         for at, value in sorted(curve.items())
     ]  # fmt: skip
     y, title = f"{unit.quantity} ({unit.shown})", title_of(title)
-    return ChartFigure(title, title, partial(draw, y=y), rows, pivot(y, x, rows))
+    return ChartFigure(title, title, draw(y=y), rows, pivot(y, x, rows))
 
 
 def over_time(
@@ -86,8 +85,8 @@ def over_time(
         for at, value in curve
     ]
     if rows:
-        draw = partial(charts.over_time, y=y, **({"x": x} if x else {}))
-        yield ChartFigure(title, title, draw, rows, pivot(y, x or "seconds", rows[:MOST_ROWS]))
+        spec = chart_specs.over_time(y, x or chart_specs.OVER_TIME)
+        yield ChartFigure(title, title, spec, rows, pivot(y, x or "seconds", rows[:MOST_ROWS]))
 
 
 def pivot(caption: str, across: str, rows: Sequence[Mapping[str, object]]) -> Table:

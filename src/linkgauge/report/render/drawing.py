@@ -1,5 +1,4 @@
-"""Draws charts as pictures: altair defines a chart here, and vl-convert draws it in a separate
-process."""
+"""Draws charts as pictures, by vl-convert in a separate process."""
 
 from __future__ import annotations
 
@@ -7,20 +6,20 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from linkgauge.machine.processes.process import Process, ProcessLost
 from linkgauge.model.errors import LinkgaugeError
 from linkgauge.model.printable import all_printable
-from linkgauge.report import charts
+from linkgauge.report import chart_specs
 from linkgauge.report.blocks import ChartFigure
+from linkgauge.report.chart_specs import Spec
 
-PACKAGES = ("altair", "vl_convert")
+PACKAGE = "vl_convert"
 PATIENCE = 60.0
 """Seconds that pictures of a report may take together."""
-_ROWS = "rows"
 _LETTER, _GAP = 6.4, 44
 """The pixels of a letter in a legend, and between two names."""
 
@@ -31,14 +30,11 @@ class Drawer:
     which takes half a second of a CPU even if there is no chart."""
 
     def __init__(self, *, early: bool = True) -> None:
-        lacking = [name.replace("_", "-") for name in PACKAGES if find_spec(name) is None]
         self.missing: str | None = None
         self._process: Process | None = None
-        if lacking:
-            has = "is" if len(lacking) == 1 else "are"
+        if find_spec(PACKAGE) is None:
             self.missing = (
-                f"Tables stand in place of charts: {' and '.join(lacking)} {has} not installed "
-                "(the extra `report`)."
+                "Tables stand in place of charts: vl-convert is not installed (the extra `report`)."
             )
         elif early:
             self._start()
@@ -89,17 +85,11 @@ def _written(figure: ChartFigure) -> str:
 def _columns(figure: ChartFigure) -> int:
     """Returns how many names of series fit in one line of the legend."""
     widest = max((len(str(row.get("series", ""))) for row in figure.rows), default=0)
-    return max(1, min(4, int(charts.WIDTH / (_LETTER * widest + _GAP))))
+    return max(1, min(4, int(chart_specs.WIDTH / (_LETTER * widest + _GAP))))
 
 
-def spec_of(figure: ChartFigure) -> dict[str, Any]:
-    """Returns the chart as a Vega-Lite specification. The rows are added last, because altair would
-    otherwise check each row."""
-    import altair as alt
-
-    chart = figure.draw(alt.NamedData(name=_ROWS))
-    spec = chart.to_dict(validate=False)
-    legend = {**charts.LOOK["legend"], "columns": _columns(figure)}
-    spec["config"] = {**charts.LOOK, "legend": legend}
-    spec.setdefault("datasets", {})[_ROWS] = [dict(row) for row in figure.rows]
-    return spec
+def spec_of(figure: ChartFigure) -> Spec:
+    """Returns the chart as a Vega-Lite specification with its rows and the page's look."""
+    legend = {**chart_specs.LOOK["legend"], "columns": _columns(figure)}
+    look = {**chart_specs.LOOK, "legend": legend}
+    return {**figure.spec, "config": look, "data": {"values": figure.rows}}

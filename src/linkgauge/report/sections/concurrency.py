@@ -8,7 +8,7 @@ from functools import partial
 
 from linkgauge.model.documents.result import Result
 from linkgauge.model.units import Unit, unit_of
-from linkgauge.report import charts
+from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, plain
 from linkgauge.report.curves import Curves, chart
 from linkgauge.report.results import label
@@ -29,7 +29,7 @@ def _blocks(one: OneRun) -> Iterator[Block]:
             unit = unit_of(result.unit)
             across = "threads" if "threads" in result.title else "at the same time"
             title = f"{result.benchmark}: {unit.quantity} by how many work at the same time"
-            made = chart(title, curves, unit, partial(charts.counts, x=across), across)
+            made = chart(title, curves, unit, partial(chart_specs.counts, x=across), across)
             yield made._replace(lines=[plain(text) for text in _enough(curves, unit)])
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 
 from linkgauge.model.documents.result import CellResult, Result
 from linkgauge.model.stats.summary import known_percentile, percentile
 from linkgauge.model.units import format_size, unit_of
-from linkgauge.report import charts
+from linkgauge.report import chart_specs
 from linkgauge.report.beside import load
 from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Line, Table, plain
 from linkgauge.report.matrix import shown
@@ -110,7 +109,7 @@ def _distribution(result: Result, cells: Sequence[CellResult]) -> ChartFigure:
     return ChartFigure(
         title_of(f"{result.benchmark}{size}: how single ones are distributed"),
         title_of(f"Cumulative distribution of {result.benchmark}, {len(cells)} paths"),
-        partial(charts.cdf, x=f"{unit.quantity} ({unit.shown}), at most"),
+        chart_specs.cdf(f"{unit.quantity} ({unit.shown}), at most"),
         rows,
         Table(plain("percentiles of these paths"), heads, lines),
     )

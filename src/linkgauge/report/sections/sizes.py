@@ -19,7 +19,7 @@ from linkgauge.model.units import (
     format_size,
     unit_of,
 )
-from linkgauge.report import charts
+from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Line, Prose, Span, line, plain
 from linkgauge.report.curves import Curves, chart, curves_of, extremes
 from linkgauge.report.matrix import shown
@@ -80,7 +80,7 @@ def _figure(name: str, unit: Unit, curves: Curves) -> ChartFigure:
     if len(curves) > MOST_CURVES:
         curves = extremes(curves)
         what = f"the lowest, the median and the highest of {what}"
-    draw = partial(charts.sizes, log=unit.better == "lower", marks=sizes)
+    draw = partial(chart_specs.sizes, log=unit.better == "lower", marks=sizes)
     return chart(f"{name}: {unit.quantity} by size, {what}", curves, unit, draw)
 
 
@@ -102,7 +102,7 @@ def chart_of_levels(result: Result) -> ChartFigure:
         for level in one.levels
     ]  # fmt: skip
     title = f"{result.benchmark}: latency by size; thick lines are the plateaus found"
-    draw = partial(charts.levels, plateaus=flat, marks=sizes)
+    draw = partial(chart_specs.levels, plateaus=flat, marks=sizes)
     return chart(title, curves, unit, draw)._replace(lines=tuple(level_lines(result)))
 
 

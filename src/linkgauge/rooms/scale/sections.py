@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import partial
 
 from linkgauge.benchmarks.collectives import row_of
 from linkgauge.model.documents.scaling import Count, Scaling
 from linkgauge.model.units import BANDWIDTH, format_size
-from linkgauge.report import charts
+from linkgauge.report import chart_specs
 from linkgauge.report.blocks import (
     Block,
     ChartFigure,
@@ -52,7 +51,7 @@ def blocks(scaling: Scaling) -> Iterator[Block]:
         marks = [{"x": knee.gpus, "says": f"knee at {knee.gpus}"}] if knee else []
         title = f"{scaling.collective.collective}: bus bandwidth by number of {scaling.member}s"
         table = pivot("bus bandwidth (GB/s)", f"{scaling.member}s", rows)
-        yield ChartFigure(title, title, partial(charts.scaling, knee=marks), rows, table)
+        yield ChartFigure(title, title, chart_specs.scaling(marks), rows, table)
     problems = scaling.problems[:MOST_PROBLEMS]
     yield Prose([plain(one, "warn" if one.startswith("skip") else "bad") for one in problems])
     if len(problems) < len(scaling.problems):

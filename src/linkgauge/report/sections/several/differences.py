@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from linkgauge.benchmarks.vm import Aspect
 from linkgauge.judge.compare.configurations import ConfigurationComparison
 from linkgauge.judge.compare.run_comparison import RunCell
 from linkgauge.model.units import unit_of
-from linkgauge.report import charts
+from linkgauge.report import chart_specs
 from linkgauge.report.blocks import Block, ChartFigure, Column, Entry, Table, plain
 from linkgauge.report.results import label
 from linkgauge.report.sections import Section, SeveralRuns
@@ -38,7 +37,7 @@ def _chart(one: ConfigurationComparison, aspect: Aspect, cell: RunCell) -> Chart
     title = f"{name} on {label(one.accelerator)}, {cell.better} is better"
     heads = (Column("configuration"), Column(unit.shown, True), Column(f"against {labels[0]}"))
     table = Table(plain(label(cell.benchmark)), heads, lines)
-    return ChartFigure(title, title, partial(charts.bars, x=f"{name} ({unit.shown})"), rows, table)
+    return ChartFigure(title, title, chart_specs.bars(f"{name} ({unit.shown})"), rows, table)
 
 
 SECTION = Section("differences", "Differences", 25, of_runs=_bars)
