@@ -170,11 +170,13 @@ def _split(case: Case, times: array[float], usual: float, known: float = math.in
     """Returns the cell's steadiness. A spike as long as those of other cells would make a sample
     longer by the logarithm `known`."""
     least, most = _spiky(times, min(usual, NOISE), known)
-    spikes = tuple(place for place, time in enumerate(times) if time > least)
+    slowest = max(times)
+    late = slowest > least  # few cells have any such sample
+    spikes = tuple([at for at, time in enumerate(times) if time > least]) if late else ()
     if len(spikes) > most:
         spikes = ()
-    rest = [time for place, time in enumerate(times) if place not in spikes]
-    shown = len(times), max(times), least, spikes
+    rest = [time for at, time in enumerate(times) if at not in spikes] if spikes else times
+    shown = len(times), slowest, least, spikes
     return Steadiness(case, *shown, deviation(rest) ** 2, len(rest) - 1)
 
 

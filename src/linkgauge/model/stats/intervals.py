@@ -123,19 +123,19 @@ def estimates(cells: Sequence[VisitSamples]) -> list[Estimate | None]:
     the cell is not positive. All estimates are None if no cell has two visits."""
     keys = [tuple(map(tuple, cell)) for cell in cells]
     # Equal cells of a simulated machine have the same samples, which are worked out once.
-    spread = {key: _spread(of) if (of := _logs(key)) else None for key in dict.fromkeys(keys)}
-    pools = _Pools([own for key in keys if (own := spread[key])])
-    found = {
-        key: None if own is None else _estimate(key, own, pools.of(own))
-        for key, own in spread.items()
-    }
-    return [found[key] for key in keys]
+    logs = {key: of for key in dict.fromkeys(keys) if (of := _logs(key))}
+    spread = {key: _spread(of) for key, of in logs.items()}
+    pools = _Pools([spread[key] for key in keys if key in spread])
+    found = {key: _estimate(key, logs[key], own, pools.of(own)) for key, own in spread.items()}
+    return [found.get(key) for key in keys]
 
 
-def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estimate | None:
+def _estimate(
+    cell: VisitSamples, visits: VisitSamples, own: _Spread, pooled: _Pooled | None
+) -> Estimate | None:
+    """Returns the estimate for a cell. `visits` has the logarithms of its samples."""
     if pooled is None:
         return None
-    visits = [[math.log(sample) for sample in visit] for visit in cell]
     figure = statistics.median([sample for visit in cell for sample in visit])
     middle = math.log(figure)
     excess = max(0.0, pooled.between - _BIAS * pooled.within)
@@ -147,10 +147,11 @@ def _estimate(cell: VisitSamples, own: _Spread, pooled: _Pooled | None) -> Estim
     # Where no visit has two samples, the variance between visits includes that of samples.
     single = own.scatter if pooled.scatter is None else pooled.scatter
     scatter = t * math.sqrt((single or 0.0) * _median_factor(sum(map(len, visits))))
-    below, above = _of_samples(visits, middle, apart) or (scatter, scatter)
+    ordered = _of_samples(visits, middle, 0.0)
+    below, above = (_of_samples(visits, middle, apart) if apart else ordered) or (scatter, scatter)
     # Visits that fall into two groups are not normal: the order of all samples sets a lower bound;
     # of too few for that, their standard error, however quiet the alike cells are.
-    least = _of_samples(visits, middle, 0.0) or (math.sqrt(own.error),) * 2
+    least = ordered or (math.sqrt(own.error),) * 2
     low, high = max(math.hypot(below, between), least[0]), max(math.hypot(above, between), least[1])
     return Estimate(figure, middle - low, middle + high, pooled.degrees, pooled.alike)
 
@@ -223,7 +224,7 @@ def _sums(values: Iterable[float]) -> list[float]:
 
 
 def _logs(samples: VisitSamples) -> VisitSamples | None:
-    if not samples or any(sample <= 0 for visit in samples for sample in visit):
+    if not samples or min(map(min, samples)) <= 0:
         return None
     return [[math.log(sample) for sample in visit] for visit in samples]
 
@@ -247,6 +248,8 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
         return visits
     lower, _, upper = statistics.quantiles(ordered)
     reach = _FAR * (upper - lower)
+    if lower - reach <= ordered[0] and ordered[-1] <= upper + reach:
+        return visits
     kept = [sample for sample in ordered if lower - reach <= sample <= upper + reach]
     return [[min(max(sample, kept[0]), kept[-1]) for sample in visit] for visit in visits]
 
