@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -221,7 +222,7 @@ class Report(StrEnum):
     ENQUEUE = "enqueue"
     """In files of earlier versions: the latency of an enqueue."""
 
-    @property
+    @cached_property  # asked for each sample
     def is_latency(self) -> bool:
         """Whether the figure is a time, not a rate."""
         return self in _LATENCIES

@@ -175,8 +175,11 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         reason = exchange_refusal(transfer, self._node_of) if transfer.source.is_cpu else None
         if reason is not None:
             return reason
-        placed = self._on_nodes(transfer), self._hardware, self._topology
-        return refusals.refusal(*placed) or refusals.no_access(*placed)
+        placed = self._on_nodes(transfer)
+        if placed is not transfer:  # thousands of pairs of CPUs lie in the same few nodes
+            return self.refusal(placed)
+        where = transfer, self._hardware, self._topology
+        return refusals.refusal(*where) or refusals.no_access(*where)
 
     def remarks(self, transfer: Transfer) -> tuple[str, ...]:
         apart = refusals.apart(transfer, self._topology)

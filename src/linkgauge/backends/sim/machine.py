@@ -133,5 +133,10 @@ class SimMachine:
         nodes."""
         if not transfer.source.is_cpu:
             return transfer
-        first, second = (host(self._node_of[memory.index or 0]) for memory in transfer.memories)
-        return Transfer(first, second, Engine(first, "cpu", 1))
+        return _between(*(self._node_of[memory.index or 0] for memory in transfer.memories))
+
+
+@lru_cache(maxsize=1 << 8)
+def _between(node: int, other: int) -> Transfer:
+    """Returns the transfer between two nodes that stands for those between their CPUs."""
+    return Transfer(host(node), host(other), Engine(host(node), "cpu", 1))

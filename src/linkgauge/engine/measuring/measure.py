@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
+from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
 
@@ -286,7 +287,8 @@ class _Together:
         return msgspec.structs.replace(group.pace, laps=1)
 
     def _check(self, timings: Sequence[Timing]) -> None:
-        if any(min(*timing.seconds, timing.span) <= 0 for timing in timings):
+        spans, seconds = (map(attrgetter(name), timings) for name in ("span", "seconds"))
+        if min(spans) <= 0 or min(map(min, seconds)) <= 0:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:
