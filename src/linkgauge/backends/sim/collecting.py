@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache
 
 from linkgauge.backends.number_bytes import combine, decode, encode
 from linkgauge.backends.operations.collectives import CollectiveGroup, RankShare
@@ -97,8 +98,9 @@ class SimCollective(CollectiveGroup):
 
     def found(self) -> Iterator[Wrong]:
         for group in self._groups:
+            known: _Compared = {}
             for place, part in zip(group, self._shares(group), strict=True):
-                count, first = _wrong(*part, self._seed)
+                count, first = _wrong(*part, self._seed, known)
                 yield Wrong(count, place, first)
 
     def _shares(self, group: Sequence[int]) -> list[tuple[Copy, RankShare]]:
@@ -116,7 +118,17 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
     received = _buffer(copy)
     received.window = bytes(len(received.window))
     received.flipped = {}
-    share.fill(_address(_sent(copy)) + share.sends_at, seed, _cpus())
+    data, begin = _data(share, seed), share.sends_at
+    _sent(copy).writable()[begin : begin + len(data)] = data
+
+
+# Ranks send the same data at each visit, whatever the size of the buffer beyond its window.
+@lru_cache(maxsize=1 << 8)
+def _data(share: RankShare, seed: int) -> bytes:
+    """Returns the data that a rank sends."""
+    data = bytearray(share.counts.send * share.work.number.bytes)
+    share.fill(_address(data), seed, _cpus())
+    return bytes(data)
 
 
 def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> None:
@@ -144,12 +156,19 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
         _buffer(copy).writable()[begin : begin + len(data)] = data
 
 
-def _wrong(copy: Copy, share: RankShare, seed: int) -> tuple[int, int]:
+_Compared = dict[Hashable, tuple[int, int]]
+"""What was found wrong in data that ranks received. All ranks of a reduction receive the same."""
+
+
+def _wrong(copy: Copy, share: RankShare, seed: int, known: _Compared) -> tuple[int, int]:
     """Returns the number of wrong elements that a rank received, and the index of the first one."""
     if share.origin is None:
         return 0, 0
-    begin = share.receives_at
-    count, first = share.wrong(_address(_buffer(copy)) + begin, seed, _cpus())
+    begin, buffer = share.receives_at, _buffer(copy)
+    received = bytes(buffer.window), share.origin, share.counts, begin
+    if received not in known:
+        known[received] = share.wrong(_address(buffer.writable()) + begin, seed, _cpus())
+    count, first = known[received]
     more = _altered(copy, share) if not begin else []
     return count + len(more), first if count or not more else more[0]
 
@@ -170,8 +189,7 @@ def _sent(copy: Copy) -> SimBuffer:
     return copy.source if isinstance(copy.source, SimBuffer) else _buffer(copy)
 
 
-def _address(buffer: SimBuffer) -> int:
-    window = buffer.writable()
+def _address(window: bytearray) -> int:
     return ctypes.addressof((ctypes.c_uint8 * len(window)).from_buffer(window))
 
 
