@@ -65,7 +65,7 @@ def _guarded(field: str | bool) -> str:
 
 
 SAMPLES_FILE = "samples.csv"
-_MOST_KEPT = 1 << 20
+_MOST_KEPT = 1 << 18
 """The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
 samples."""
 _START = "\0"

@@ -118,8 +118,7 @@ def _fill(copy: Copy, share: RankShare, seed: int) -> None:
     received = _buffer(copy)
     received.window = bytes(len(received.window))
     received.flipped = {}
-    data, begin = _data(share, seed), share.sends_at
-    _sent(copy).writable()[begin : begin + len(data)] = data
+    _sent(copy).put(share.sends_at, _data(share, seed))
 
 
 # Ranks send the same data at each visit, whatever the size of the buffer beyond its window.
@@ -143,7 +142,7 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
         numbers = [decode(work.type, own) for own in sent]
         reduced = encode(work.type, combine(work.reduction, numbers))
     for copy, share in parts:
-        origin, counts, begin = share.origin, share.counts, share.receives_at
+        origin, counts = share.origin, share.counts
         if origin is None:
             continue
         if work.reduction is not None:
@@ -153,7 +152,7 @@ def _carry_out(work: Collective, parts: Sequence[tuple[Copy, RankShare]]) -> Non
             own = slice(origin.base * each, (origin.base + chunk) * each)
             many = counts.receive // chunk if chunk else 0
             data = b"".join(sent[origin.first + place][own] for place in range(many))
-        _buffer(copy).writable()[begin : begin + len(data)] = data
+        _buffer(copy).put(share.receives_at, data)
 
 
 _Compared = dict[Hashable, tuple[int, int]]
@@ -164,10 +163,11 @@ def _wrong(copy: Copy, share: RankShare, seed: int, known: _Compared) -> tuple[i
     """Returns the number of wrong elements that a rank received, and the index of the first one."""
     if share.origin is None:
         return 0, 0
-    begin, buffer = share.receives_at, _buffer(copy)
-    received = bytes(buffer.window), share.origin, share.counts, begin
+    begin, window = share.receives_at, bytes(_buffer(copy).window)
+    received = window, share.origin, share.counts, begin
     if received not in known:
-        known[received] = share.wrong(_address(buffer.writable()) + begin, seed, _cpus())
+        data = bytearray(window)
+        known[received] = share.wrong(_address(data) + begin, seed, _cpus())
     count, first = known[received]
     more = _altered(copy, share) if not begin else []
     return count + len(more), first if count or not more else more[0]

@@ -108,6 +108,13 @@ class SimBuffer:
         if not self.flipped[offset]:
             del self.flipped[offset]
 
+    def put(self, begin: int, data: bytes) -> None:
+        """Writes data into the window, from the offset `begin` on. A whole window shares it."""
+        if len(data) == len(self.window):
+            self.window = data
+        else:
+            self.writable()[begin : begin + len(data)] = data
+
     def writable(self) -> bytearray:
         """Returns the window to write to. Windows that are only copied share their bytes."""
         if not isinstance(self.window, bytearray):

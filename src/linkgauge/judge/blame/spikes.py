@@ -126,8 +126,9 @@ def _steadiness(cases: tuple[Case, ...]) -> tuple[Steadiness, ...]:
         if len(times := case.times) >= LEAST
     }
     shown = [(of, case) for of, case in measured if of in relative]
-    if not shown:
-        return ()
+    if all(max(times) < (1 + _SPIKE) * min(times) for _, times in relative.values()):
+        known = {of: _even(*one) for of, one in relative.items()}
+        return tuple(replace(known[of], case=case) for of, case in shown)
     varying = {
         of: robust_deviation(abs(time - 1) for time in times) for of, (_, times) in relative.items()
     }
@@ -164,6 +165,12 @@ def longest(cells: Iterable[Steadiness]) -> float | None:
     """Returns the seconds that a spike takes: the median over cells of their longest spikes."""
     lost = [seconds for cell in cells if (seconds := cell.lost)]
     return statistics.median(lost) if lost else None
+
+
+def _even(case: Case, times: array[float]) -> Steadiness:
+    """Returns the steadiness of a cell in a run in which no sample can be a spike."""
+    shown = len(times), max(times), math.inf, ()
+    return Steadiness(case, *shown, deviation(times) ** 2, len(times) - 1)
 
 
 def _split(case: Case, times: array[float], usual: float, known: float = math.inf) -> Steadiness:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any
 
@@ -69,7 +69,7 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
             table = attachment(CELLS_FILE, "a row for each cell", (CELLS.csv(one).encode(),))
             yield (table, *whole), ""
             yield whole, ""
-        short = _with_cells(one.run, _short)
+        short = _with_cells(one.run, partial(_short, rounded=cache(_rounded)))
         less = f"all samples, nor for more than {_DIGITS} digits of statistics"
         for samples in _FEWER:
             run = _with_cells(short, partial(_thinned, most=samples))
@@ -120,10 +120,10 @@ def _with_cells(run: Run, made: Callable[[CellResult], CellResult]) -> Run:
     return replace(run, results=tuple(results))
 
 
-def _short(cell: CellResult) -> CellResult:
-    """Returns the cell with fewer digits in statistics."""
-    parts = tuple(replace(part, summary=_rounded(part.summary)) for part in cell.parts)
-    return replace(cell, parts=parts, summary=_rounded(cell.summary))
+def _short(cell: CellResult, rounded: Callable[[Summary | None], Summary | None]) -> CellResult:
+    """Returns the cell with `rounded` statistics. Alike cells share them."""
+    parts = tuple(replace(part, summary=rounded(part.summary)) for part in cell.parts)
+    return replace(cell, parts=parts, summary=rounded(cell.summary))
 
 
 def _thinned(cell: CellResult, most: int) -> CellResult:
@@ -136,6 +136,7 @@ def _thinned(cell: CellResult, most: int) -> CellResult:
 
 
 def _rounded(summary: Summary | None) -> Summary | None:
+    """Returns the statistics with fewer digits."""
     if summary is None:
         return None
     return Summary(*map(_digits, astuple(summary)))
