@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from statistics import fmean
 from typing import NamedTuple
@@ -288,7 +289,7 @@ class _Together:
 
     def _check(self, timings: Sequence[Timing]) -> None:
         spans, seconds = (map(attrgetter(name), timings) for name in ("span", "seconds"))
-        if min(spans) <= 0 or min(map(min, seconds)) <= 0:
+        if min(spans) <= 0 or min(chain.from_iterable(seconds)) <= 0:
             raise BackendError("timing", "too short for the clock: raise --loops")
 
     def _wrong(self, group: Group) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -151,7 +152,7 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
         verified=all(checks) if checks else None,
         locked=all(locks) if locks else None,
         placement=tuple(dict.fromkeys(place for visit in whole for place in visit.placement)),
-        samples=tuple(sample for visit in whole for sample in visit.samples),
+        samples=tuple(chain.from_iterable([visit.samples for visit in whole])),
         visits=tuple(gates for visit in whole for gates in visit.visits),
         seconds=sum(seconds) if seconds else None,
         parts=tuple(_join_part(same) for same in zip(*(v.parts for v in whole), strict=True)),
@@ -168,11 +169,11 @@ def _join(visits: Sequence[CellResult]) -> CellResult:
 
 
 def _join_part(parts: Sequence[TransferFigure]) -> TransferFigure:
-    return replace(parts[0], samples=tuple(sample for part in parts for sample in part.samples))
+    return replace(parts[0], samples=tuple(chain.from_iterable([part.samples for part in parts])))
 
 
 def _join_rank(times: Sequence[RankTimes]) -> RankTimes:
-    return replace(times[0], seconds=tuple(one for own in times for one in own.seconds))
+    return replace(times[0], seconds=tuple(chain.from_iterable([own.seconds for own in times])))
 
 
 def _wrong(visits: Sequence[CellResult]) -> int | None:

@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import msgspec
 
@@ -147,8 +147,9 @@ def _estimate(
     # Where no visit has two samples, the variance between visits includes that of samples.
     single = own.scatter if pooled.scatter is None else pooled.scatter
     scatter = t * math.sqrt((single or 0.0) * _median_factor(sum(map(len, visits))))
-    ordered = _of_samples(visits, middle, 0.0)
-    below, above = (_of_samples(visits, middle, apart) if apart else ordered) or (scatter, scatter)
+    ordered = _of_samples(chain.from_iterable(visits))
+    nearer = _of_samples(_nearer(visits, middle, apart)) if apart else ordered
+    below, above = nearer or (scatter, scatter)
     # Visits that fall into two groups are not normal: the order of all samples sets a lower bound;
     # of too few for that, their standard error, however quiet the alike cells are.
     least = ordered or (math.sqrt(own.error),) * 2
@@ -226,7 +227,7 @@ def _sums(values: Iterable[float]) -> list[float]:
 def _logs(samples: VisitSamples) -> VisitSamples | None:
     if not samples or min(map(min, samples)) <= 0:
         return None
-    return [[math.log(sample) for sample in visit] for visit in samples]
+    return [list(map(math.log, visit)) for visit in samples]
 
 
 def _spread(visits: VisitSamples) -> _Spread:
@@ -254,16 +255,17 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
     return [[min(max(sample, kept[0]), kept[-1]) for sample in visit] for visit in visits]
 
 
-def _of_samples(visits: VisitSamples, middle: float, apart: float) -> tuple[float, float] | None:
-    """Returns how far the median's interval reaches below and above the median of all samples. The
-    fraction `apart` of the differences between visits is removed first. Returns None for too few
-    samples."""
-    ordered = sorted(
-        sample - offset
-        for visit in visits
-        for offset in (apart * (statistics.median(visit) - middle),)
-        for sample in visit
-    )
+def _nearer(visits: VisitSamples, middle: float, apart: float) -> Iterator[float]:
+    """Yields the samples without the fraction `apart` of the differences between visits."""
+    for visit in visits:
+        offset = apart * (statistics.median(visit) - middle)
+        yield from [sample - offset for sample in visit]
+
+
+def _of_samples(samples: Iterable[float]) -> tuple[float, float] | None:
+    """Returns how far the median's interval reaches below and above the median of the samples.
+    Returns None for too few samples."""
+    ordered = sorted(samples)
     place = _place(len(ordered))
     if place is None:
         return None
