@@ -308,7 +308,8 @@ class Cell(Placed, frozen=True, gc=False, kw_only=True):
     workload: Workload | None = None
 
     def __post_init__(self) -> None:
-        force_setattr(self, "operation", operation_of(self.report, self.operation))
+        if (operation := operation_of(self.report, self.operation)) is not self.operation:
+            force_setattr(self, "operation", operation)
 
     @property
     def does(self) -> Operation:

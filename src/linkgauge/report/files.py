@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial
 from itertools import chain
@@ -122,7 +122,8 @@ def sample_lines(run: Run) -> Iterator[bytes]:
         further = dict(zip(fields, _lines(("", field) for field in fields), strict=True))
         series = [list(samples_of(cell)) for cell in result.cells]
         longest = max((len(samples) for own in series for _, samples in own), default=0)
-        numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, after=after))
+        form = cache(partial(_numbered_lines, after=after))
+        numbered = lru_cache(_MOST_KEPT // (longest or 1))(partial(_numbered, form=form))
         for place, own in zip(places, series, strict=True):
             before = head + "".join([further[field] for field in place])
             lines = [
@@ -132,10 +133,16 @@ def sample_lines(run: Run) -> Iterator[bytes]:
             yield "".join(lines).encode()
 
 
-def _numbered(samples: Sequence[float], after: str) -> str:
-    """Returns the samples' lines, with `_START` in place of what they begin with."""
+def _numbered(samples: Sequence[float], form: Callable[[int], str]) -> str:
+    """Returns the samples' lines, with `_START` in place of what they begin with. `form` returns
+    the lines of so many samples with `%s` in place of each sample."""
     text = {value: repr(value) for value in {*samples}}  # most take as long as others
-    return "".join([f"{_START},{n},{text[value]},{after}\n" for n, value in enumerate(samples)])
+    return form(len(samples)) % tuple([text[value] for value in samples])
+
+
+def _numbered_lines(count: int, after: str) -> str:
+    after = after.replace("%", "%%")
+    return "".join([f"{_START},{number},%s,{after}\n" for number in range(count)])
 
 
 def _lines(rows: Iterable[Iterable[object]]) -> list[str]:
