@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate, chain
 
@@ -244,7 +244,7 @@ def _spread(visits: VisitSamples) -> _Spread:
 def _tamed(visits: VisitSamples) -> VisitSamples:
     """Returns the samples with stalls clipped. Samples outside three times the interquartile range
     (J. Tukey, Exploratory Data Analysis, 1977) become equal to the farthest sample inside."""
-    ordered = sorted(sample for visit in visits for sample in visit)
+    ordered = sorted(chain.from_iterable(visits))
     if len(ordered) < _LEAST_TO_TAME:
         return visits
     lower, _, upper = statistics.quantiles(ordered)
@@ -255,11 +255,10 @@ def _tamed(visits: VisitSamples) -> VisitSamples:
     return [[min(max(sample, kept[0]), kept[-1]) for sample in visit] for visit in visits]
 
 
-def _nearer(visits: VisitSamples, middle: float, apart: float) -> Iterator[float]:
-    """Yields the samples without the fraction `apart` of the differences between visits."""
-    for visit in visits:
-        offset = apart * (statistics.median(visit) - middle)
-        yield from [sample - offset for sample in visit]
+def _nearer(visits: VisitSamples, middle: float, apart: float) -> list[float]:
+    """Returns the samples without the fraction `apart` of the differences between visits."""
+    offsets = [apart * (statistics.median(visit) - middle) for visit in visits]
+    return [one - offset for visit, offset in zip(visits, offsets, strict=True) for one in visit]
 
 
 def _of_samples(samples: Iterable[float]) -> tuple[float, float] | None:
