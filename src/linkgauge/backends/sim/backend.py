@@ -310,9 +310,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
     def _threads(self, transfer: Transfer, together: Sequence[Transfer]) -> int:
         """Returns the host threads of one of several transfers that run together. Transfers without
         a number of threads share the node's CPUs evenly."""
-        engine = self._on_nodes(transfer).engine
-        if engine.kind != "cpu":
+        if transfer.engine.kind != "cpu":
             return 0
+        engine = self._on_nodes(transfer).engine
         sharing = sum(one.engine.owner == engine.owner for one in together)
         cpus = len(self._hardware.nodes[engine.owner.index or 0].cpus)
         return engine.count or max(1, cpus // sharing)
@@ -353,7 +353,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def _states(self, transfers: Sequence[Transfer]) -> tuple[Telemetry, ...]:
         """Returns the state of each device that takes part, without names."""
-        memories = dict.fromkeys([one for transfer in transfers for one in transfer.named])
+        memories = [one for transfer in transfers for one in transfer.named]
         devices = dict.fromkeys([one.index or 0 for one in memories if one.is_device])
         return tuple(map(self._sensors.state, devices))
 

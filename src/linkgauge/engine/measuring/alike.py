@@ -81,10 +81,11 @@ class AlikeCells:
         """Returns the result of an alike cell, with this cell's names. `order` has the indices of
         this cell's transfers, in the order of the result."""
         found, named = visited
+        ends = [cell.transfers[number].named for number in order]
 
         def own(name: str) -> Memory:
             number, which, is_place = named[name]
-            memory = cell.transfers[order[number]].named[which]
+            memory = ends[number][which]
             return memory.place if is_place else memory
 
         parts = found.parts
