@@ -71,6 +71,18 @@ class Collected(NamedTuple):
         return f"{elements} wrong, first element {first} of rank {rank}"
 
 
+class _Compared(NamedTuple):
+    """A copy whose bytes are compared, with its number. `given` is what its source is filled with,
+    and `made` what its destination holds in the end. A transfer in both directions makes something
+    else of both."""
+
+    number: int
+    copy: Copy
+    backend: Backend
+    given: Content
+    made: Content
+
+
 class Measurement:
     """One cell with its buffers. Its methods are the steps of a visit: allocate, fill, compare and
     report. `backends` has the backend of each transfer."""
@@ -88,6 +100,7 @@ class Measurement:
         self.backends = backends
         self.devices = devices_of(planned.transfers, backends)
         self.copies: tuple[Copy, ...] = ()
+        self._compared: tuple[_Compared, ...] = ()
         self._visit = 0
         self.steps = 1
         """Steps of one loop of the operation, each of which is a latency."""
@@ -134,6 +147,7 @@ class Measurement:
         work = self.planned.operation
         made = self._ranks(work, pool, first_seed, visit) if isinstance(work, Collective) else None
         self.copies = tuple(made or self._allocate(pool, first_seed, visit))
+        self._compared = tuple(self._find_compared())
 
     def _ranks(self, work: Collective, pool: BufferPool, seed: int, visit: int) -> Iterator[Copy]:
         """Yields a copy for each rank's part of a collective."""
@@ -205,38 +219,35 @@ class Measurement:
         """Fills the source with the pattern, and the destination with bytes that all differ from
         it. A source that still holds the pattern is left as it is. Does nothing if nothing is
         verified."""
-        for _, copy, backend in self._verified():
-            if copy.source is not None:
-                given = self._given(copy)
-                if not pool.is_held(copy.source, given):
-                    backend.fill(copy.source, *given)
+        for _, copy, backend, given, made in self._compared:
+            if copy.source is not None and not pool.is_held(copy.source, given):
+                backend.fill(copy.source, *given)
             if copy.destination is not None:
-                made = self._contents(copy)[1]
-                backend.fill(copy.destination, copy.size, made, copy.seed, inverted=True)
-
-    def _given(self, copy: Copy) -> Content:
-        """Returns what the source of a copy is filled with."""
-        size = copy.size * self.planned.does.source_arrays
-        to_come = copy.transfer.source in self.staging.written
-        return Content(size, self._contents(copy)[0], copy.seed, to_come)
+                size, pattern, seed, _ = made
+                backend.fill(copy.destination, size, pattern, seed, inverted=True)
 
     def know_contents(self, pool: BufferPool) -> None:
         """Tells the pool what buffers hold after a visit that found all bytes right."""
-        for _, copy, _ in self._verified():
+        for _, copy, _, given, made in self._compared:
             if copy.transfer.both_ways or touches(copy.transfer):
                 continue
             if copy.source is not None:
-                pool.know(copy.source, self._given(copy))
+                pool.know(copy.source, given)
             if copy.destination is not None:
-                made = Content(copy.size, self._contents(copy)[1], copy.seed, inverted=False)
                 pool.know(copy.destination, made)
 
-    def _verified(self) -> Iterator[tuple[int, Copy, Backend]]:
-        """Yields the copies whose bytes are compared after this visit, with their numbers."""
+    def _find_compared(self) -> Iterator[_Compared]:
+        """Yields the copies whose bytes are compared after this visit."""
         if self.verifies and not isinstance(self.planned.operation, Collective):
+            arrays, written = self.planned.does.source_arrays, self.staging.written
             for number, (copy, backend) in enumerate(zip(self.copies, self.backends, strict=True)):
-                if not (copy.interference and self._visit):
-                    yield number, copy, backend
+                if copy.interference and self._visit:
+                    continue
+                before, after = self._contents(copy)
+                to_come = copy.transfer.source in written
+                given = Content(copy.size * arrays, before, copy.seed, to_come)
+                made = Content(copy.size, after, copy.seed, inverted=False)
+                yield _Compared(number, copy, backend, given, made)
 
     def _contents(self, copy: Copy) -> tuple[Pattern, Pattern]:
         """Returns the expected content of the source and of the destination after a one-way
@@ -261,7 +272,7 @@ class Measurement:
     def _mismatches(self, last: Timing) -> Iterator[str]:
         """Yields a sentence for each copy with wrong bytes, with the offset of the first wrong
         byte."""
-        for number, copy, backend in self._verified():
+        for number, copy, backend, _, made in self._compared:
             source, destination = copy.source, copy.destination
             if (
                 destination is None
@@ -269,7 +280,7 @@ class Measurement:
                 and last.checksums[number] != backend.checksum(source, copy.size)
             ):
                 yield f"{copy.transfer}: what was read differs from what {source.memory} holds"
-            pattern = Pattern.SPLIT if copy.transfer.both_ways else self._contents(copy)[1]
+            pattern = Pattern.SPLIT if copy.transfer.both_ways else made.pattern
             for buffer in (source, destination) if copy.transfer.both_ways else (destination,):
                 if buffer is None:
                     continue
