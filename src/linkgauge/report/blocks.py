@@ -275,9 +275,13 @@ class Attachment(NamedTuple):
     packed: bytes
 
 
+_LEVEL = 4
+"""The level of compression. The usual 6 takes 1.6 times as long, for 7 to 10 % fewer bytes."""
+
+
 def attachment(name: str, says: str, content: Iterable[bytes]) -> Attachment:
     """Compresses the content of a file, which is never whole in memory, as gzip does."""
-    size, packed, packer = 0, bytearray(), compressobj(6, wbits=31)
+    size, packed, packer = 0, bytearray(), compressobj(_LEVEL, wbits=31)
     for piece in content:
         size += len(piece)
         packed += packer.compress(piece)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, cached_property
 
@@ -50,6 +50,8 @@ from .trouble import Trouble
 
 STRIDE = 128
 """The distance of pointers in a chase in bytes, as in nvbandwidth."""
+_Motion = tuple[tuple[Movement, ...], list[float]]
+"""The movement and the relative noise of each copy."""
 
 
 def simulate(
@@ -94,6 +96,9 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         self.draw: int | None = None
         """Chooses the random numbers of a visit, with the cells of earlier runs. None chooses them
         by the cell's number."""
+        self.alike: Hashable = None
+        """The key of the likeness of the cell that is measured; None if it is not known."""
+        self._solved: dict[Hashable, _Motion] = {}
         self._passed = self._at = self._cells = passed
         """The number of cells passed, including the current cell, and the highest number so far."""
         sizes = {host(node.index): int(node.group.memory) for node in self._hardware.nodes}
@@ -195,10 +200,21 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return own(buffer, SimBuffer, self.name)
 
     def moving(self, copies: Sequence[Copy], does: Operation) -> SimGroup:
-        demands, sigmas = self._demands(copies, does)
-        moving = self._moving(copies, demands)
+        moving, sigmas = self._motion(copies, does)
         makes = RESULTS.get(does.array.kind) if does.array is not None else None
         return SimGroup(copies, moving, sigmas, self._course, self._stall, makes=makes)
+
+    def _motion(self, copies: Sequence[Copy], does: Operation) -> _Motion:
+        """Returns the movement of each copy and its relative noise. Alike cells of a machine
+        without faults have the same."""
+        key = None if self.faults else self.alike
+        known = self._solved.get(key)
+        if known is None:
+            demands, sigmas = self._demands(copies, does)
+            known = self._moving(copies, demands), sigmas
+            if key is not None:
+                self._solved[key] = known
+        return known
 
     def returning(self, copy: Copy) -> SimGroup:
         """Returns a group of round trips. The copy back takes as long as the copy there."""
@@ -271,7 +287,7 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
 
     def _demands(
         self, copies: Sequence[Copy], does: Operation
-    ) -> tuple[Sequence[Demand], Sequence[float]]:
+    ) -> tuple[Sequence[Demand], list[float]]:
         """Returns two values for each copy: its demand on the machine, with the effects of faults,
         and its relative noise."""
         demands = self._healthy([copy.transfer for copy in copies], does)

@@ -53,7 +53,7 @@ class AlikeCells:
         """Returns the results of a visit. `measure` makes the visit, unless an alike cell already
         had it. It carries out the transfers in the order in which they are alike, so that a resumed
         run has the same figures."""
-        self._simulated.draw = alike = None
+        self._simulated.draw = self._simulated.alike = alike = None
         if len(cells) == 1:
             alike = self._simulated.likeness(cells[0], size)
         if alike is None:
@@ -69,7 +69,7 @@ class AlikeCells:
             self._simulated.enter({visit.passed + cell.number: cell.transfers}, "plan")
             return (self._of(cell, found, alike.order),)
         # Drawn by what the cells have in common: it does not matter which of them is visited.
-        self._simulated.draw = crc32(repr(key).encode())
+        self._simulated.draw, self._simulated.alike = crc32(repr(key).encode()), alike.key
         ordered = tuple([cell.transfers[number] for number in alike.order])
         (result,) = measure([replace(cell, transfers=ordered)])
         found = _Visited(result, _named(result))
