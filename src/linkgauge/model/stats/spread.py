@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from statistics import fmean, variance
 from typing import NamedTuple
 
@@ -106,17 +107,18 @@ def spreads(
     """Returns the variation of each cell between runs. Returns None for a cell if neither its own
     runs nor other cells show any. `whole` has more runs of each cell, which count for that cell
     only."""
-    known = [_KnownVariance.of(cell) for cell in cells]
+    variance_of = cache(_KnownVariance.of)  # cells of a simulated machine may be equal
+    known = [variance_of(cell) for cell in cells]
     there = [one for one in known if one is not None]
     if not there:
         return [None] * len(cells)
     prior = _Prior(there)
-    lent = [prior.lent(cell.kind, one) for cell, one in zip(cells, known, strict=True)]
+    lent = list(map(cache(prior.lent), (cell.kind for cell in cells), known))
     unlike = [
         one is not None and by is not None and by.unlikeness(one) > by.apart
         for one, by in zip(known, lent, strict=True)
     ]
-    own = known if whole is None else map(_KnownVariance.of, whole)
+    own = known if whole is None else map(variance_of, whole)
     every, of_all = zip(lent, own, unlike, strict=True), sum(unlike)
     return [_spread(by, of, (of_all - is_one) / len(cells)) for by, of, is_one in every]
 
