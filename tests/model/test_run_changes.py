@@ -2,6 +2,7 @@
 
 import math
 import random
+from statistics import fmean, median
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,7 @@ from linkgauge.model.stats.changes import (
     needed,
     within,
 )
+from linkgauge.model.stats.single_runs import Single, doubted
 from linkgauge.model.stats.spread import CellSpread, Spread, spreads, varied
 
 
@@ -92,6 +94,20 @@ def test_a_cell_without_several_runs_takes_what_its_peers_show():
     third = varied("third", [{0: 0.02, 1: -0.02}])
     assert spreads([known, known, third, CellSpread("other")])[3].deviation > 0.01
     assert spreads([CellSpread("kind")]) == [None]
+
+
+def test_a_quiet_cell_may_be_one_of_the_much_noisier_cells_of_its_kind():
+    generator = random.Random(2)
+    own = [Spread(math.exp(generator.gauss(0, 2)), generator.randint(2, 30)) for _ in range(40)]
+    cells = [*(Single("kind", one) for one in own), None, Single("other", own[0])]
+    found = doubted(cells)
+    assert found[-2:] == [None, own[0]]
+    for one, of in zip(own, found, strict=False):
+        noisier = [each for each in own if each.variance > 9 * one.variance]
+        assert of.doubted == pytest.approx(len(noisier) / 160)
+        if noisier:
+            assert of.alone.variance == fmean(each.variance for each in noisier)
+            assert of.alone.degrees == median(each.degrees for each in noisier)
 
 
 def test_single_runs_are_compared_by_their_intervals_as_far_as_these_were_shown_to_hold():
