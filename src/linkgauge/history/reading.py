@@ -212,7 +212,7 @@ def earlier_medians(store: Store, run: Run, last: int, alike: Alike) -> EarlierM
             return None
         states = _states(connection, {one.state for one in found})
         latest = states[found[0].state]
-        counting = [one.number for one in found if alike(states[one.state], latest)]
+        counting = (one.number for one in found if alike(states[one.state], latest))
         numbers = {run: number for number, run in enumerate(counting, start=1)}
         rows = rows_in(connection, asked, figures.c.run_id, numbers)
         for cell, own, median in _tuples(tuple[int, int, _Value], rows):
