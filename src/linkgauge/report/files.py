@@ -65,10 +65,11 @@ def _guarded(field: str | bool) -> str:
 
 
 SAMPLES_FILE = "samples.csv"
-_MOST_KEPT = 1 << 18
+_MOST_KEPT = 1 << 16
 """The most samples of a result whose text is kept, in 35 bytes each, for other cells that share the
 samples."""
 _START = "\0"
+_Pieces = Iterable[bytes | memoryview]
 
 
 def json_document(value: object) -> str:
@@ -155,7 +156,7 @@ def run_files(run: Run) -> dict[str, bytes]:
     return {name: b"".join(pieces) for name, pieces in _run_pieces(run).items()}
 
 
-def _run_pieces(run: Run) -> dict[str, Iterable[bytes]]:
+def _run_pieces(run: Run) -> dict[str, _Pieces]:
     samples = PackedRun(run)
     return {SAMPLES_BIN: samples, RUN_FILE: map(escaped, stored(run, samples, _with_warnings))}
 
@@ -201,14 +202,14 @@ def write_asked(path: Path, data: bytes) -> None:
         raise unwritable(path, error) from error
 
 
-def _write_kept(files: Mapping[Path, Iterable[bytes]]) -> None:
+def _write_kept(files: Mapping[Path, _Pieces]) -> None:
     try:
         _write(files)
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
-def _write(files: Mapping[Path, Iterable[bytes]]) -> None:
+def _write(files: Mapping[Path, _Pieces]) -> None:
     """Writes files, each in pieces, so that the last file appears only after all others. Raises
     OSError with the path."""
     partials = {path: path.with_name(path.name + ".partial") for path in files}

@@ -388,6 +388,6 @@ class SimBackend(SimMachine, Filling[SimBuffer]):
         return tuple(self._resources.latency(memory, owner) for memory in transfer.memories)
 
     def close(self) -> None:
-        """Forgets the ways of transfers, before the run is written. Buffers are freed one by
-        one."""
+        """Forgets the ways of transfers, before a later pass or before the run is written. Buffers
+        are freed one by one."""
         self._way_of.cache_clear()

@@ -36,7 +36,7 @@ class PackedRun:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[bytes | memoryview]:
         self._bytes, self._sum = 0, sha256()
         for piece in _pieces(self._run):
             self._bytes += len(piece)
@@ -48,7 +48,7 @@ class PackedRun:
         return SamplesFile(self._bytes, self._sum.hexdigest())
 
 
-def _pieces(run: Run) -> Iterator[bytes]:
+def _pieces(run: Run) -> Iterator[bytes | memoryview]:
     """Yields PackedSamples as MessagePack. Its two long values are written table by table, after
     heads of our own, because msgspec encodes only whole values."""
     tables = [result.cells for result in run.results]
@@ -62,11 +62,11 @@ def _pieces(run: Run) -> Iterator[bytes]:
     yield _bytes_follow(values)
     for cells in tables:
         series = (one for cell in cells for one in _series(cell))
-        yield _little(array("d", chain.from_iterable(series))).tobytes()
+        yield _little(array("d", chain.from_iterable(series)))
     yield between + _bytes_follow(rows * _ROW.size)
     for cells in tables:
         figures = (_row(one) for cell in cells for one in _summaries(cell))
-        yield _little(array("d", chain.from_iterable(figures))).tobytes()
+        yield _little(array("d", chain.from_iterable(figures)))
 
 
 def _bytes_follow(count: int) -> bytes:

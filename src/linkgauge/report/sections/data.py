@@ -17,7 +17,7 @@ from linkgauge.model.printable import escaped
 from linkgauge.model.stats.summary import Summary
 from linkgauge.report.blocks import Attachment, Attachments, Block, Prose, attachment, plain
 from linkgauge.report.files import SAMPLES_FILE, csv_text, document_of, sample_lines
-from linkgauge.report.rows import cell_rows
+from linkgauge.report.rows import result_rows
 from linkgauge.report.tables import CELLS
 
 from . import OneRun, Section
@@ -79,17 +79,18 @@ def _choices(one: OneRun, most: int) -> Iterator[tuple[Files, str]]:
     left_out = f"{RUN_FILE} and {SAMPLES_FILE} of {cells:,} cells and {total:,} samples"
     if sum(cell.headline is not None for cell in _cells(one.run)) <= MOST_SAMPLES:
         says = f"each cell's figure, interval and expected figure, in {_FEW_DIGITS} digits"
-        yield (attachment(CELLS_FILE, says, (_figures(one.run),)),), left_out
+        yield (attachment(CELLS_FILE, says, _figures(one.run)),), left_out
     yield (), f"{CELLS_FILE}, {left_out}"
 
 
-def _figures(run: Run) -> bytes:
-    """Returns the summary of each cell that has a figure, as CSV with few digits."""
+def _figures(run: Run) -> Iterator[bytes]:
+    """Yields the summary of each cell that has a figure, as CSV with few digits, by result."""
     names, figures = attrgetter(*_NAMES), attrgetter(*_FIGURES)
     few = partial(_digits, form=f".{_FEW_DIGITS}g")
-    rows = (row for row in cell_rows(run) if row.figure is not None)
-    found = ((*names(row), *map(few, figures(row))) for row in rows)
-    return csv_text(((*_NAMES, *_FIGURES), *found)).encode()
+    yield csv_text([(*_NAMES, *_FIGURES)]).encode()
+    for result in run.results:
+        rows = (row for row in result_rows(run, result) if row.figure is not None)
+        yield csv_text((*names(row), *map(few, figures(row))) for row in rows).encode()
 
 
 def _files(run: Run, what: str) -> Files:
