@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -185,19 +185,19 @@ def run_once(group: Group, loops: int) -> Timing:
     return group.wait()
 
 
-def run_laps(group: Group, loops: int, laps: int) -> Iterator[Timing]:
-    """Yields `laps` samples after one start signal. Only the first copy is timed lap by lap. The
+def run_laps(group: Group, loops: int, laps: int) -> list[Timing]:
+    """Returns `laps` samples after one start signal. Only the first copy is timed lap by lap. The
     times of other copies are divided evenly."""
     if laps == 1:
-        yield run_once(group, loops)
-        return
+        return [run_once(group, loops)]
     group.arm(loops, laps)
     group.open()
     whole = group.wait()
     others = tuple(seconds / laps for seconds in whole.seconds[1:])
-    for lap, (begin, end) in enumerate(pairwise(whole.progress[0]), start=1):
-        counters = whole.counters if lap == laps else None  # those of all laps
-        yield Timing((end - begin, *others), end - begin, whole.checksums, counters=counters)
+    each = [end - begin for begin, end in pairwise(whole.progress[0])]
+    timings = [Timing((seconds, *others), seconds, whole.checksums) for seconds in each]
+    timings[-1] = replace(timings[-1], counters=whole.counters)  # those of all laps
+    return timings
 
 
 SampleSeconds = Callable[[Timing], float]
