@@ -1,6 +1,7 @@
 """What a worker knows of its buffers' contents from one visit to the next."""
 
 from fakes import FakeBackend
+from linkgauge.backends.protocol import Pace
 from linkgauge.engine.measuring.pool import SETS
 from linkgauge.engine.workers.messages import Visit
 from linkgauge.model.documents.result import PlannedCell
@@ -17,9 +18,15 @@ ALL = ["fake:0", "fake:1"]
 class Noted(FakeBackend):
     """Notes which memories are filled."""
 
-    def __init__(self):
+    def __init__(self, *, steady=True):
         super().__init__()
         self.filled = []
+        self.pace = Pace(steady=steady)
+
+    def prepare(self, copies, operation="copy"):
+        group = super().prepare(copies, operation)
+        group.pace = self.pace
+        return group
 
     def fill(self, buffer, *content, **inverted):
         self.filled.append(str(buffer.memory))
@@ -32,9 +39,9 @@ def visit(worker, number, text):
     return found.status
 
 
-def filled(*texts, harm=lambda turn, group: None, verify=True):
+def filled(*texts, harm=lambda turn, group: None, verify=True, steady=True):
     """The memories filled in each visit. All visits take the same buffers."""
-    backend = Noted()
+    backend = Noted(steady=steady)
     worker = worker_with(Settings((SIZE,), samples=2, verify=verify), fake=backend)
     found = []
     for turn, text in enumerate(texts):
@@ -46,6 +53,10 @@ def filled(*texts, harm=lambda turn, group: None, verify=True):
 
 def test_a_source_that_still_holds_the_pattern_is_not_filled_again():
     assert filled(THERE, THERE) == [("pass", ALL), ("pass", ["fake:1"])]
+
+
+def test_only_steady_copies_leave_a_source_as_it_is():
+    assert filled(THERE, THERE, steady=False) == [("pass", ALL)] * 2
 
 
 def test_a_destination_becomes_a_source_that_holds_the_pattern():

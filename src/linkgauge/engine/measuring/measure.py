@@ -230,8 +230,9 @@ class _Together:
                 )
                 for cell, own in zip(self._cells, split, strict=True)
             )
+            # Ranks allocate the buffers of some other copies anew at each visit.
             for cell, result in zip(self._cells, results, strict=True):
-                if result.verified:
+                if sample.steady and result.verified:
                     cell.know_contents(pool)
             return Visited(results, Known(sample, results[0].definition))
 
